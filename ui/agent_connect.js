@@ -1,4 +1,4 @@
-// Connects agents, protects their servers and gives them profiles. Each change is shown whole before it is written.
+// Connects agents, protects their servers and gives them profiles. Each change is shown in full before it is written.
 
 import { actButton, planPanel } from "./action_button.js";
 import { bypassing } from "./agent_list.js";
@@ -21,7 +21,7 @@ let problem = "";
 /** Planned changes, with the request that each is for.
  * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
 const planned = new Map();
-/** Unprotected keys of the servers to move, even if the keys are not moved.
+/** Unprotected keys of the servers to move, whether or not the keys are moved too.
  * @type {Map<string, import("./types.js").PlainSecret[]>} */
 const keys = new Map();
 /** @type {Map<string, string>} */
@@ -78,9 +78,9 @@ export const connectRow = (one, onlyServers = false) => html`
   ${settingsPanel(one)}`;
 
 /**
- * Returns the one visible button of an agent.
+ * Returns an agent's visible button.
  * @param {FoundClient} one
- * @param {boolean} [connects] Offers the connection alone.
+ * @param {boolean} [connects] True to offer only connecting.
  */
 export function mainButton(one, connects = false) {
   if (planned.has(one.id) || one.state === "unreadable") return nothing;
@@ -128,7 +128,7 @@ async function plan(id, wish) {
 }
 
 /**
- * Returns the row with a problem of an agent's settings, the last result, or the planned change.
+ * Returns the row that shows a problem with an agent's settings, the last result, or the planned change.
  * @param {FoundClient | null} one
  */
 export function settingsPanel(one) {
@@ -143,7 +143,7 @@ export function settingsPanel(one) {
 }
 
 /**
- * Lists the unprotected keys of the servers to move, with the choice where to store them.
+ * Lists the unprotected keys of the servers to move, and lets the user choose where to store them.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  */
@@ -159,7 +159,7 @@ function keyChoice(one, wish) {
 }
 
 /**
- * Returns the panel with the whole change before it is written.
+ * Returns the panel that shows the full change before it is written.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  * @param {import("./types.js").PlannedChange} change

@@ -1,4 +1,4 @@
-// The agents: each with its sessions, its files to review and its settings. Pure functions.
+// Lists agents with their sessions, files to review and settings. Pure functions.
 
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./types.js").SessionRecord} SessionRecord */

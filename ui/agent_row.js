@@ -1,4 +1,4 @@
-// The first rows of an agent: its state, its proof of identity, and its servers that bypass IronCurtain.
+// The first rows of an agent: its state, its verified identity, and its servers that bypass IronCurtain.
 
 import { connectMenu, mainButton, planButton } from "./agent_connect.js";
 import { bypassing } from "./agent_list.js";

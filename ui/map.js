@@ -1,6 +1,6 @@
 // The map: agents, their servers in a sandbox or without one, and what each can reach. Drawn from the state.
 //
-// - A way around the sandbox has a colour, a dashed double line and a warning sign.
+// - A connection without a sandbox has its own colour, a dashed double line and a warning sign.
 // - Sentences say the same to screen readers, and replace the picture in a narrow window.
 
 import { html, nothing, svg } from "./html.js";
@@ -14,7 +14,7 @@ import { MAP } from "./texts/map.js";
 /** @typedef {import("./reach_model.js").ServerNode} ServerNode */
 /** @typedef {import("./reach_model.js").Target} Target */
 
-/** Columns of the map: where each begins, and how many letters fit. */
+/** Columns of the map: the start of each, and the number of letters that fit. */
 const WIDE = {
   width: 728,
   agent: { x: 16, size: 36, end: 186, letters: 15 },
@@ -28,19 +28,19 @@ const NARROW = {
   server: { x: 174, width: 150, letters: 14 },
   target: { x: 366, end: 548, letters: 15 },
 };
-/** The page has less room than the wide columns need. */
+/** Matches if the page is too narrow for the wide columns. */
 const narrow = matchMedia("(max-width: 940px)");
 narrow.addEventListener("change", redraw);
 const LINE = 28;
 const BOX = 44;
 const GAP = 14;
-/** Agents shown; the others are counted. */
+/** Maximum number of agents shown. The others are only counted. */
 const MOST_AGENTS = 6;
 
 /**
  * Returns the map.
  * @param {AgentNode[]} all
- * @param {boolean} [isExample] Drawn in narrow columns, and leads nowhere.
+ * @param {boolean} [isExample] True to draw narrow columns without links.
  */
 export function map(all, isExample = false) {
   const columns = isExample || narrow.matches ? NARROW : WIDE;
@@ -101,7 +101,7 @@ function ways({ agent, server: box, target }, { name, asks }, from, { server, y,
     ${server.targets.map((_, n) => svg`<path class=${kind} d=${curve(box.x + box.width, to, target.x - 8, middle(server, n, y, height))} />`)}`;
 }
 
-/** Returns where a name ends, so that its line begins beside it. @param {typeof WIDE["agent"]} column @param {string} name */
+/** Returns the x coordinate at which a name ends and its line starts. @param {typeof WIDE["agent"]} column @param {string} name */
 const nameEnd = ({ x, size, end, letters }, name) => Math.min(end, x + size + 22 + [...cut(name, letters)].length * 7.8);
 
 /**
@@ -113,7 +113,7 @@ const nameEnd = ({ x, size, end, letters }, name) => Math.min(end, x + size + 22
 const curve = (x, y, toX, toY) => `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}`;
 
 /**
- * Returns the height of a target's middle.
+ * Returns the y coordinate of a target's middle.
  * @param {ServerNode} server
  * @param {number} n
  * @param {number} y
@@ -178,7 +178,7 @@ function targetNode(columns, node, target, at) {
   const text = targetWords(target);
   const isPath = target.kind === "folder";
   const access = target.access.map((one) => one.slice(0, 1)).join("");
-  // Without an access at its end, a line has room for more.
+  // A line without an access chip has room for more letters.
   const shown = isPath || target.kind === "host" ? fitted(text, access ? letters : letters + 3) : text;
   return node(target.page, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />

@@ -1,6 +1,6 @@
 // What needs the user: open and expired questions, changed servers, servers that bypass IronCurtain, and autostart files.
 //
-// - Nothing here allows. A reopened question is answered in its own dialog.
+// - Nothing here can allow a question. A reopened question is answered in its own dialog.
 
 import { actButton } from "./action_button.js";
 import { foundClients } from "./agent_connect.js";
@@ -13,7 +13,7 @@ import { HOME } from "./texts/home.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 
-/** Rows shown at first. */
+/** Number of rows shown initially. */
 const MOST = 5;
 let isWhole = false;
 

@@ -6,7 +6,7 @@ import { HOME } from "./texts/home.js";
 /** @typedef {import("./types.js").Snapshot} Snapshot */
 /** @typedef {import("./status_icon.js").Mood} Mood */
 
-/** Returns the servers in use that have no sandbox. @param {import("./types.js").Session[]} sessions */
+/** Returns the number of servers in use that have no sandbox. @param {import("./types.js").Session[]} sessions */
 export const unsandboxed = (sessions) => new Set(sessions.filter((one) => !one.sandboxed && !one.remote).map((one) => one.server)).size;
 
 /**
@@ -32,7 +32,7 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
 }
 
 /**
- * Returns the line below the state: the numbers of agents and of questions.
+ * Returns the line below the state, with the number of agents and of questions.
  * @param {Pick<Snapshot, "sessions" | "waiting">} snapshot
  */
 export function connectedLine({ sessions, waiting }) {

@@ -1,4 +1,4 @@
-// Who can reach what: the agents, their servers and what each server can reach, from the state. Pure functions.
+// Computes what each agent's servers can reach, from the state. Pure functions.
 
 import { short } from "./words.js";
 
@@ -9,11 +9,11 @@ import { short } from "./words.js";
 
 /** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
-/** Targets shown for each server; the others are counted. */
+/** Maximum number of targets shown per server. The others are only counted. */
 const MOST = 4;
 
 /**
- * Returns the agents with their servers and targets. Sessions of the same agent with the same server are one.
+ * Returns the agents with their servers and targets. Sessions of the same agent with the same server are combined.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "grants" | "home">} snapshot
  * @returns {AgentNode[]}
  */
@@ -33,7 +33,7 @@ export function reachModel({ sessions, waiting, grants, home }) {
 }
 
 /**
- * Returns the single files that these sessions may reach, as folders. Their own folders are not open.
+ * Returns the files granted to these sessions, in the form of roots. A granted file does not open its folder.
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */

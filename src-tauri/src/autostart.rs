@@ -1,4 +1,4 @@
-//! Starts the app with the desktop, through an XDG autostart entry.
+//! Starts the app at login, through an XDG autostart entry.
 
 use directories::BaseDirs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "io.github.ironcurtain-desktop.desktop";
 
-/// Returns `true` if the app starts with the desktop.
+/// Returns `true` if the app starts at login.
 pub(crate) fn is_on() -> bool {
     entry().is_some_and(|entry| entry.exists())
 }
@@ -38,7 +38,7 @@ fn text(program: &Path) -> String {
     )
 }
 
-/// Quotes an argument for the `Exec` key: first as part of a command line, then as a string value of the desktop
+/// Quotes an argument for the `Exec` key, first as part of a command line, then as a string value of the desktop
 /// entry.
 fn quoted(argument: &str) -> String {
     let mut quoted = String::from("\"");

@@ -1,9 +1,8 @@
 //! Interface between the app's user interface and the trusted process.
 //!
-//! - Requests that any of the user's programs may make go through the control protocol, which can show and revoke
+//! - Requests that any of the user's programs can make go through the control protocol, which can list and revoke
 //!   grants but never create them.
-//! - Actions that only the user in the app's window may take go through [`Trusted`], which a test backend does
-//!   not provide.
+//! - Actions reserved for the user in the app's window go through [`Trusted`], which test backends do not provide.
 
 mod trusted;
 
@@ -26,24 +25,24 @@ pub trait Backend: Send + Sync + 'static {
     /// Sends a request and returns the reply.
     fn request(&self, request: Request) -> BoxFuture<Reply>;
 
-    /// Shows the dialog for an expired question again. Only the user's answer in the dialog counts.
+    /// Reopens the dialog of an expired question. Only the user's answer in the dialog counts.
     ///
-    /// Returns `true` if the user allowed the same call once, or the reason why the question was not shown.
+    /// Returns `true` if the user allowed the call once, or the reason the question was not shown.
     fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
-    /// Returns a counter that changes whenever the sessions, questions, grants or activity change.
+    /// Returns a counter that increases whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Completes once all sessions are closed and the backend has stopped serving requests.
+    /// Completes after all sessions have been closed and the backend has stopped serving requests.
     fn ended(&self) -> BoxFuture<()>;
 
-    /// Returns the trusted process if it runs in this program.
+    /// Returns the trusted process, if it runs in this program.
     fn trusted(&self) -> Option<Trusted> {
         None
     }
 }
 
-/// Handle to the trusted process that runs in this program, with its settings.
+/// Trusted process that runs in this program, with its settings.
 #[derive(Clone)]
 pub struct Trusted {
     /// Handle to the daemon.
@@ -54,6 +53,6 @@ pub struct Trusted {
     pub home: Home,
     /// Directory of IronCurtain's programs.
     pub programs: PathBuf,
-    /// `true` if sandboxes may be created as root.
+    /// `true` if sandboxes can be created as root.
     pub allow_root: bool,
 }

@@ -1,7 +1,8 @@
-//! Shows the questions of the trusted process to the user.
+//! Shows the trusted process's questions to the user.
 //!
-//! - [`DialogConsent`] can be used from any thread. The [`queue`] on the main thread owns everything on the screen.
-//! - Only pressing Allow allows a call. Dropping the sink, closing the dialog and stopping the loop all deny it.
+//! - [`DialogConsent`] can be used from any thread. Everything on the screen belongs to the [`queue`] on the main
+//!   thread.
+//! - Only pressing Allow allows a call. Dropping the sink, closing the dialog and stopping the loop each deny it.
 
 mod arming;
 mod clock;
@@ -38,7 +39,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use view::ConsentView;
 
-/// Receiver of the answer to a question. Dropping it without an answer denies the call.
+/// Recipient of a question's answer. Dropping it denies the call.
 pub trait AnswerSink: Send {
     /// Receives the user's answer.
     fn answer(self: Box<Self>, answer: Answer);
@@ -56,20 +57,20 @@ impl AnswerSink for Slot {
     }
 }
 
-/// A pending question, as the tray and the window show it.
+/// Pending question, as shown by the tray and the window.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PendingQuestion {
     /// Question id.
     pub id: String,
     /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// Full description of the worst effect, such as "write ~/notes/plan.md".
+    /// Full description of the most severe effect, such as "write ~/notes/plan.md".
     pub line: Option<String>,
     /// Id of the session whose call requires approval.
     pub session: String,
     /// Name of the client whose call requires approval.
     pub client: String,
-    /// Time at which the question is denied, in milliseconds since the Unix epoch.
+    /// Time at which the call is denied without an answer, in milliseconds since the Unix epoch.
     pub expires_ms: u64,
 }
 
@@ -95,7 +96,7 @@ fn in_ms(left: Duration) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Front end that shows questions in a dialog on this desktop.
+/// Consent front end that shows questions in dialogs on this desktop.
 #[derive(Debug, Clone)]
 pub struct DialogConsent {
     commands: mpsc::UnboundedSender<Command>,
@@ -116,7 +117,7 @@ struct LoopParts {
     waiting: watch::Sender<Vec<PendingQuestion>>,
 }
 
-/// Command to the queue, sent by the trusted process or by the queue's own dialog.
+/// Command for the queue, from the trusted process or from the queue's own dialog.
 enum Command {
     Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
@@ -129,7 +130,7 @@ enum Command {
     Denied(String),
     /// Result of the dialog for the questions with these ids.
     Decided(Vec<String>, DialogResult),
-    /// `true` to show all of an agent's questions together, `false` to show each of them separately.
+    /// `true` to show all of an agent's questions together, `false` to show them one by one.
     Together(bool),
     Tell(String),
     Notices(NoticeDetail),
@@ -147,8 +148,7 @@ enum DialogResult {
 }
 
 impl DialogConsent {
-    /// Creates the front end and the loop that shows its questions. Paths in the user's home directory `home` are
-    /// shown with `~`.
+    /// Creates the front end and the loop that shows its questions. Paths in `home` are abbreviated with `~`.
     #[must_use]
     pub fn new(home: PathBuf) -> (Self, DialogLoop) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -157,9 +157,9 @@ impl DialogConsent {
         (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Shows a question as [`Consent::ask`] does, but sends the answer to any [`AnswerSink`].
+    /// Like [`Consent::ask`], but sends the answer to any [`AnswerSink`].
     pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
-        // If the loop has stopped, this drops the sink, which denies the call.
+        // If the loop has stopped, the sink is dropped, which denies the call.
         let _ = self.commands.send(Command::Ask(Box::new(question), sink));
     }
 
@@ -168,12 +168,12 @@ impl DialogConsent {
         let _ = self.commands.send(Command::Raise);
     }
 
-    /// Sets the level of detail in notifications.
+    /// Sets how much detail notifications contain.
     pub(crate) fn set_notices(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Notices(detail));
     }
 
-    /// Returns a receiver for the list of pending questions.
+    /// Returns a receiver of the list of pending questions.
     #[must_use]
     pub fn waiting(&self) -> watch::Receiver<Vec<PendingQuestion>> {
         self.waiting.clone()
@@ -196,7 +196,7 @@ impl Consent for DialogConsent {
 
 #[cfg(target_os = "linux")]
 impl DialogLoop {
-    /// Starts showing questions. Must be called on the main thread after GTK is initialized.
+    /// Starts showing questions. Must be called on the main thread after GTK was initialized.
     pub fn spawn(self) {
         let main = gtk::glib::MainContext::default();
         main.spawn_local(presence::follow(self.parts.to_self.clone()));

@@ -1,8 +1,8 @@
-//! The desktop app: a tray icon, consent dialogs and a settings window around the trusted process.
+//! The desktop app: a tray icon, consent dialogs and a settings window for the trusted process.
 //!
-//! - The only crate that uses the user interface toolkit. The trusted process runs on separate threads.
-//! - The settings window is this program in a second process.
-//! - Makes no decisions: it shows questions and forwards the user's answers.
+//! - The only crate that uses the GUI toolkit. The trusted process runs on separate threads.
+//! - The settings window is a second process of this program.
+//! - The app makes no decisions. It shows questions and forwards the user's answers.
 
 mod autostart;
 mod backend;

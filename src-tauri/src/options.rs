@@ -3,7 +3,7 @@
 use crate::window::ARGUMENT;
 use std::ffi::OsString;
 
-/// The text of `--help`.
+/// Text printed by `--help`.
 pub(crate) const HELP: &str = "\
 IronCurtain: agents ask, you decide, the kernel enforces, and you can revoke it
 
@@ -28,18 +28,18 @@ pub struct AppOptions {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
-    /// Runs the process of the settings window. Only the app itself requests this.
+    /// Run as the process of the settings window. Only the app itself requests this.
     Window,
     Help,
     Version,
 }
 
-/// Error about an unknown command-line argument.
+/// Unknown command-line argument.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown option `{0}`; try `--help`")]
 pub(crate) struct OptionError(String);
 
-/// Parses the arguments that follow the program's name.
+/// Parses the arguments after the program name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, OptionError> {
     let mut options = AppOptions::default();
     for argument in arguments {

@@ -1,7 +1,7 @@
-//! The running app: the tray icon, the window and the dialog of one [`Backend`].
+//! The running app: tray icon, window and dialogs for one [`Backend`].
 //!
-//! - Closing the window does not stop the app. Only Quit does, after all sessions are closed.
-//! - Nothing blocks the main thread. A second start of the program opens the window of the running app.
+//! - Closing the window does not stop the app. Only Quit does, after closing all sessions.
+//! - Nothing blocks the main thread. Starting the program again opens the window of the running app.
 
 use crate::backend::Backend;
 use crate::consent::{DialogConsent, DialogLoop};
@@ -16,28 +16,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// Maximum time that Quit waits for sessions to close.
+/// Maximum time for which Quit waits for sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before the first change after a quiet period is displayed, so that changes in quick
-/// succession are displayed together.
+/// Delay before displaying the first change after a quiet period, so that rapid successive changes are displayed
+/// together.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum interval between two updates of the display. Users cannot read faster, and drawing is expensive.
+/// Minimum interval between updates of the display. Drawing is expensive, and users cannot read faster.
 const PACE: Duration = Duration::from_millis(700);
 
-/// Error that prevented the app from running.
+/// Reason the app failed to run.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to start the desktop app: {0}")]
 pub struct ShellError(#[from] tauri::Error);
 
-/// State that the tray, the window and the dialog share.
+/// State shared by the tray, the window and the dialog.
 struct Shell {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     window: Window,
 }
 
-/// Runs the app on this thread until the user quits it. `ahead` is a window process started in
-/// advance, for the first window.
+/// Runs the app on this thread until the user quits. `ahead` is a window process that was started early for the first
+/// window.
 ///
 /// # Errors
 /// Returns [`ShellError`] if there is no display or the toolkit does not start.
@@ -80,7 +80,7 @@ pub fn run(
         .build(context())?;
     let _answers = single_instance::answer(move || window.open());
     app.run(|_, event| {
-        // Closing the last window does not stop the app. An exit requested by Quit has a code.
+        // An exit without a code means that the last window was closed, which does not stop the app.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
         }
@@ -102,11 +102,11 @@ async fn follow(app: AppHandle) {
         }
         tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
-    // The trusted process has exited, so clear its last state.
+    // The trusted process has exited, so its last state is cleared.
     show(&app, TrayState::default());
 }
 
-/// Exits the app once the trusted process has exited for any reason.
+/// Exits the app after the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
@@ -134,7 +134,7 @@ fn show(app: &AppHandle, state: TrayState) {
     }
 }
 
-/// Sends a request to the trusted process. If it is refused, shows the user the reason.
+/// Sends a request to the trusted process. If the request is refused, shows the reason to the user.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {

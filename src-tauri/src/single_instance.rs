@@ -1,10 +1,8 @@
-//! Limits the app to one instance per desktop session. A second start opens the window of the first instance and
-//! exits.
+//! Limits the app to one instance per desktop session. Starting it again opens the first instance's window and exits.
 //!
-//! - Implements `org.freedesktop.Application`, the D-Bus interface through which desktops start programs. Starting
-//!   the app from a desktop's launcher therefore has the same effect.
-//! - Any process on the session bus can call this interface, but the only effect is that the window
-//!   opens.
+//! - Implements `org.freedesktop.Application`, the D-Bus interface through which desktops start programs, so the app's
+//!   launcher in the desktop has the same effect.
+//! - Any process on the session bus can call this interface, but the only effect is opening the window.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{activate_running, answer};
@@ -14,14 +12,14 @@ mod linux {
     use gtk::gio::{self, prelude::*};
     use std::time::Duration;
 
-    /// Bus name of the app, from which desktops derive the object path that they call.
+    /// The app's bus name, from which desktops derive the object path to call.
     const NAME: &str = "io.github.ironcurtain-desktop";
     const OBJECT: &str = "/io/github/ironcurtain_desktop";
     const INTERFACE: &str = "org.freedesktop.Application";
-    /// Maximum time to wait for a reply. A running app replies immediately, so a missing reply means that it hangs.
+    /// Timeout for a reply. A running app replies immediately, so a missing reply means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    /// Opens the window of the running app. Returns `false` if no app replies.
+    /// Opens the running app's window. Returns `false` if no app replies.
     pub(crate) fn activate_running() -> bool {
         let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
         let nothing = gtk::glib::VariantDict::new(None).end();
@@ -43,8 +41,8 @@ mod linux {
         .is_ok()
     }
 
-    /// Calls `open` whenever the app is started again. Must be called on the main thread. The caller must keep the
-    /// returned value alive.
+    /// Calls `open` whenever the app is started again, for as long as the returned value is kept. Must be called on
+    /// the main thread.
     pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
         let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
         application.connect_activate(move |_| open());
@@ -58,7 +56,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{activate_running, answer};
 
-/// On other platforms, a second start only reports that the app is already running.
+/// Other platforms, on which a second start only reports that the app is already running.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     pub(crate) fn activate_running() -> bool {

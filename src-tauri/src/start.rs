@@ -1,4 +1,4 @@
-//! Starts the app from its command line, or shows why it cannot start.
+//! Starts the app from its command line, or shows the reason it cannot start.
 
 use crate::backend::{TrustedProcess, TrustedProcessError};
 use crate::consent::DialogConsent;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
-/// Reason why the app is not running.
+/// Reason the app is not running.
 #[derive(Debug, thiserror::Error)]
 enum AppError {
     #[error(transparent)]
@@ -67,7 +67,7 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // The window's process takes about as long to start as the trusted process, so start both in parallel.
+    // Starts the window's process in parallel with the trusted process, because both take about equally long.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
@@ -81,7 +81,7 @@ fn app(options: AppOptions) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Runs the process of the settings window.
+/// Runs as the process of the settings window.
 fn window() -> ExitCode {
     match run_window() {
         Ok(()) => ExitCode::SUCCESS,
@@ -92,14 +92,14 @@ fn window() -> ExitCode {
     }
 }
 
-/// Returns the directory of this program, which contains all of IronCurtain's programs.
+/// Returns the directory of this program and all other programs of IronCurtain.
 fn programs() -> Result<PathBuf, AppError> {
     let this = std::env::current_exe().map_err(AppError::Programs)?;
     let missing = || AppError::Programs(io::ErrorKind::NotFound.into());
     this.parent().map(PathBuf::from).ok_or_else(missing)
 }
 
-/// Returns the title and the text of the error message.
+/// Returns the title and text of the error message.
 fn words(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()
@@ -128,15 +128,15 @@ fn toolkit() -> Result<(), AppError> {
     Ok(())
 }
 
-/// Shows a message box. Works without the rest of the app.
+/// Shows a message box, without depending on the rest of the app.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
-    // Without a display, the message box would wait forever.
+    // Without a display, the message box would block forever.
     if toolkit().is_err() {
         return;
     }
     let dialog = rfd::AsyncMessageDialog::new().set_level(rfd::MessageLevel::Error);
-    // This thread owns GTK, so it runs the message box itself. The blocking variant would wait for another thread.
+    // Runs the message box on this thread, which owns GTK. The blocking variant would wait for another thread.
     let closed = dialog.set_title(title).set_description(visible::lines(text)).show();
     gtk::glib::MainContext::default().block_on(closed);
 }

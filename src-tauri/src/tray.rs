@@ -1,6 +1,6 @@
-//! The tray icon: [`menu`] describes it as a plain value, and this module shows it.
+//! Tray icon. [`menu`] describes it as a plain value, and this module shows it.
 //!
-//! - The app also works without a tray: [`Tray::is_shown`] then returns `false`, and the caller opens the window.
+//! - The app also works without a tray. [`Tray::is_shown`] then returns `false`, and the caller opens the window.
 
 mod menu;
 #[cfg(target_os = "linux")]
@@ -26,7 +26,7 @@ use tauri::{AppHandle, Wry};
 
 const ID: &str = "ironcurtain";
 
-/// The tray icon, if the panel supports one.
+/// Tray icon, if the panel supports one.
 pub(crate) struct Tray {
     icon: Option<TrayIcon>,
     shown: Mutex<TrayMenu>,
@@ -47,7 +47,7 @@ impl Tray {
         Self { icon, shown: Mutex::new(menu) }
     }
 
-    /// Returns `true` if the icon exists and a panel seems to show it.
+    /// Returns `true` if the icon exists and a panel appears to show it.
     pub(crate) fn is_shown(&self) -> bool {
         self.icon.is_some() && panel::shows_icons()
     }
@@ -68,13 +68,13 @@ impl Tray {
     }
 }
 
-/// Reason why there is no tray icon.
+/// Reason there is no tray icon.
 #[derive(Debug, thiserror::Error)]
 enum TrayError {
     /// The toolkit reported an error.
     #[error(transparent)]
     Toolkit(#[from] tauri::Error),
-    /// The indicator library is missing. The tray library would panic without it.
+    /// The indicator library, without which the tray library would panic, is not installed.
     #[error("the system's indicator library is not installed")]
     NoLibrary,
 }

@@ -1,10 +1,10 @@
-//! The settings window, which is created on demand and destroyed when closed, and the commands that its page may call.
+//! The settings window, created on demand and destroyed when closed, and the commands available to its page.
 //!
-//! - It runs in a separate process ([`child`]), so that this process draws no page and closing the window frees its
+//! - The window has its own process ([`child`]), so this process draws no page, and closing the window frees its
 //!   memory.
-//! - The page shows text from agents as plain text. The trusted process checks and runs its commands
-//!   ([`serving`]). No command can answer a question.
-//! - INVARIANT: a path can be granted only if the user picked it in a system picker of the trusted process. The page
+//! - The page shows text from agents as plain text. The trusted process checks and runs the page's commands
+//!   ([`serving`]), none of which can answer a question.
+//! - INVARIANT: only paths that the user picked in a system picker of the trusted process can be granted. The page
 //!   cannot name paths.
 
 mod add_server;
@@ -59,13 +59,13 @@ use servers::ServerDrafts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// State that the commands of one window share while it is open.
+/// State shared by the commands of one window while it is open.
 struct AppState {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
     pickers: Pickers,
-    /// Grants that were revoked in this window and can still be restored, newest last.
+    /// Grants that were revoked in this window and can be restored, newest last.
     revoked: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,

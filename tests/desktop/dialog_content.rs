@@ -80,7 +80,7 @@ fn screen_reader_hears_instructions_choices_and_timeout_warning() {
 
 #[test]
 fn first_screen_lists_all_consequences_worst_first() {
-    let questions: [(&str, &str, &[&str]); 11] = [
+    let questions: [(&str, &str, &[&str]); 12] = [
         ("one", "read ~/Pictures/2026/holiday-00.jpg (2 MB)", &[]),
         (
             "ten",
@@ -117,6 +117,11 @@ fn first_screen_lists_all_consequences_worst_first() {
             "hook",
             "write a program that runs when you use git in this repository: ~/src/app/.git/hooks/pre-commit (new file, 54 bytes)",
             &["Your own programs run it, outside the sandbox."],
+        ),
+        (
+            "changed-tool",
+            "call search (the server changed this tool)",
+            &["Hint: it gives the agent instructions: \u{201c}do not tell\u{201d}."],
         ),
         ("whole", "replace ~/Documents/tax/2026/summary.md (1 of 44 lines is removed, 2 are added)", &[]),
         (

@@ -153,7 +153,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(sessions.len(), 5);
     assert!(sessions.iter().all(|one| one.connection.is_some() && one.connection == sessions[0].connection));
     client.call("nothing__such", json!({})).refused("no tool is called `nothing__such`");
-    client.call("ours__such", json!({})).refused("the server `ours` has none of that name");
+    client.call("ours__such", json!({})).refused("the server `ours` does not provide it");
     client.call("read_text_file", json!({ "path": report })).refused("no tool is called `read_text_file`");
     assert!(world.log().contains("no tool is called `nothing__such`"));
     client.hang_up();
@@ -373,7 +373,7 @@ fn ending_the_last_server_session_closes_the_connection() {
     eventually("the ended server's tools disappear", BOUND, || !lists(&mut client, "filesystem__read_file"));
     client
         .call("filesystem__read_file", json!({}))
-        .refused("the session with the server `filesystem` was ended");
+        .refused("the session with the server `filesystem` was closed");
     client.call("ours__echo", json!({})).ok();
     end("ours");
     assert!(client.wait_until_ended());

@@ -157,7 +157,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
         let verified = machine.command(&["audit", "verify"]);
         let said = String::from_utf8(verified.stdout).unwrap();
         assert!(!verified.status.success() && said.contains("THE AUDIT LOG WAS CHANGED"), "{said}");
-        assert!(said.contains(what) && said.contains("while IronCurtain ran"), "{said}");
+        assert!(said.contains(what) && said.contains("while IronCurtain was running"), "{said}");
         let because = format!("DENIED: the audit log `{}` {what}", log.display());
         client.plain("heard").refused(&because);
         let answer = client.request("prompts/get", json!({ "name": "x" }));

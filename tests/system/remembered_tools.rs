@@ -4,12 +4,14 @@ use crate::aggregation::connect;
 use crate::client::{BOUND, Client};
 use crate::scripted::PRELUDE;
 use crate::world::{World, eventually};
+use ironcurtain_admin::tool_pins::changed_tools;
+use ironcurtain_grants::PinDecision;
 use serde_json::{Value, json};
-use std::time::Instant;
 
 const SERVERS: usize = 10;
 
-/// Has only tools: `go`, with a description from a file if there is one, and `stay`.
+/// Has only tools: `go`, with a description from a file if there is one, and `stay`. Cannot list them while there is a
+/// file `fail`.
 const ONLY_TOOLS: &str = r#"
 file = sys.argv[1] + "/text"
 text = open(file).read() if os.path.exists(file) else "Goes."
@@ -20,7 +22,8 @@ for m in messages():
     elif m["method"] == "tools/list":
         tools = [{"name": "go", "description": text, "icons": [], "inputSchema": {"type": "object"}},
                  {"name": "stay", "inputSchema": {"type": "object"}}]
-        say(id=m["id"], result={"tools": tools})
+        if os.path.exists(sys.argv[1] + "/fail"): say(id=m["id"], error={"code": -32603, "message": "not yet"})
+        else: say(id=m["id"], result={"tools": tools})
     elif m["method"] == "tools/call": answer(m, m["params"]["name"])
     elif "id" in m: say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
@@ -69,17 +72,10 @@ fn connected(world: &World) -> (Client, Vec<Value>) {
 #[test]
 fn remembered_tools_are_listed_at_once_and_their_server_starts_at_its_first_call() {
     let world = world();
-    let began = Instant::now();
     let mut client = connect(&world, &[]);
     let first = eventually_all(&mut client);
-    println!("first connection: {} tools after {:?}", first.len(), began.elapsed());
     client.hang_up();
-    let (client, _) = connected(&world);
-    client.hang_up();
-    let began = Instant::now();
-    let mut client = connect(&world, &[]);
-    let tools = listed(&mut client);
-    println!("later connection: {} tools after {:?}", tools.len(), began.elapsed());
+    let (mut client, tools) = connected(&world);
     assert_eq!(tools, first, "the list is the one that the servers returned");
     assert!(world.sessions().is_empty());
     assert_eq!(client.call("s3__go", json!({})).ok(), "go");
@@ -87,7 +83,7 @@ fn remembered_tools_are_listed_at_once_and_their_server_starts_at_its_first_call
     assert_eq!(running, ["s3"]);
     assert_eq!(client.call("s3__stay", json!({})).ok(), "stay");
     assert_eq!(listed(&mut client), first);
-    client.call("s4__none", json!({})).refused("the server `s4` has none of that name");
+    client.call("s4__none", json!({})).refused("the server `s4` does not provide it");
 }
 
 /// Lists until every server is part of the list.
@@ -113,4 +109,32 @@ fn tools_of_a_remembered_server_are_compared_with_their_pins_before_its_first_ca
     assert_eq!(client.call("s3__stay", json!({})).ok(), "stay");
     assert_eq!(client.call("s4__go", json!({})).ok(), "go");
     assert_eq!(description(&listed(&mut client), "s3__go"), "Goes.");
+}
+
+#[test]
+fn a_list_that_failed_is_not_remembered() {
+    let world = world();
+    let fail = world.home.server_data("s3").join("fail");
+    std::fs::write(&fail, "").unwrap();
+    let mut client = connect(&world, &[]);
+    eventually("the other servers are listed", BOUND, || listed(&mut client).len() == 2 * (SERVERS - 1));
+    client.hang_up();
+    std::fs::remove_file(&fail).unwrap();
+    let (mut client, _) = connected(&world);
+    assert_eq!(client.call("s3__go", json!({})).ok(), "go");
+}
+
+#[test]
+fn a_call_for_the_remembered_definition_is_not_sent_after_the_user_accepted_another() {
+    let world = world();
+    let (mut client, _) = connected(&world);
+    std::fs::write(world.home.server_data("s3").join("text"), "Goes far.").unwrap();
+    let mut other = world.connect("s3");
+    listed(&mut other);
+    let changes = changed_tools(&world.home, "s3").unwrap();
+    changes[0].decide(&world.home, PinDecision::Update).unwrap();
+    other.hang_up();
+    client.call("s3__go", json!({})).refused("the server `s3` lists another definition of this tool now");
+    assert_eq!(description(&listed(&mut client), "s3__go"), "Goes far.");
+    assert_eq!(client.call("s3__go", json!({})).ok(), "go");
 }

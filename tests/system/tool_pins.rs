@@ -71,8 +71,12 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     client.call("now", json!({})).refused(refusal);
     let changes = changed_tools(&world.home, "hostile").unwrap();
     changes[0].decide(&world.home, PinDecision::Update).unwrap();
-    client.call("now", json!({})).ok();
+    let updated = "the user has accepted a new definition of the tool `now`";
+    client.call("now", json!({})).refused(updated);
+    client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
+    client.call("now", json!({})).refused(updated);
     assert_eq!(changed(&mut client, "Reads the time."), "Reads the time.");
+    client.call("now", json!({})).ok();
 }
 
 #[test]
@@ -99,9 +103,12 @@ fn question_at_a_call_of_a_changed_tool_shows_the_change_and_decides() {
     assert_eq!(world.user.count(), 0);
 
     world.user.will(Next::Allow(Reach::NewDefinition, Lifetime::Always));
-    let call = client.begin_call("now", json!({}));
+    // Both calls were written for the old definition.
+    let calls = [(); 2].map(|()| client.begin_call("now", json!({})));
     client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
-    client.outcome(call).refused("the user has just accepted a new definition of the tool `now`");
+    for call in calls {
+        client.outcome(call).refused("the user has accepted a new definition of the tool `now`");
+    }
     assert_eq!(changed(&mut client, "Reads the clock. Then sleeps."), "Reads the clock. Then sleeps.");
     client.call("now", json!({})).ok();
     assert!(world.log().contains("the user accepted the new definition of the tool `now` of hostile"));
@@ -127,12 +134,17 @@ fn added_tool_is_new_until_it_was_seen_and_an_unlisted_one_is_not_shown() {
     let shown: Vec<_> = changes.iter().map(|one| (one.tool.as_str(), one.is_new)).collect();
     assert_eq!(shown, [("n0w", true), ("now", false)]);
     assert_eq!(changes[0].change.hints, [ToolHint::LooksLike("now".to_owned())]);
+    client.call("n0w", json!({})).refused("nobody has said yet what the tool `hostile/n0w` does");
     changes[0].decide(&world.home, PinDecision::Remove).unwrap();
+    world.wait(world.daemon.tools_decided("hostile"));
+    client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
     client.call("n0w", json!({})).refused("DENIED: the user removed the tool `n0w`");
     changed(&mut client, "gone");
     assert_eq!(changed_tools(&world.home, "hostile").unwrap(), []);
     // It stays suspended, or its call would reach the server.
     client.call("now", json!({})).refused("changed its tool `now`, so the tool is suspended");
+    let reported = || world.status().troubles.iter().any(|why| why.contains("`hostile` changed its tools"));
+    eventually("no decision is requested about a tool that is not listed", BOUND, || !reported());
     client.call("echo", json!({ "text": "Reads the clock." })).ok();
     changed(&mut client, "Reads the clock.");
     client.call("now", json!({})).ok();

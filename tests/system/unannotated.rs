@@ -1,10 +1,13 @@
 //! Unannotated tools: their calls are refused, or shown to the user with all arguments if the server's entry says
 //! `ask`.
 
+use crate::client::BOUND;
 use crate::scripted;
 use crate::scripted_user::Next;
-use crate::world::World;
+use crate::world::{World, eventually};
 use ironcurtain_consent::{Consequence, Lifetime, Piece, Reach, Verb};
+use ironcurtain_daemon::{GrantRequest, GrantTarget};
+use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 
 /// Script of a server that reads the file in any argument called `file`, if it has access.
@@ -194,6 +197,27 @@ fn reading_hint_counts_only_without_a_network_and_a_writable_folder() {
     client.call("scan", json!({})).ok();
     assert_eq!(world.user.count(), 1);
     client.call("do", json!({})).refused("the user denied this call");
+    let granted = |folder: &str, access: &[Access]| {
+        let access = access.iter().fold(AccessSet::default(), |all, access| all.with(*access));
+        let path = world.home.person.join(folder);
+        std::fs::create_dir_all(&path).unwrap();
+        let known = world.daemon.known_clients();
+        let what = GrantTarget::Files { path, access };
+        let request = GrantRequest {
+            client: known[0].key.clone(),
+            server: "hostile".into(),
+            what,
+            lifetime: Lifetime::Session,
+        };
+        world.wait(world.daemon.grant(request)).unwrap();
+    };
+    granted("to-read", &[Access::Read]);
+    client.call("see", json!({ "a": 2 })).ok();
+    granted("to-write", &[Access::Read, Access::Write]);
+    eventually("the hint does not count beside a writable folder", BOUND, || {
+        client.call("see", json!({ "a": 3 })).is_error
+    });
+    client.call("see", json!({ "a": 4 })).refused("the user denied this call");
     for sandbox in [
         json!({ "network": { "allowedDomains": ["a.example"] } }),
         json!({ "filesystem": { "allowWrite": ["~/out"] } }),

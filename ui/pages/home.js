@@ -36,11 +36,11 @@ export const home = {
   },
 };
 
-/** What the app writes before the command that solves a problem. */
+/** Text before the command in the app's problem messages. */
 const RUN = " Run: ";
 
 /**
- * Returns a problem, and the command that solves it on a line of its own.
+ * Returns a problem, with the command that solves it on a separate line.
  * @param {string} text
  */
 function trouble(text) {
@@ -53,7 +53,7 @@ function trouble(text) {
 }
 
 /**
- * Returns the way to the first agent.
+ * Returns the row that leads to connecting the first agent.
  * @param {import("../types.js").Snapshot} snapshot
  */
 function noAgent({ clients, recent }) {

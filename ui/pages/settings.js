@@ -1,4 +1,4 @@
-// Settings of questions, limits, the record, autostart and appearance, and information about the app.
+// The settings page: questions, limits, the record, autostart and appearance, and information about the app.
 
 import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";

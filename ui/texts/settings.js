@@ -23,7 +23,7 @@ export const SETTINGS = {
   autostart: "Start with the desktop",
   autostartHint: "Starts IronCurtain when you log in.",
   appearance: "Appearance",
-  appearances: { system: "As the system", light: "Light", dark: "Dark" },
+  appearances: { system: "Same as system", light: "Light", dark: "Dark" },
   servers: "Servers",
   enforce: "Require a sandbox",
   enforceOn: "Servers start only in a sandbox.",
@@ -32,7 +32,7 @@ export const SETTINGS = {
   sessionsHint: "Anything above this is refused.",
   record: "Record",
   keep: "How long the record is kept",
-  keepHint: "Older entries are deleted at the next start. That is recorded.",
+  keepHint: "Older entries are deleted at the next start, which is recorded.",
   recordLink: "Search, check or export the record",
   export: {
     title: "Export to a collector",
@@ -60,6 +60,6 @@ export const SETTINGS = {
   about: "About",
   product: (/** @type {string} */ version) => `IronCurtain ${version}`,
   motto: "Agents ask, you decide.",
-  report: "For a problem report",
-  reportLabel: "Facts for a problem report",
+  report: "For problem reports",
+  reportLabel: "Details for a problem report",
 };

@@ -10,17 +10,17 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Number of worker threads for the trusted process.
+/// Number of worker threads of the trusted process.
 const WORKERS: usize = 2;
 
-/// Handle to the trusted process in this program.
+/// Trusted process in this program.
 pub(crate) struct TrustedProcess {
     daemon: Daemon,
     runtime: Handle,
     options: DaemonOptions,
 }
 
-/// Reason why the trusted process is not running.
+/// Reason the trusted process is not running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustedProcessError {
     #[error(transparent)]
@@ -32,8 +32,7 @@ pub(crate) enum TrustedProcessError {
 }
 
 impl TrustedProcessError {
-    /// Returns `true` if the trusted process did not start because the user already runs another
-    /// instance.
+    /// Returns `true` if the trusted process did not start because another instance of this user is running.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
@@ -43,7 +42,7 @@ impl TrustedProcessError {
 }
 
 impl TrustedProcess {
-    /// Starts the trusted process. Returns once it is serving requests or has failed to start.
+    /// Starts the trusted process. Returns after it has begun serving requests or failed to start.
     pub(crate) fn start(
         options: DaemonOptions,
         consent: Arc<dyn Consent>,
@@ -91,7 +90,7 @@ async fn told_to_end() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without handlers, the signals kill the process, which also closes every session.
+        // Without handlers, signals kill the process, which also closes every session.
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }

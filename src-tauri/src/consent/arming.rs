@@ -1,28 +1,27 @@
-//! Decides whether a press of Allow is accepted. A pure state machine, independent of the user interface toolkit and
-//! of the clock.
+//! Decides whether a press of Allow is accepted. A state machine that depends on neither the GUI toolkit nor the clock.
 //!
-//! - Receives each [`Event`] with its time and returns an [`Effect`].
-//! - INVARIANT: a call is allowed by a press and release, both on Allow, after no other press or change for [`REST`].
-//!   Before the press, the user must have read the whole question, it must be in view, and the user must have chosen
-//!   Allow with the pointer, a finger or the keyboard focus.
+//! - Each [`Event`] is passed with its time and results in an [`Effect`].
+//! - INVARIANT: a call is allowed by a press and release on Allow, after [`REST`] without other presses or changes.
+//!   Before the press, the user must have read the whole question with the dialog in view, and must have chosen Allow
+//!   with the pointer, a finger or the keyboard focus.
 //! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only
-//!   movement after the rest counts. After a press on another control of the dialog, movement during the rest counts
-//!   too.
-//! - INVARIANT: a finger chooses Allow by touching it after the rest. The next touch, after another rest, allows
-//!   the call. The keyboard focus chooses Allow if a key moved it there.
+//!   movement after the rest counts, except after a press on another control of the dialog, when movement during the
+//!   rest counts too.
+//! - INVARIANT: a finger chooses Allow by touching it after the rest. The next touch, after another rest, allows the
+//!   call. The keyboard focus chooses Allow if a key moved it there.
 //! - INVARIANT: if another window could cover the dialog unnoticed, the press must last for [`HOLD`].
-//! - The pointer never has to leave Allow first, because movement on Allow after a rest always chooses it.
+//! - The pointer need not leave Allow first, because moving on Allow after a rest always chooses it.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time without a press or change before Allow is accepted. It is longer than the interval between clicks or
-/// keys that were meant for another window.
+/// Minimum time without a press or change before Allow is accepted, longer than the interval between clicks or keys
+/// meant for another window.
 pub(crate) const REST: Duration = Duration::from_millis(800);
-/// Minimum time between the pointer's arrival on Allow and a press that is accepted.
+/// Minimum time from the pointer's arrival on Allow to a press that is accepted.
 pub(crate) const HOVER: Duration = Duration::from_millis(250);
 /// Minimum duration of a press if Allow must be held.
 pub(crate) const HOLD: Duration = Duration::from_millis(700);
-/// Distance that the pointer must move on Allow before a press is accepted, in pixels.
+/// Distance in pixels that the pointer must move on Allow before a press is accepted.
 pub(crate) const TRAVEL: u32 = 12;
 
 /// Input device that presses Allow.
@@ -47,7 +46,7 @@ pub(crate) enum InView {
     OffScreen,
 }
 
-/// Event that affects whether Allow is accepted.
+/// Event that affects whether a press of Allow is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The dialog moved, grew, scrolled or was shown again, or the user changed a choice.
@@ -56,7 +55,7 @@ pub(crate) enum Event {
     Focused(bool),
     /// The visibility of the dialog changed.
     InView(InView),
-    /// `true` if all text that must be read has been in view, `false` if it has grown since.
+    /// `true` once all required text has been in view, `false` if it has grown since.
     Read(bool),
     /// `true` if Allow must be held for [`HOLD`].
     Slow(bool),
@@ -70,7 +69,7 @@ pub(crate) enum Event {
     Inside,
     /// Another button or key was pressed.
     Press,
-    /// Allow was pressed. A key that repeats while it is held counts as one press.
+    /// Allow was pressed. A key that repeats while held counts as one press.
     Down(By),
     /// The press was released on Allow.
     Up(By),
@@ -98,15 +97,15 @@ pub(crate) struct Arming {
     /// Time at which the dialog received the keyboard focus.
     focused: Option<Instant>,
     on_allow: Option<OnAllow>,
-    /// `true` if a finger touched Allow after a rest.
+    /// `true` if a finger touched Allow after the rest.
     touched: bool,
     keyed: bool,
-    /// `true` if Alt+A was pressed and this window has not received its release.
+    /// `true` if Alt+A was pressed and its release has not been received.
     key_held: bool,
     /// Time of the last press or change.
     disturbed: Instant,
-    /// Time of the last press on another control. Set only if nothing but such presses, and changes that they
-    /// caused, followed the last rest.
+    /// Time of the last press on another control. Set only if nothing but such presses, and the changes they caused,
+    /// followed the last rest.
     at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
@@ -115,27 +114,26 @@ pub(crate) struct Arming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OnAllow {
     since: Instant,
-    /// Point from which the pointer's movement is measured.
+    /// Point from which movement is measured.
     from: (i32, i32),
     at: (i32, i32),
     travelled: bool,
 }
 
-/// Condition that Allow is waiting for, as shown to the user.
+/// Condition for which Allow is waiting, as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// A part of the question has not been read.
+    /// A part of the question has not been read yet.
     Unread,
     /// Another window covers the dialog.
     Covered,
     /// A part of the dialog is outside every screen.
     OffScreen,
-    /// A press is being held. Contains the time at which it began and the time from which it is
-    /// accepted.
+    /// A press is being held. Contains its start, and the time from which it is accepted.
     Holding(Instant, Instant),
     /// The press was held long enough and can be released.
     LetGo,
-    /// The user must pause. Contains the times at which the rest began and will end.
+    /// The user must pause. Contains the start and end of the rest.
     Resting(Instant, Instant),
     /// The pointer is on Allow but has not moved since the rest.
     Still,
@@ -146,7 +144,7 @@ pub(crate) enum Stage {
 }
 
 impl Arming {
-    /// Creates the state of a dialog that has just opened: unread and without the keyboard focus.
+    /// Creates the state of a newly opened dialog: unread and without the keyboard focus.
     pub(crate) fn new(slow: bool, now: Instant) -> Self {
         Self {
             slow,
@@ -261,7 +259,7 @@ impl Arming {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// Returns `true` if movement of the pointer on Allow currently counts as choosing it.
+    /// Returns `true` if moving the pointer on Allow currently counts as choosing it.
     fn moves_count(&self, now: Instant) -> bool {
         self.rested(now) || self.at_work.is_some()
     }
@@ -279,7 +277,7 @@ impl Arming {
     }
 
     fn press(&mut self, by: By, now: Instant) -> Effect {
-        // Key repeat continues the current press, whereas a new press must wait.
+        // Key repeat continues the current press, but a new press must wait.
         if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
             self.disturb(now);
             self.down = Some(held);
@@ -290,7 +288,7 @@ impl Arming {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
-            // Keep the choice, so that a user who releases too early can press again after a rest.
+            // Keeps the choice, so that a user who released too early can press again after a rest.
             match by {
                 By::Pointer => self.on_allow = on_allow,
                 By::Touch => self.touched = touched,
@@ -313,8 +311,8 @@ impl Arming {
         }
     }
 
-    /// Handles a change of the dialog. Attributes it to a press in the dialog that immediately precedes it, if
-    /// there is one.
+    /// Handles a change of the dialog, which is attributed to an immediately preceding press in the dialog, if there
+    /// is one.
     fn change(&mut self, now: Instant) {
         let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);

@@ -1,10 +1,10 @@
 //! Countdown of a question.
 //!
-//! - The caller passes the current time.
+//! - The caller provides the current time.
 
 use std::time::{Duration, Instant};
 
-/// Minimum interval between two reports that the user is active in the dialog.
+/// Minimum interval between reports that the user is active in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Countdown that expires if the user is inactive.
@@ -48,7 +48,7 @@ impl Countdown {
     }
 }
 
-/// Returns a sentence that states the remaining time.
+/// Returns a sentence with the remaining time.
 pub(crate) fn waiting_words(left: Duration) -> String {
     format!("Denied in {} if you don't answer", clock_words(left))
 }

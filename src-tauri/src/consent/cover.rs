@@ -1,10 +1,9 @@
 //! Computes the visible part of the dialog from the windows on an X11 screen.
 //!
 //! - With a compositor, X11 does not report covered windows, so [`watch`] reads the stacking order.
-//! - INVARIANT: in doubt, the dialog counts as covered, for example if there are too many windows or the dialog is
-//!   not shown.
-//! - Ignores windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay.
-//! - A compositor may draw over windows. It is trusted, like the rest of the desktop shell.
+//! - INVARIANT: in doubt, the dialog counts as covered, for example if there are too many windows or it is not shown.
+//! - Ignored are windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay.
+//! - Compositors can draw over windows. They are trusted, like the rest of the desktop shell.
 
 mod watch;
 
@@ -12,13 +11,12 @@ pub(super) use watch::CoverWatch;
 
 use super::arming::InView;
 
-/// Maximum number of windows above the dialog that are checked. If there are more, the dialog counts as covered.
+/// Maximum number of windows above the dialog to check. With more windows, the dialog counts as covered.
 const MOST_WINDOWS: usize = 2000;
-/// Id bits that are set only in ids that the X server itself assigns, such as the id of the compositor's overlay
-/// window.
+/// Id bits that are set only in ids assigned by the X server itself, such as that of the compositor's overlay window.
 const SERVER_IDS: u32 = 0xe000_0000;
 
-/// A rectangle on the screen, in pixels.
+/// Rectangle on the screen in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     x: i32,
@@ -27,13 +25,13 @@ struct Area {
     height: i32,
 }
 
-/// A window that may be above the dialog.
+/// Window that may be above the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Above {
     is_shown: bool,
     /// `true` if the window draws pixels, `false` if it only receives input.
     draws: bool,
-    /// Areas of the screen that the window covers.
+    /// Screen areas that the window covers.
     areas: Vec<Area>,
 }
 
@@ -76,13 +74,13 @@ impl Area {
     }
 }
 
-/// Returns `true` if the window and the dialog belong to different X11 clients. `client_mask` selects the bits
-/// of an id that identify the client.
+/// Returns `true` if the window and the dialog belong to different X11 clients. `client_mask` selects the id bits that
+/// identify the client.
 fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
     id & SERVER_IDS == 0 && id & !client_mask != dialog & !client_mask
 }
 
-/// Computes the dialog's visibility, given the screens and the windows above it.
+/// Computes the visibility of the dialog, given the screens and the windows above it.
 fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
     let covers = |window: &Above| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))

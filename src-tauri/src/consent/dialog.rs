@@ -1,11 +1,11 @@
 //! The native consent dialog (GTK 3), which shows a [`ConsentView`].
 //!
-//! - Never runs a nested main loop. It closes exactly once and then sends one [`DialogResult`].
+//! - Never runs a nested main loop. Closes exactly once and then sends one [`DialogResult`].
 //! - Only [`Arming`] decides that the user allowed the call. Enter, Space, Escape, closing the dialog and timeouts
-//!   never allow it.
-//! - Allow never has the position that it had in the previous dialog, and is not accepted until everything that it
-//!   would allow has been in view.
-//! - Does not take the keyboard focus when it opens. All content is plain text.
+//!   never do.
+//! - Allow is never at its position in the previous dialog, and is not accepted until everything that it would allow
+//!   has been in view.
+//! - The dialog does not take the keyboard focus when it opens. All content is plain text.
 
 mod allow;
 mod allow_place;
@@ -42,16 +42,16 @@ const TICK: Duration = Duration::from_secs(1);
 /// Time without user activity after which a notification is sent, because the dialog may be hidden.
 const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
-/// Remaining time at which screen readers announce that the time is nearly over.
+/// Remaining time at which screen readers announce that time is running out.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
-/// Interval between notifications about a dialog that may be hidden.
+/// Interval between notifications about a possibly hidden dialog.
 const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
 /// Minimum difference between the monotonic and the boot-time clock that counts as sleep. Smaller differences are
 /// measurement errors.
 const SLEEP_THRESHOLD: Duration = Duration::from_millis(200);
 
-/// An open dialog.
+/// Open dialog.
 pub(super) struct Dialog(Rc<Inner>);
 
 /// Position and size of a window.
@@ -74,17 +74,16 @@ struct Inner {
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// `true` if the X server reports that the dialog is not covered. Used alone if the stacking order is
-    /// unavailable.
+    /// `true` if the X server reports the dialog as not covered. The only source if the stacking order is unavailable.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
     /// Parts of the question that the user has read so far.
     read: RefCell<ReadProgress>,
-    /// `true` if screen readers have announced that the time is nearly over.
+    /// `true` if screen readers have announced that time is running out.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
-    /// Total time that the machine had slept at the last event.
+    /// Total sleep time of the machine at the last event.
     asleep: Cell<Duration>,
     over: Cell<bool>,
 }
@@ -128,7 +127,7 @@ impl Dialog {
         inner.connect_input();
         inner.connect_denials();
         inner.refresh_choice();
-        // Some window managers never shrink a window that was too large when it was first shown.
+        // Some window managers never shrink a window that was too large when first shown.
         inner.layout.window.foreach(WidgetExt::show_all);
         inner.layout.fit();
         inner.layout.window.show_all();
@@ -139,7 +138,7 @@ impl Dialog {
         Self(inner)
     }
 
-    /// Sets the number of all pending questions, and of those that could be shown together.
+    /// Sets the number of pending questions, and of those that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
@@ -162,7 +161,7 @@ impl Dialog {
 
     /// Brings the dialog to the front at the user's request.
     pub(super) fn raise(&self) {
-        // The dialog may now be under the pointer or have the focus, so Allow is disarmed.
+        // The dialog may now be under the pointer or focused, so Allow is disarmed.
         self.0.on(Event::Changed);
         window_stack::raise(&self.0.layout.window);
     }
@@ -172,7 +171,7 @@ impl Dialog {
         self.0.pressed.get()
     }
 
-    /// Closes the dialog and returns the position that Allow had.
+    /// Closes the dialog and returns the last position of Allow.
     pub(super) fn close(self) -> AllowPlace {
         self.0.over.set(true);
         self.0.stop_timer();
@@ -189,7 +188,7 @@ impl Inner {
         let weak = Rc::downgrade(self);
         self.layout.window.connect_response(move |_, response| {
             if let Some(inner) = weak.upgrade() {
-                // Escape, Deny, the close button and the session manager all deny the call.
+                // Escape, Deny, the close button and the session manager each deny the call.
                 inner.deny(response == ResponseType::Cancel);
             }
         });
@@ -221,7 +220,7 @@ impl Inner {
         });
     }
 
-    /// Returns a handler for changes of the controls that determine what Allow allows.
+    /// Returns the change handler of the controls that determine the effect of Allow.
     fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
         let weak = Rc::downgrade(self);
         move || {
@@ -242,7 +241,7 @@ impl Inner {
         });
     }
 
-    /// Handles an event. Closes the dialog if the user has allowed the call.
+    /// Handles an event, and closes the dialog if the user has allowed the call.
     fn on(self: &Rc<Self>, event: Event) {
         if self.over.get() {
             return;
@@ -290,7 +289,7 @@ impl Inner {
         }
     }
 
-    /// Returns the ids of shown questions that have not been answered.
+    /// Returns the ids of the shown questions that are unanswered.
     fn open(&self) -> Vec<String> {
         if self.view.calls.is_empty() { vec![self.view.id.clone()] } else { self.layout.ticks.open() }
     }
@@ -300,7 +299,7 @@ impl Inner {
         if self.view.calls.is_empty() { self.open() } else { self.layout.ticks.ticked() }
     }
 
-    /// Updates everything that depends on time, and schedules the next update.
+    /// Updates everything that depends on the time, and schedules the next update.
     fn tick(self: &Rc<Self>) {
         if self.over.get() {
             return;
@@ -323,13 +322,12 @@ impl Inner {
         }
         let stage = self.arming.borrow().stage(now);
         let soon = self.layout.allow.show(stage, slow, now);
-        // Update again shortly after the next full second, when the text changes.
+        // Updates again shortly after the next full second, when the text changes.
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks whether everything has been read. Skips the check while the window is not shown, because its size is
-    /// not known yet.
+    /// Checks whether everything has been read. Does nothing while the window is not shown, because its size is unknown.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
@@ -377,15 +375,15 @@ impl Inner {
         }
     }
 
-    /// Returns `true` if Allow must be held, because it allows more than reading a file and covering windows
-    /// cannot be detected.
+    /// Returns `true` if Allow must be held, because it allows more than reading a file and covering windows cannot be
+    /// detected.
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
         !little && !self.knows_covers()
     }
 
-    /// Returns `true` if covering windows can be detected. On Wayland, a program does not see the windows above its
+    /// Returns `true` if covering windows can be detected. On Wayland, programs cannot see the windows above their
     /// own.
     fn knows_covers(&self) -> bool {
         self.covers.borrow().is_some()
@@ -400,7 +398,7 @@ impl Inner {
         };
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
-        // Ignore reports after the dialog was closed.
+        // Ignores reports that arrive after the dialog was closed.
         match CoverWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
@@ -418,8 +416,8 @@ impl Inner {
         });
     }
 
-    /// Checks the windows above the dialog once more before a press is accepted, because a recent change may not
-    /// have been reported yet.
+    /// Checks the windows above the dialog again before a press is accepted, because a recent change may not have been
+    /// reported yet.
     fn check_covers(&self, now: Instant) {
         let in_view = self.look();
         self.seen.set(in_view == InView::Whole);
@@ -432,7 +430,7 @@ impl Inner {
         self.in_view(by_stacking)
     }
 
-    /// Combines the visibility by the stacking order with the X server's report, which is reliable only without a
+    /// Combines the visibility from the stacking order with the X server's report, which is reliable only without a
     /// compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
@@ -444,13 +442,13 @@ impl Inner {
         }
     }
 
-    /// Sends a command about the first question in this dialog.
+    /// Sends a command about the dialog's first question.
     fn send_first(&self, command: fn(String) -> Command) {
         self.open().into_iter().take(1).for_each(|id| self.send(command(id)));
     }
 
     fn send(&self, command: Command) {
-        // If the queue no longer exists, the question was already denied.
+        // If the queue no longer exists, the question has already been denied.
         if let Some(commands) = self.commands.upgrade() {
             let _ = commands.send(command);
         }

@@ -1,17 +1,26 @@
-//! Hint and ring that show which condition Allow is waiting for, in all kinds of dialogs.
+//! Hint and ring that show the condition for which Allow is waiting, in all kinds of dialogs.
 
 use super::arming::{By, Stage};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Interval between two frames of the ring while it fills.
+/// Interval between frames of the ring while it fills.
 const FRAME: Duration = Duration::from_millis(80);
 
-/// The longest hint, for which space is reserved.
+/// Longest hint, for which space is reserved.
 pub(super) const LONGEST: &str =
     "To allow: move the pointer slightly on Allow, or press Tab until you are on it";
 
-/// Returns the hint for a stage. `slow` is `true` if Allow must be held.
-pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
+/// Returns the hint for a stage, with the verb of the button's label. `slow` is `true` if the button must be held.
+pub(super) fn words(stage: Stage, slow: bool, label: &str) -> Cow<'static, str> {
+    let words = words_to_allow(stage, slow);
+    if label.starts_with("Apply") {
+        return words.replace("Allow", "Apply").replace("allow", "apply").into();
+    }
+    words.into()
+}
+
+fn words_to_allow(stage: Stage, slow: bool) -> &'static str {
     match (stage, slow) {
         (Stage::Unread, _) => "To allow: read to the end first, with Page Down or the mouse",
         (Stage::Covered, _) => "To allow: move the window that covers this one",
@@ -30,7 +39,7 @@ pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     }
 }
 
-/// Returns the filled fraction of the ring and, if it changes with time, the time of the next frame.
+/// Returns the filled fraction of the ring and, if it changes over time, the time of the next frame.
 pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     match stage {
         Stage::Resting(from, until) | Stage::Holding(from, until) => {
@@ -68,8 +77,17 @@ mod tests {
         ];
         for stage in by.into_iter().chain(others) {
             for slow in [true, false] {
-                assert!(words(stage, slow).len() <= LONGEST.len(), "{stage:?}");
+                for label in ["Allow once", "Apply"] {
+                    assert!(words(stage, slow, label).len() <= LONGEST.len(), "{stage:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn hint_uses_the_verb_of_the_button() {
+        let words = |label| words(Stage::Waiting, false, label);
+        assert_eq!(words("Allow once"), "To allow: point at Allow, or press Tab until you are on it");
+        assert_eq!(words("Apply"), "To apply: point at Apply, or press Tab until you are on it");
     }
 }

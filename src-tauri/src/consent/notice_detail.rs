@@ -7,15 +7,14 @@ pub(crate) enum NoticeDetail {
     /// Notifications name the agent and the kind of action.
     #[default]
     Full,
-    /// Notifications say only that a question is pending.
+    /// Notifications report only that a question is pending.
     Plain,
     /// Notifications are turned off.
     Off,
 }
 
 impl NoticeDetail {
-    /// Returns the text to show: `text` or `plain`, depending on the level. Returns `None` if notifications
-    /// are off.
+    /// Returns `text` or `plain`, depending on the level, or `None` if notifications are off.
     pub(super) fn of(self, text: String, plain: &str) -> Option<String> {
         match self {
             Self::Full => Some(text),

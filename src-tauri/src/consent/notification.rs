@@ -1,9 +1,9 @@
 //! Notifies the user about a pending question that they have not noticed.
 //!
-//! - INVARIANT: a notification cannot allow a call. Any program on the bus can forge a reply, so a reply can only
-//!   bring the dialog to the front or deny.
-//! - Names the agent and the kind of action, but no files, because other people may see the screen.
-//! - Runs on its own threads, because the notification service may be slow or missing.
+//! - INVARIANT: a notification cannot allow a call. Any program on the bus can forge a reply, so replies can only
+//!   deny, or bring the dialog to the front.
+//! - Notifications name the agent and the kind of action, but no files, because other people may see the screen.
+//! - Everything runs on separate threads, because the notification service may be slow or missing.
 
 use super::{Command as QueueCommand, NoticeDetail};
 use notify_rust::{ActionResponse, Notification, NotificationHandle, Timeout, Urgency};
@@ -24,10 +24,10 @@ enum Command {
 }
 
 impl Notices {
-    /// Spawns the thread. Presses of a notification's buttons are sent to `queue`.
+    /// Spawns the thread. Presses of notification buttons are sent to `queue`.
     pub(super) fn start(queue: WeakUnboundedSender<QueueCommand>) -> Self {
         let (commands, inbox) = channel();
-        // If the thread cannot be spawned, there are no notifications, but the dialog still works.
+        // Without the thread, there are no notifications, but the dialog still works.
         if let Err(error) =
             std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox, &queue))
         {
@@ -36,7 +36,7 @@ impl Notices {
         Self { commands }
     }
 
-    /// Shows a notification, replacing an earlier one for the same question.
+    /// Shows a notification, replacing an earlier one about the same question.
     pub(super) fn show(&self, id: &str, text: &str) {
         let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
@@ -46,7 +46,7 @@ impl Notices {
         let _ = self.commands.send(Command::Tell { text: text.to_owned() });
     }
 
-    /// Sets the level of detail in notifications.
+    /// Sets how much detail notifications contain.
     pub(super) fn set_detail(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Detail(detail));
     }
@@ -94,7 +94,7 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
     }
 }
 
-/// Returns `true` if the notification service parses markup, or if it does not say. Called once, before the first
+/// Returns `true` if the notification service parses markup, or if this is unknown. Called once, before the first
 /// notification.
 fn reads_markup() -> bool {
     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
@@ -122,7 +122,7 @@ fn listen(notification: u32, question: String, queue: WeakUnboundedSender<QueueC
                 ActionResponse::Custom("open" | "default") => QueueCommand::Raise,
                 ActionResponse::Custom(_) | ActionResponse::Closed(_) => return,
             };
-            // If the queue no longer exists, the question was already denied.
+            // If the queue no longer exists, the question has already been denied.
             if let Some(queue) = queue.upgrade() {
                 let _ = queue.send(command);
             }
@@ -143,7 +143,7 @@ fn notification(text: &str, reads_markup: bool) -> Notification {
         .summary("A question is waiting for you")
         .body(&body)
         .icon("ironcurtain-desktop")
-        // Action for a click on the notification itself.
+        // Action for clicking the notification itself.
         .action("default", "Open")
         .action("open", "Open")
         .action("deny", "Deny")

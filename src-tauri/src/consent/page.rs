@@ -1,9 +1,9 @@
 //! Shows a question as a page of the system's web engine, on systems without a native dialog.
 //!
-//! - The page shows the same [`ConsentView`] as the dialog. It reports events and decides nothing; [`Arming`] decides.
+//! - The page shows the same [`ConsentView`] as the dialog. It only reports events; [`Arming`] decides.
 //! - INVARIANT: reports must arrive in order. A missing or repeated report counts as a press outside Allow.
-//! - [`ReadExtent`] decides what was read, from the page's measurements. The page cannot claim a height greater than
-//!   that of the window, which the system reports.
+//! - [`ReadExtent`] uses the page's measurements to determine what was read. The page cannot claim to be taller than
+//!   the window, whose height the system reports.
 //! - INVARIANT: covering windows cannot be detected here, so Allow must be held, unless it only allows reading one
 //!   file.
 
@@ -15,44 +15,44 @@ use super::read_progress::{Extent, ReadExtent};
 use super::view::ConsentView;
 use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Remaining time at which screen readers announce that the time is nearly over.
+/// Remaining time at which screen readers announce that time is running out.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
 
-/// A page that shows one question.
+/// Page that shows one question.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Unique number of the page. Another page for the same question has a different number.
+    /// Number of the page. Another page for the same question has a different number.
     number: u64,
     view: ConsentView,
     arming: Arming,
     countdown: Countdown,
     offer: usize,
     lifetime: Lifetime,
-    /// Sequence number that the page's next report must have.
+    /// Sequence number expected in the page's next report.
     next: u64,
     pressed: Option<Instant>,
     /// Number of presses of Allow that were not accepted.
     ignored: u64,
     more: usize,
-    /// `true` if Allow and Deny are swapped, so that Allow is not where it was on the previous
-    /// page.
+    /// `true` if Allow and Deny are swapped, so that Allow is not at its position on the previous page.
     mirrored: bool,
     reading: ReadExtent,
-    /// Last measurement of the page: the extent of the text that must be read, and the scroll offset.
+    /// Latest measurement: the extent of the required text, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// Height of the window as reported by the system. Until then, nothing counts as read.
+    /// Height of the window as reported by the system. Until it is known, nothing counts as read.
     tall: f64,
     over: bool,
 }
 
-/// Event that the page reports.
+/// Event reported by the page.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// The page was scrolled or resized. Contains the scroll offset, the visible height, and the height of the text
-    /// that must be read.
+    /// The page was scrolled or resized. Contains the scroll offset, the visible height, and the height of the
+    /// required text.
     LaidOut { above: f64, room: f64, height: f64 },
     /// Another part of the page moved or changed.
     Changed,
@@ -72,7 +72,7 @@ pub(crate) enum Did {
     Down { by: By },
     /// A press of Allow was released on it.
     Up { by: By },
-    /// The user chose the offer and the lifetime with these indices.
+    /// The user selected the offer and lifetime with these indices.
     Choose { offer: usize, lifetime: usize },
     /// The user denied.
     Deny { note: String, reach: Reach },
@@ -88,7 +88,7 @@ pub(crate) enum Reach {
     Pause,
 }
 
-/// Content of the page that never changes.
+/// Static content of the page.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Drawn {
@@ -99,15 +99,15 @@ pub(crate) struct Drawn {
     mirrored: bool,
 }
 
-/// Content of the page that changes.
+/// Changing content of the page.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changing {
-    /// Hint that tells the user the next step.
-    hint: &'static str,
+    /// Hint that tells the user what to do next.
+    hint: Cow<'static, str>,
     /// Filled fraction of the ring, from 0 to 1.
     filled: f64,
-    /// `true` if a press of Allow would be accepted or is being held.
+    /// `true` if a press of Allow would be accepted, or an accepted press is being held.
     armed: bool,
     /// Number of presses of Allow that were not accepted. The page flashes when it increases.
     ignored: u64,
@@ -173,31 +173,32 @@ impl Page {
         self.more = more;
     }
 
-    /// Returns the content that never changes.
+    /// Returns the static content.
     pub(super) fn drawn(&self) -> Drawn {
         let words = |times: &[Lifetime]| times.iter().map(|time| time.words()).collect();
         let times = self.view.choices.iter().map(|choice| words(&choice.lifetimes)).collect();
         Drawn { view: self.view.clone(), times, mirrored: self.mirrored }
     }
 
-    /// Returns the content that changes.
+    /// Returns the changing content.
     pub(super) fn changing(&mut self, now: Instant) -> Changing {
         let slow = self.needs_holding();
         let _ = self.arming.on(Event::Slow(slow), now);
         let left = self.countdown.left(now);
         let stage = self.arming.stage(now);
+        let allow = self.view.allow_words(self.offer, self.lifetime).replace('_', "");
         let (filled, again) = hint::ring(stage, now);
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         let again = again.map_or(second, |again| again.min(second));
         Changing {
-            hint: hint::words(stage, slow),
+            hint: hint::words(stage, slow, &allow),
             filled,
             armed: hint::counts(stage),
             ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
             clock: waiting_words(left),
             soon: left <= WARN_BEFORE_END,
-            allow: self.view.allow_words(self.offer, self.lifetime).replace('_', ""),
+            allow,
             outcome: self.view.outcome(self.offer, self.lifetime),
             more: self.more,
         }
@@ -250,12 +251,12 @@ impl Page {
         (self.tell(event, now), self.countdown.work(now))
     }
 
-    /// Handles an event of the window that the system reports.
+    /// Handles a window event reported by the system.
     pub(super) fn window(&mut self, event: Event, now: Instant) {
         let _ = self.arming.on(event, now);
     }
 
-    /// Stores the height of the window as the system reports it, in CSS pixels.
+    /// Stores the window's height in CSS pixels, as reported by the system.
     pub(super) fn sized(&mut self, tall: f64, now: Instant) {
         self.tall = tall;
         self.check_if_read(now);

@@ -1,9 +1,9 @@
 //! Queue of pending questions on systems without a native dialog, and the page of the first one.
 //!
-//! - Creates no windows: its owner reports window events and queries the current page.
-//! - A question ends exactly once: it is answered, expires, is withdrawn or is dropped. Dropping it denies
+//! - Creates no windows. Its owner reports window events and queries the current page.
+//! - Each question is settled exactly once: it is answered, expires, is withdrawn or is dropped. Dropping it denies
 //!   the call.
-//! - While the screen is locked or the machine sleeps, no page is shown. Questions stay pending and expire as usual.
+//! - No page is shown while the screen is locked or the machine sleeps. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::page::Page;
@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on a page and the opening of the next page, which must not receive a press
-/// meant for the previous one.
+/// Minimum time between the last press on a page and opening the next one, which must not receive a press meant for
+/// the previous page.
 const APART: Duration = Duration::from_secs(1);
 
-/// Interval between two polls from which sleep is assumed, because nothing else delays a poll that
+/// Interval between polls above which the machine is assumed to have slept, because nothing else delays a poll that
 /// long.
 const SLEPT: Duration = Duration::from_secs(5);
 
@@ -27,17 +27,16 @@ const SLEPT: Duration = Duration::from_secs(5);
 pub(super) struct Pages {
     home: PathBuf,
     publish: watch::Sender<Vec<PendingQuestion>>,
-    /// Pending questions. The page shows the first one.
+    /// Pending questions, of which the page shows the first.
     queue: VecDeque<Entry>,
     page: Option<Page>,
-    /// Number of pages that were opened.
+    /// Number of pages opened so far.
     opened: u64,
     not_before: Option<Instant>,
     mirrored: bool,
     locked: bool,
     asleep: bool,
-    /// Time of the last poll. The monotonic clock stops during sleep on some machines, so the wall clock is stored
-    /// too.
+    /// Time of the last poll, also by the wall clock, because on some machines the monotonic clock stops during sleep.
     looked: Option<(Instant, SystemTime)>,
 }
 
@@ -71,7 +70,7 @@ impl Pages {
         self.queue.push_back(Entry { view, sink, countdown, pending });
     }
 
-    /// Ends a question, with an answer if there is a result.
+    /// Settles a question, with an answer if there is a result.
     pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if let Some(page) = self.page.take_if(|page| page.id() == id) {
@@ -105,20 +104,20 @@ impl Pages {
         }
     }
 
-    /// Closes the page. The next page starts from an unarmed state.
+    /// Closes the page. The next page starts unarmed.
     fn take_page_away(&mut self) {
         if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
         }
     }
 
-    /// Ends expired questions, closes a page that was open while the machine slept, and opens the next page if
-    /// possible. Returns the open page.
+    /// Settles expired questions, closes a page that was open during sleep, and opens the next page if possible.
+    /// Returns the open page.
     pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
         if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
             if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
-                // Not every system reports sleep, so the page is closed here.
+                // Not every system reports sleep, so it is detected here.
                 self.take_page_away();
             }
         }
@@ -193,7 +192,7 @@ mod tests {
         fn working(&self) {}
     }
 
-    /// Pages with clocks that the test controls.
+    /// Pages with clocks controlled by the test.
     struct Scene {
         pages: Pages,
         waiting: watch::Receiver<Vec<PendingQuestion>>,
@@ -214,7 +213,7 @@ mod tests {
             self.pages.ask(&question, Box::new(self.sink.clone()), self.now);
         }
 
-        /// Polls after both clocks have advanced by these durations.
+        /// Polls after advancing both clocks by these durations.
         fn after(&mut self, ms: u64, wall_ms: u64) -> Option<String> {
             self.now += Duration::from_millis(ms);
             self.wall += Duration::from_millis(wall_ms);
@@ -245,7 +244,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.pages.set_locked(true);
-        // Exceed the question's time limit in steps that are too short to count as sleep.
+        // Exceeds the question's time limit in steps too short to count as sleep.
         for _ in 0..60 {
             assert_eq!(scene.after(2_000, 2_000), None);
         }
@@ -270,7 +269,7 @@ mod tests {
             let before = which(&mut scene).unwrap();
             assert_eq!(scene.after(ms, wall_ms).as_deref(), Some("q1"), "{why}");
             let now = which(&mut scene).unwrap();
-            // A new page has Allow at another place.
+            // Allow is at a different position on a new page.
             assert_eq!((now.0 != before.0, now.1 != before.1), (is_new, is_new), "{why}");
         }
     }

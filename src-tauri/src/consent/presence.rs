@@ -1,4 +1,4 @@
-//! Reports when the screen is locked and when the machine sleeps. The user cannot answer then, and a key or click
+//! Reports when the screen is locked and when the machine sleeps. The user cannot answer then, and the key or click
 //! that unlocks or wakes the machine must not count as an answer.
 //!
 //! - Subscribes to logind on the system bus. No question is shown before logind's first reply. Without logind, the
@@ -16,9 +16,9 @@ const MANAGER: &str = "/org/freedesktop/login1";
 const MANAGER_INTERFACE: &str = "org.freedesktop.login1.Manager";
 const SESSION: &str = "org.freedesktop.login1.Session";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-/// D-Bus property that lock screens set.
+/// D-Bus property set by lock screens.
 const LOCKED: &str = "LockedHint";
-/// Maximum time to wait for a reply, in milliseconds.
+/// Timeout for a reply in milliseconds.
 const PATIENCE: i32 = 5_000;
 
 /// Returns the total time that the machine has slept since boot. The clocks reveal sleep before programs are notified
@@ -29,9 +29,9 @@ pub(super) fn asleep() -> Duration {
     read(ClockId::Boottime).saturating_sub(awake)
 }
 
-/// Sends every change to the queue while the app runs. Must be called on the main thread.
+/// Sends every change to the queue while the app is running. Must be called on the main thread.
 pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert::Infallible {
-    // The subscription ends when its bus connection is dropped.
+    // Dropping the bus connection ends the subscription.
     let bus = begin(&queue).await;
     if let Err(error) = &bus {
         tracing::info!(%error, "cannot detect a locked screen or a sleeping machine");

@@ -1,10 +1,9 @@
 //! Queue of pending questions, and the dialog of the first one.
 //!
-//! - Runs on the main thread as one loop over commands. Dialogs also send their results as commands, so no function is
-//!   re-entered.
-//! - A question leaves the queue exactly once: it is answered, withdrawn or dropped. Dropping it denies
-//!   the call.
-//! - While the screen is locked or the machine sleeps, no dialog is shown. Questions stay pending and expire as usual.
+//! - Runs on the main thread as a single loop over commands. Dialogs send their results as commands too, so no
+//!   function is re-entered.
+//! - Each question leaves the queue exactly once: it is answered, withdrawn or dropped. Dropping it denies the call.
+//! - No dialog is shown while the screen is locked or the machine sleeps. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
@@ -18,8 +17,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Minimum time between the last press in a dialog and the opening of the next dialog, which must not receive a press
-/// meant for the previous one.
+/// Minimum time between the last press in a dialog and opening the next one, which must not receive a press meant for
+/// the previous dialog.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -27,16 +26,16 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// Pending questions. The dialog shows the first one, or several questions of one agent.
+    /// Pending questions. The dialog shows the first one, or several of the same agent.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
-    /// Earliest time at which the next dialog may open.
+    /// Earliest time for opening the next dialog.
     not_before: Option<Instant>,
     /// Position of Allow in the last dialog.
     last: Option<AllowPlace>,
-    /// `true` if the screen is locked or its state is not known yet.
+    /// `true` if the screen is locked or its state is unknown.
     locked: bool,
-    /// `true` if the machine sleeps or is about to sleep.
+    /// `true` if the machine sleeps or is about to.
     asleep: bool,
 }
 
@@ -119,7 +118,7 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Ends a question without the dialog, with an answer if there is one.
+    /// Settles a question without the dialog, with an answer if there is one.
     fn remove(&mut self, id: &str, answer: Option<Answer>) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.settle(id)) {
             self.close();
@@ -160,8 +159,8 @@ impl DialogQueue {
         }
     }
 
-    /// Reopens the dialog immediately at the user's request. If `together` is `true`, it shows all questions that
-    /// can be answered together with the current one, otherwise only the first question.
+    /// Reopens the dialog immediately at the user's request, with all questions that can be answered together with the
+    /// current one if `together` is `true`, otherwise with the first question only.
     fn reopen(&mut self, together: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
@@ -178,8 +177,8 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Returns the first question and those that can be answered together with it. Empty if it must be answered
-    /// separately.
+    /// Returns the first question and those that can be answered together with it, or an empty list if it must be
+    /// answered separately.
     fn batch(&self) -> Vec<&QueuedQuestion> {
         let mut batch: Vec<&QueuedQuestion> = Vec::new();
         let first = self.queue.iter().take(1).filter(|first| first.question.fits_a_batch);
@@ -203,7 +202,7 @@ impl DialogQueue {
     /// Restarts the countdown of all questions, because the user answers them one after another.
     fn prolong_all(&mut self, id: &str) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
-            // The user has noticed the dialog, so no notification is needed.
+            // The user has noticed the dialog, so the notification is no longer needed.
             self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
@@ -221,7 +220,7 @@ impl DialogQueue {
         }
     }
 
-    /// Opens the dialog for the first question if none is open. Publishes the list of pending questions.
+    /// Opens the dialog of the first question if none is open, and publishes the list of pending questions.
     fn show(&mut self) {
         let now = Instant::now();
         let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));

@@ -1,23 +1,22 @@
-//! Determines from measurements whether all text that must be read was in view.
+//! Determines from measurements whether all required text has been in view.
 //!
 //! - Each scrolling part must be read to its end: the question, the text blocks and the effect of Allow.
-//! - Text that was in view counts as read until it grows or its visible area shrinks.
+//! - Text that has been in view counts as read until it grows or its visible area shrinks.
 
-/// Heights of a text that must be read and of its visible area.
+/// Height of a required text and of its visible area.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extent {
     pub(super) height: f64,
     pub(super) room: f64,
 }
 
-/// Extent that a part had when its whole text had been in view, or `None` if that has not happened
-/// yet.
+/// Extent of a part when all its text had been in view, or `None` if that has not happened yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadExtent(Option<Extent>);
 
 impl ReadExtent {
-    /// Records a measurement at the scroll offset `above`. Returns `true` if everything has been in view, or `None`
-    /// if the layout is not known yet.
+    /// Records a measurement at the scroll offset `above`. Returns `true` if everything has been in view, or `None` if
+    /// the layout is unknown.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {
@@ -29,7 +28,7 @@ impl ReadExtent {
         Some(self.0.is_some())
     }
 
-    /// Returns `true` if, by the last measurement, everything had been in view.
+    /// Returns `true` if everything had been in view by the last measurement.
     pub(super) fn is_read(&self) -> bool {
         self.0.is_some()
     }
@@ -40,8 +39,8 @@ impl ReadExtent {
 pub(super) struct ReadProgress(Vec<ReadExtent>);
 
 impl ReadProgress {
-    /// Records a measurement of each part, in order. `None` leaves a part's progress unchanged. Returns `true` if
-    /// all parts have been read, or `None` if the first part, the question, is not laid out yet.
+    /// Records a measurement of each part, in order. `None` leaves a part's progress unchanged. Returns `true` if all
+    /// parts have been read, or `None` if the first part, the question, is not laid out yet.
     pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
         self.0.resize_with(measures.len(), ReadExtent::default);
         let mut is_laid_out = false;
@@ -52,7 +51,7 @@ impl ReadProgress {
         is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
     }
 
-    /// Returns the index of the first part that has not been read.
+    /// Returns the index of the first unread part.
     pub(super) fn unread(&self) -> Option<usize> {
         self.0.iter().position(|part| !part.is_read())
     }

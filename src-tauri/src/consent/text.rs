@@ -1,15 +1,15 @@
 //! Prepares untrusted text for display.
 //!
-//! - The result has a limited length. Control and bidirectional formatting characters of the input are escaped.
+//! - The result is limited in length. Control and bidirectional formatting characters are escaped.
 //! - The result is plain text, never markup.
 
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of a program's, server's or tool's name in a sentence, in characters.
+/// Maximum length of a program, server or tool name in a sentence, in characters.
 const NAME_CHARS: usize = 48;
-/// Maximum length of a line before it is broken, in characters. The toolkit lays out each line as a whole, which
-/// blocks the main thread.
+/// Maximum length of a line in characters before it is broken. The toolkit lays out whole lines at once, which blocks
+/// the main thread.
 const LINE_CHARS: usize = 2_000;
 /// Prefix that marks the continuation of a broken line.
 const GOES_ON: &str = "\u{21aa} ";
@@ -17,18 +17,18 @@ const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
 const END_OF_ISOLATE: &str = "\u{2069}";
 
-/// Returns a name on one line, shortened.
+/// Returns a shortened name on one line.
 pub(crate) fn name(text: &str) -> String {
     clip(&line(text), NAME_CHARS)
 }
 
-/// Returns text on one line, with control and bidirectional formatting characters escaped.
+/// Returns text on one line with control and bidirectional formatting characters escaped.
 pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }
 
 /// Isolates each right-to-left run in left-to-right text, so that it cannot reorder the text around it. Adds
-/// directional marks: call it exactly once, on escaped text, and do not shorten the result.
+/// directional marks, so call it exactly once, on escaped text, and do not shorten the result.
 pub(crate) fn isolated(text: &str) -> String {
     text.split_inclusive('\n').map(isolated_line).collect()
 }
@@ -48,7 +48,7 @@ fn isolated_line(text: &str) -> String {
     out + rest
 }
 
-/// Adds directional marks to the lines of a diff, so that each `+` or `-` stays on the left.
+/// Adds directional marks to a diff's lines, so that each `+` or `-` stays on the left.
 pub(crate) fn signs_first(diff: &str) -> String {
     let line = |line: &str| match line.split_at_checked(1) {
         Some((sign, text)) if text.contains(is_right_to_left) => format!("{sign}{LEFT_TO_RIGHT}{text}"),
@@ -57,7 +57,7 @@ pub(crate) fn signs_first(diff: &str) -> String {
     diff.split_inclusive('\n').map(line).collect()
 }
 
-/// Returns the byte offset at which the right-to-left run at the start of the text ends.
+/// Returns the byte offset of the end of the right-to-left run at the start of the text.
 fn run_end(text: &str) -> usize {
     let mut end = 0;
     for (at, c) in text.char_indices() {
@@ -79,12 +79,12 @@ fn is_right_to_left(c: char) -> bool {
     )
 }
 
-/// Escapes text like [`line`], but keeps line breaks and tabs.
+/// Like [`line`], but keeps line breaks and tabs.
 pub(crate) fn block(text: &str) -> String {
     broken(&visible::lines(text))
 }
 
-/// Breaks lines that are longer than [`LINE_CHARS`].
+/// Breaks lines longer than [`LINE_CHARS`].
 fn broken(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut length = 0;
@@ -102,7 +102,7 @@ fn broken(text: &str) -> String {
     out
 }
 
-/// Returns at most the first `limit` characters. An ellipsis replaces the rest.
+/// Returns the first `limit` characters, with an ellipsis in place of the rest.
 pub(crate) fn clip(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -111,7 +111,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> String {
     format!("{head}\u{2026}")
 }
 
-/// Returns at most the last `limit` characters. An ellipsis replaces the rest.
+/// Returns the last `limit` characters, with an ellipsis in place of the rest.
 pub(crate) fn tail(text: &str, limit: usize) -> String {
     let left = text.chars().count().saturating_sub(limit);
     if left == 0 {

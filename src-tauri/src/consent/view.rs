@@ -1,8 +1,8 @@
-//! Content of a question's dialog, as a plain value. The dialog shows exactly this.
+//! Content of a question's dialog as a plain value. The dialog shows exactly this.
 //!
-//! - Pure: depends only on the question and the user's home directory.
-//! - INVARIANT: everything that the call would send appears in [`ConsentView::headline`], `lines`,
-//!   `with` or `preview`, or else in `rest`.
+//! - Depends only on the question and the user's home directory.
+//! - INVARIANT: everything that the call would send is in [`ConsentView::headline`], `lines`, `with`, `preview` or
+//!   `rest`.
 //! - All text is plain and contains no control characters.
 
 #[cfg_attr(
@@ -27,12 +27,11 @@ use shorten::Rest;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum length of the text that describes which calls a denial for the session covers, in
-/// characters.
+/// Maximum length in characters of the description of calls that a denial for the session covers.
 const DENIAL_CHARS: usize = 80;
 /// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// Sentence that is added to the effect of Allow for an unsandboxed server.
+/// Sentence added to the effect of Allow for an unsandboxed server.
 const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
 /// Warning about a remote server.
@@ -46,18 +45,18 @@ pub(crate) struct ConsentView {
     pub(crate) id: String,
     /// Sentence such as "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
     pub(crate) headline: Vec<Span>,
-    /// Summary for notifications, which names no file or other object, such as "Claude Code wants to write a file or
+    /// Summary for notifications, which names no files or other objects, such as "Claude Code wants to write a file or
     /// folder".
     pub(crate) kind: String,
     /// Warning that IronCurtain uses settings other than those of the user's account.
     pub(crate) notice: Option<String>,
-    /// Warning about a server that is not sandboxed or is remote.
+    /// Warning about an unsandboxed or remote server.
     pub(crate) band: Option<&'static str>,
-    /// All effects, worst first. Empty if the headline contains everything.
+    /// All effects, most severe first. Empty if the headline contains everything.
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no effect mentions.
     pub(crate) with: Vec<LineView>,
-    /// Effects that allowing has in addition to those in `lines`.
+    /// Effects of allowing, in addition to those in `lines`.
     pub(crate) also: Vec<String>,
     /// Name of the client, from which its icon is derived.
     #[serde(skip)]
@@ -69,13 +68,13 @@ pub(crate) struct ConsentView {
     pub(crate) facts: Vec<Fact>,
     /// Text that would be written.
     pub(crate) preview: Option<TextBlock>,
-    /// Complete texts that are shortened elsewhere. Allow is accepted only after they were read to the end.
+    /// Full text of everything shortened elsewhere. Allow is accepted only after it was read to the end.
     pub(crate) rest: Option<TextBlock>,
-    /// Everything known, one fact per line.
+    /// All known facts, one per line.
     pub(crate) details: String,
-    /// Permissions that the user can choose between, narrowest first.
+    /// Permissions to choose from, narrowest first.
     pub(crate) choices: Vec<Choice>,
-    /// Calls of a batch; empty for a single question.
+    /// Calls of a batch, or empty for a single question.
     #[serde(skip)]
     pub(crate) calls: Vec<CallView>,
     /// Description of the calls that a denial for the session covers.
@@ -101,7 +100,7 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// Emphasis of text. Tones only repeat what the text itself says, for users who do not see colours.
+/// Emphasis of text. It only repeats what the text says, for users who do not see colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
@@ -120,12 +119,11 @@ pub(crate) enum Tone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
-    /// Verb and object of the effect. The last two components of a path are emphasized.
+    /// Verb and object of the effect, with the last two components of a path emphasized.
     pub(crate) words: Vec<Span>,
     /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// The path that the agent used if it differs from the real one, and any symlink that leads out of its
-    /// folder.
+    /// Path that the agent used, if it differs from the real one, and any symlink that leads out of its folder.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -143,11 +141,11 @@ pub(crate) struct Fact {
 pub(crate) struct TextBlock {
     pub(crate) title: &'static str,
     pub(crate) text: String,
-    /// `true` if the lines start with `+` and `-`.
+    /// `true` if the lines start with `+` or `-`.
     pub(crate) diff: bool,
 }
 
-/// A permission that the user can choose.
+/// Permission that the user can choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
@@ -156,7 +154,7 @@ pub(crate) struct Choice {
     pub(crate) lifetimes: Vec<Lifetime>,
     /// `true` if the permission only lets a sandboxed server read one file.
     pub(crate) reads_one_file: bool,
-    /// The offer is a decision that holds until the user changes it.
+    /// `true` if the offer is a decision that applies until the user changes it.
     pub(crate) is_decision: bool,
 }
 
@@ -202,7 +200,7 @@ impl ConsentView {
         plain(&self.headline)
     }
 
-    /// Returns the worst effect in full, such as "write ~/notes/plan.md (new file)".
+    /// Returns the full text of the most severe effect, such as "write ~/notes/plan.md (new file)".
     pub(crate) fn worst(&self) -> String {
         match self.lines.iter().find(|line| !line.words.is_empty()) {
             Some(line) => plain(&line.words),
@@ -210,12 +208,12 @@ impl ConsentView {
         }
     }
 
-    /// Returns the label of the Allow button; `_` marks its access key.
+    /// Returns the label of the Allow button, in which `_` marks the access key.
     pub(crate) fn allow_words(&self, choice: usize, lifetime: Lifetime) -> &'static str {
         self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
     }
 
-    /// Returns a sentence about what Allow would allow, followed by one about the access that the server already has.
+    /// Returns a sentence about the effect of Allow, followed by one about the access that the server already has.
     /// Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
@@ -249,7 +247,7 @@ fn band(question: &Question) -> Option<&'static str> {
     }
 }
 
-/// Returns the label of the Allow button; `_` marks its access key.
+/// Returns the label of the Allow button, in which `_` marks the access key.
 fn allow_words(choice: &Choice, lifetime: Lifetime) -> &'static str {
     match lifetime {
         _ if choice.is_decision => "_Apply",
@@ -261,7 +259,7 @@ fn allow_words(choice: &Choice, lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Joins the text of the spans, without their emphasis.
+/// Joins the text of spans without their emphasis.
 pub(crate) fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }

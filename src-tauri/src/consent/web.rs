@@ -1,11 +1,11 @@
-//! Windows of the web engine that show questions, on systems without a native dialog.
+//! Web engine windows that show questions, on systems without a native dialog.
 //!
-//! - [`Pages`] decides which question to show and when it ends. This module creates the windows and forwards their
-//!   events.
-//! - A window can answer only the question that it was opened for, which its label identifies. Closing the window
-//!   denies the question.
-//! - Releases the lock before creating a window, because a new window reports its focus synchronously.
-//! - Detects sleep by comparing clocks. Does not detect a locked screen, but a window below it does not receive the
+//! - [`Pages`] decides which question to show and when it is settled. This module creates the windows and forwards
+//!   their events.
+//! - A window can answer only the question for which it was opened, identified by its label. Closing the window denies
+//!   the question.
+//! - The lock is released before a window is created, because a new window reports its focus synchronously.
+//! - Sleep is detected by comparing clocks. A locked screen is not detected, but windows below it do not receive the
 //!   keyboard focus.
 
 use super::arming::Event;
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant, SystemTime};
 use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-/// Interval between polls for expired questions and for the next page.
+/// Interval for checking for expired questions and the next page.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Pending questions, as shared with the app's commands.
+/// Pending questions, shared with the app's commands.
 pub(crate) struct Questions(Mutex<Pages>);
 
-/// Error if a page's question has already ended.
+/// The page's question has already been settled.
 #[derive(Debug, thiserror::Error, serde::Serialize)]
 #[error("this question is already settled")]
 pub(crate) struct NoQuestionError;
@@ -62,7 +62,7 @@ fn handle(app: &AppHandle, command: Command) {
                 let _ = window.set_focus();
             }
         }
-        Command::Tell(notice) => tracing::info!(notice, "no way to show a notice on this platform"),
+        Command::Tell(notice) => tracing::info!(notice, "notices are not supported on this platform"),
         // The other commands concern only the native dialog.
         _ => {}
     }
@@ -134,7 +134,7 @@ fn happened(window: &WebviewWindow, event: Event) {
     }
 }
 
-/// Reports the height of the window to its page.
+/// Reports the window's height to its page.
 fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     let size = window.inner_size()?.to_logical::<f64>(window.scale_factor()?);
     if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
@@ -153,7 +153,7 @@ fn closed(app: &AppHandle, label: &str) {
     }
 }
 
-/// Returns the content of the window's page that never changes.
+/// Returns the static content of the window's page.
 #[tauri::command]
 pub(crate) fn consent_page(
     window: WebviewWindow,
@@ -162,7 +162,7 @@ pub(crate) fn consent_page(
     page_of(&mut questions.lock(), window.label()).map(|page| page.drawn())
 }
 
-/// Returns the content of the window's page that changes.
+/// Returns the changing content of the window's page.
 #[tauri::command]
 pub(crate) fn consent_changing(
     window: WebviewWindow,

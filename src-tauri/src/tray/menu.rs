@@ -1,12 +1,12 @@
-//! Content of the tray menu, as plain data.
+//! Content of the tray menu as plain data.
 //!
-//! - Pure: depends only on its input, so that tests compare complete menus.
+//! - Depends only on its input, so tests can compare complete menus.
 
 use crate::consent::{PendingQuestion, text};
 use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of agents, of sessions for each agent, and of questions in the menu. The window lists all.
+/// Maximum number of agents, of sessions per agent, and of questions in the menu. The window lists all of them.
 const MOST: usize = 12;
 
 /// Maximum length of a question in the menu, in characters.
@@ -25,12 +25,12 @@ pub(crate) struct TrayState {
     pub(crate) missed: Vec<QuestionView>,
 }
 
-/// Everything that the tray icon and its menu show.
+/// Content of the tray icon and its menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrayMenu {
     pub(crate) protection: Protection,
     pub(crate) tooltip: String,
-    /// Text beside the icon: the number of questions, or empty if there are none.
+    /// Text beside the icon: the number of questions, or empty without any.
     pub(crate) badge: String,
     pub(crate) entries: Vec<MenuEntry>,
 }
@@ -130,8 +130,8 @@ impl TrayMenu {
     }
 }
 
-/// Returns the state that the icon should show. Problems take precedence over questions, because an answer may
-/// have no effect until they are fixed.
+/// Returns the state for the icon to show. Problems take precedence over questions, because answers may have no effect
+/// until they are fixed.
 fn protection(state: &TrayState) -> Protection {
     match &state.status {
         None => Protection::Degraded,
@@ -170,7 +170,7 @@ fn protected(sessions: &[SessionView]) -> String {
     }
 }
 
-/// Returns a menu entry for each pending question. Choosing it brings the dialog to the front.
+/// Returns a menu entry for each pending question, which brings the dialog to the front.
 fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
     let press = |text| MenuEntry::Press { text, action: MenuAction::Questions };
     let mut entries: Vec<MenuEntry> = questions
@@ -208,7 +208,7 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     MenuEntry::Sub { text: mnemonics_off(&text::isolated(&format!("{}{state}", text::name(name)))), presses }
 }
 
-/// Returns the menu entry for expired questions, with which the user can show them again.
+/// Returns the menu entry for expired questions, which shows them again.
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open

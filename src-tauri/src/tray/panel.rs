@@ -1,8 +1,7 @@
 //! Detects whether a panel shows tray icons.
 //!
 //! - Current panels register a `StatusNotifierWatcher` on the session bus. Older ones, such as `tint2`, own the
-//!   selection of the XEmbed system tray. For these, the tray library embeds the same icon in the panel as a
-//!   window.
+//!   selection of the XEmbed system tray, and the tray library embeds the icon in them as a window.
 
 use gtk::prelude::*;
 use gtk::{gdk, gio};
@@ -11,8 +10,8 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Sets the icon's name. On Linux, the tray library sends no tooltip, so panels show this name instead. The state is
-/// in the first menu entry.
+/// Sets the icon's name, which panels show as a tooltip, because the tray library sends none on Linux. The first menu
+/// entry contains the state.
 pub(super) fn name_icon() {
     gtk::glib::set_application_name("IronCurtain Desktop");
 }
@@ -45,7 +44,7 @@ fn has_embedding_tray() -> bool {
     connected.is_some_and(|(screen, number)| tray_owner(&screen, number).is_ok_and(|owner| owner != 0))
 }
 
-/// Returns the window that owns the system tray of this screen, or 0 if no window does.
+/// Returns the window that owns this screen's system tray, or 0 if there is none.
 fn tray_owner(screen: &RustConnection, number: usize) -> Result<u32, ReplyError> {
     let name = format!("_NET_SYSTEM_TRAY_S{number}");
     let selection = screen.intern_atom(false, name.as_bytes())?.reply()?.atom;

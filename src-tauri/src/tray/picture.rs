@@ -1,18 +1,18 @@
-//! Returns the tray icon's image in a size that suits the screen.
+//! Provides the tray icon's image in a size that suits the screen.
 //!
-//! - Each size is drawn pixel by pixel, so that the panel does not have to scale it.
+//! - Each size is drawn pixel by pixel, so the panel does not have to scale it.
 
 use ironcurtain_protocol::Protection;
 use tauri::AppHandle;
 use tauri::image::Image;
 
-/// `true` if the system tints the icons in its panel. The icons then have one colour.
+/// `true` if the system tints the icons in its panel, which then have a single colour.
 pub(super) const IS_TINTED: bool = cfg!(target_os = "macos");
 
-/// Size of an icon in this system's panel at scale 1, in pixels.
+/// Size in pixels of an icon in this system's panel at scale 1.
 const NOMINAL: f64 = if cfg!(target_os = "windows") { 16.0 } else { 22.0 };
 
-/// One image in several sizes, smallest first: the size in pixels and the PNG data.
+/// One image in several sizes, smallest first, each with its size in pixels and its PNG data.
 type Sizes = [(f64, &'static [u8]); 5];
 
 macro_rules! sizes {

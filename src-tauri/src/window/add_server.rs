@@ -1,6 +1,6 @@
 //! Commands that add a server from a package, an address or a configuration in the server's documentation.
 //!
-//! - The planned server is stored here while the page shows it, and is written exactly as shown.
+//! - The page shows a planned server that is stored here, and exactly that is written.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A planned server that the user has not confirmed yet.
+/// Planned server that the user has not confirmed yet.
 #[derive(Default)]
 pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
 
-/// The planned server that the page shows, and the bundle that it is from.
+/// Planned server shown by the page, and its bundle.
 #[derive(Default)]
 pub(super) struct Draft {
     bundle: Option<OpenBundle>,
     planned: Option<Addition>,
 }
 
-/// Server that the user wants to add, as requested by the page.
+/// Server that the user wants to add, as the page describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedAddition {
@@ -40,7 +40,7 @@ pub(super) struct WantedAddition {
     name: String,
 }
 
-/// The planned server, as the page shows it.
+/// Planned server, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedServer {
     name: String,
@@ -48,15 +48,15 @@ pub(super) struct PlannedServer {
     entry: String,
     reaches: Vec<String>,
     remote: bool,
-    /// Names of the secrets that store the typed values, by setting of the bundle.
+    /// Names of the secrets for the typed values, by bundle setting.
     secrets: BTreeMap<String, String>,
     /// `true` if a variable or header has a plain value, which may be a secret.
     plain_values: bool,
-    /// Description of the state that is already stored under this name.
+    /// Description of the state already stored under this name.
     kept: Option<String>,
 }
 
-/// Reason why a server was not added.
+/// Reason a server was not added.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error(transparent)]
@@ -135,7 +135,7 @@ impl Draft {
             reaches: server.map(reaches).unwrap_or_default(),
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
-            // No warning about `plain_values` for a bundle, whose manifest says which settings are secret.
+            // No warning about `plain_values` for a bundle, because its manifest marks the secret settings.
             kept: Some(kept(home, &adding.name)?)
                 .filter(|kept| !kept.is_empty())
                 .map(|kept| kept.to_string()),
@@ -145,7 +145,7 @@ impl Draft {
         Ok(planned)
     }
 
-    /// Writes the planned server that was shown.
+    /// Writes the server that was shown.
     pub(super) fn write(&mut self, home: &Home) -> Result<String, PlanError> {
         let adding = self.planned.as_ref().ok_or(PlanError::NotShown)?;
         let added = add_server(home, adding, false)?;

@@ -1,8 +1,8 @@
-//! Commands that add the server of a bundle (`.mcpb`): they open the bundle, pick its files and folders, and show the
-//! planned server. [`write_server`](super::add_server::write_server) writes it.
+//! Commands that add a bundle's server (`.mcpb`): they open the bundle, pick its files and folders, and show the
+//! planned server, which [`write_server`](super::add_server::write_server) writes.
 //!
 //! - The bundle is only unpacked and read. None of its code runs, and it is deleted unless its server is added.
-//! - INVARIANT: the bundle and its files and folders come from a system picker in this process. The page cannot name
+//! - INVARIANT: the bundle, its files and its folders come from a system picker in this process. The page cannot name
 //!   paths.
 
 use super::AppState;
@@ -43,7 +43,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // The user may have opened another bundle in the meantime.
+        // The user may have opened another bundle meanwhile.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)

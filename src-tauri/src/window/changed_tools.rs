@@ -1,4 +1,4 @@
-//! The tools that a server changed or added: the changed words for the page, and the user's decision.
+//! Tools that a server changed or added: the changed words for the page, and the user's decision.
 //!
 //! - A decision applies to the definition that was shown.
 
@@ -13,7 +13,7 @@ use ironcurtain_grants::PinDecision;
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 
-/// Tool that its server changed or added.
+/// Tool changed or added by its server.
 #[derive(Debug, Serialize)]
 pub(super) struct ChangedToolRow {
     /// Identifies the definition that is shown.
@@ -47,7 +47,7 @@ enum WordsRow {
     Added(String),
 }
 
-/// Decision of the page.
+/// Decision sent by the page.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ToolDecisionWord {
@@ -56,7 +56,7 @@ pub(super) enum ToolDecisionWord {
     Remove,
 }
 
-/// Returns the rows of the server with this identity.
+/// Returns the changed tools of the server with this identity.
 pub(super) fn changed_tool_rows(home: &Home, server: String) -> Result<Vec<ChangedToolRow>, ToolPinError> {
     Ok(changed_tools_of(home, server)?.iter().map(ChangedToolRow::of).collect())
 }
@@ -74,6 +74,7 @@ pub(super) async fn decide_tool(
         ToolDecisionWord::Keep => PinDecision::Keep,
         ToolDecisionWord::Remove => PinDecision::Remove,
     };
+    let name = server.clone();
     let decide = move || {
         let shown = changed_tools(&home, &server)?.into_iter().find(|one| one.fingerprint() == change);
         let shown = shown.ok_or(ToolPinError::ChangedSince)?;
@@ -81,7 +82,7 @@ pub(super) async fn decide_tool(
         Ok::<_, ToolPinError>(visible::line(&shown.tool))
     };
     let tool = aside(decide).await?;
-    daemon.tools_decided().await;
+    daemon.tools_decided(&name).await;
     Ok(match decision {
         PinDecision::Update => format!("Agents get {tool} as its server describes it now."),
         PinDecision::Keep => format!("Agents get {tool} with its old definition."),

@@ -1,8 +1,8 @@
-//! The process of the window, which shows the page and forwards its commands to the trusted process that started it.
+//! The window's process, which shows the page and forwards its commands to the trusted process.
 //!
-//! - Stores nothing. It exits when its window is closed or the trusted process exits.
-//! - INVARIANT: its only connection to the trusted process is a socket that it inherits. Its own children do not
-//!   inherit it.
+//! - It stores nothing, and exits when its window is closed or the trusted process exits.
+//! - INVARIANT: its only connection to the trusted process is an inherited socket, which its own children do not
+//!   inherit.
 
 #[cfg(target_os = "linux")]
 mod engine;
@@ -24,9 +24,9 @@ use std::time::Duration;
 use tauri::ipc::{Invoke, InvokeBody, InvokeError, InvokeResolver, InvokeResponseBody};
 use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBuilder, Wry};
 
-/// Label of the window, to which the capability in `tauri.conf.json` applies.
+/// Label of the window, for the capability in `tauri.conf.json`.
 const LABEL: &str = "main";
-/// Name of the event that makes the page query the state again.
+/// Event that makes the page query the state again.
 const CHANGED: &str = "changed";
 /// Name of the process. Linux shows at most 15 characters.
 #[cfg(target_os = "linux")]
@@ -34,7 +34,7 @@ const NAME: &std::ffi::CStr = c"ironcurtain-win";
 /// Maximum time for the toolkit to exit after the window was closed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Reason why the window could not be opened.
+/// Reason the window could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
     /// IronCurtain did not start this process.
@@ -50,7 +50,7 @@ pub enum WindowError {
     Toolkit(#[from] tauri::Error),
 }
 
-/// Commands of the page that are waiting for their results.
+/// The page's commands that are waiting for their results.
 struct Calls {
     to: Mutex<UnixStream>,
     waiting: Mutex<Waiting>,
@@ -62,13 +62,13 @@ struct Waiting {
     next: u64,
 }
 
-/// Runs the process of the window until the window is closed.
+/// Runs as the window's process until the window is closed.
 ///
 /// # Errors
-/// Returns [`WindowError`] if the window cannot be opened.
+/// Returns a [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Otherwise, the process would have the name of the link through which it was started.
+    // Otherwise, the process would be named after the link through which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;
@@ -89,7 +89,7 @@ pub fn run() -> Result<(), WindowError> {
     Ok(())
 }
 
-/// Returns the context with the embedded page, the icons and the capability.
+/// Returns the context with the embedded page, icons and capability.
 pub(crate) fn context() -> Context {
     tauri::generate_context!()
 }
@@ -129,7 +129,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                             tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
                         }
-                        // A window that is closing does not confirm, so the app opens a new one.
+                        // A closing window does not confirm, so the app opens a new one.
                         Ok(_) | Err(_) => {}
                     }
                 });
@@ -140,7 +140,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
             Err(why) => {
                 tracing::debug!(%why, "the trusted process closed the connection");
                 app.exit(0);
-                // Exit even if the toolkit hangs.
+                // Exits even if the toolkit hangs.
                 thread::sleep(ENDING);
                 std::process::exit(1);
             }
@@ -188,7 +188,7 @@ fn number(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
 }
 
 impl Calls {
-    /// Forwards a command of the page to the trusted process.
+    /// Forwards a page command to the trusted process.
     fn send(&self, invoke: Invoke) {
         let Invoke { message, resolver, .. } = invoke;
         let InvokeBody::Json(arguments) = message.payload() else {

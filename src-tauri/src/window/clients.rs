@@ -1,7 +1,7 @@
 //! Commands that list, connect and disconnect agent clients.
 //!
 //! - A planned change is stored here until the user confirms it. It is written exactly as shown, and only if the
-//!   settings file has not changed.
+//!   settings file has not changed since.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
-/// Change of a client's settings that the page requests.
+/// Change to a client's settings requested by the page.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {
@@ -33,14 +33,14 @@ pub(super) enum ClientWish {
     Move {
         /// Names of the servers to move, or `None` for all that can be moved.
         only: Option<Vec<String>>,
-        /// `true` to also move their unprotected secrets to the keyring.
+        /// `true` to also move the servers' unprotected secrets to the keyring.
         secrets: bool,
     },
-    /// Restores the previous entries of the client.
+    /// Restores the client's previous entries.
     Disconnect,
 }
 
-/// An agent client, as the page shows it.
+/// Agent client, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundClient {
     id: &'static str,
@@ -59,14 +59,14 @@ struct FoundEntry {
     past: bool,
 }
 
-/// A planned change of a client's settings, as the page shows it.
+/// Planned change to a client's settings, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedChange {
     file: String,
     diff: String,
     servers_diff: Option<String>,
     left: Vec<String>,
-    /// Secrets that are moved to the keyring.
+    /// Secrets to move to the keyring.
     secrets: Vec<PlainSecretRow>,
 }
 

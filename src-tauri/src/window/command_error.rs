@@ -1,4 +1,4 @@
-//! Error of a command, which is sent to the page.
+//! Error of a command, sent to the page.
 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use ironcurtain_visible as visible;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 /// Maximum length of a message, in characters.
 const LONGEST: usize = 2000;
 
-/// Reason why a command failed. The page checks `code` and shows `message`.
+/// Reason a command failed. The page uses `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommandError {
     code: ErrorCode,
@@ -27,8 +27,8 @@ impl CommandError {
         Self { code: ErrorCode::Malformed, message: problem.to_string() }
     }
 
-    /// Converts an error reply from the trusted process. Any other reply becomes an error about an
-    /// unexpected reply.
+    /// Converts a reply from the trusted process: an error reply to its error, and any other to an "unexpected reply"
+    /// error.
     pub(super) fn of(reply: Reply) -> Self {
         if let Reply::Failed { code, message } = reply {
             return Self { code, message };

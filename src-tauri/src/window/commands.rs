@@ -1,6 +1,6 @@
-//! Runs the page's commands by name. The window's process can affect this process in no other way.
+//! Runs the page's commands by name. The window's process cannot affect this process in any other way.
 //!
-//! - Unknown commands, unknown arguments and arguments of a wrong type are errors.
+//! - Unknown commands, unknown arguments and arguments of the wrong type are errors.
 
 use super::command_error::CommandError;
 use super::{
@@ -13,11 +13,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// Generates [`run`] from the names of the commands and their arguments. The functions' signatures determine the
-/// argument types.
+/// Generates [`run`] from command names and their arguments, whose types come from the functions' signatures.
 macro_rules! commands {
     ($($module:ident::$command:ident($($argument:ident),*);)*) => {
-        /// Runs a command of the page.
+        /// Runs a page command.
         pub(super) async fn run(
             state: &AppState,
             command: &str,
@@ -34,7 +33,7 @@ macro_rules! commands {
             }
         }
 
-        /// All commands, each with the names of its arguments.
+        /// All commands with the names of their arguments.
         #[cfg(test)]
         const ALL: &[(&str, &[&str])] = &[$((stringify!($command), &[$(stringify!($argument)),*])),*];
     };
@@ -115,7 +114,7 @@ commands! {
     record_export::disable_export();
 }
 
-/// Arguments of a command that have not been used yet.
+/// Unused arguments of a command.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -129,7 +128,7 @@ impl Arguments {
         }
     }
 
-    /// Removes and deserializes an argument. Treats a missing argument as null.
+    /// Removes and deserializes an argument. A missing argument counts as null.
     fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, CommandError> {
         let value = self.0.remove(name).unwrap_or_default();
         serde_json::from_value(value)

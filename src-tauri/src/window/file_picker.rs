@@ -1,7 +1,7 @@
-//! System pickers for files and folders. They stay above the window and close with it.
+//! System pickers for files and folders, which stay above the window and close with it.
 //!
-//! - They run in the trusted process, which guarantees that the user chose the result. The window's process reports
-//!   only the id of its window. A wrong id merely places the picker above another window.
+//! - They run in the trusted process, which guarantees that the user chose the result. The window's process only
+//!   reports the id of its window. A wrong id merely places the picker above another window.
 //! - INVARIANT: nothing can be picked for a closed window.
 
 #[cfg(not(target_os = "linux"))]
@@ -17,7 +17,7 @@ use linux::open;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
-/// Kind of object that the user picks.
+/// Kind of object to pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Picked {
@@ -30,20 +30,20 @@ enum Purpose {
     One(Picked),
     Several(Picked),
     Bundle,
-    /// Choose the path of a new file. Contains the suggested name.
+    /// Choose the path of a new file with the suggested name.
     PlaceFor(String),
 }
 
-/// A picker to open.
+/// Picker to open.
 struct Picker {
     title: String,
     start: PathBuf,
     purpose: Purpose,
-    /// X11 id of the window above which the picker stays.
+    /// X11 id of the window that the picker stays above.
     before: Option<u64>,
 }
 
-/// All pickers of a window.
+/// Pickers of a window.
 #[derive(Default)]
 pub(super) struct Pickers(watch::Sender<Owner>);
 
@@ -55,12 +55,12 @@ struct Owner {
 }
 
 impl Pickers {
-    /// Records that the window is on the screen, and its X11 id.
+    /// Records that the window is on the screen, with its X11 id.
     pub(super) fn stand_before(&self, number: Option<u64>) {
         self.0.send_modify(|owner| owner.number = number);
     }
 
-    /// Records that the window is closed, which also closes its pickers.
+    /// Records that the window was closed, and closes its pickers.
     pub(super) fn close(&self) {
         self.0.send_modify(|owner| owner.is_gone = true);
     }

@@ -1,4 +1,4 @@
-//! Commands that revoke, restore and change grants, and grant access in advance.
+//! Commands that revoke, restore, change and create grants.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -22,10 +22,10 @@ const UNDO: usize = 1000;
 #[derive(Debug, Serialize)]
 pub(super) struct RevokedRow {
     grant: String,
-    /// Time at which the revocation was verified, in milliseconds since the Unix epoch. `None` if it was not
+    /// Time at which the revocation was verified, in milliseconds since the Unix epoch, or `None` if it was not
     /// verified.
     at_ms: Option<u64>,
-    /// Number of servers that were restarted for the revocation.
+    /// Number of servers restarted for the revocation.
     restarted: usize,
     note: Option<String>,
     problem: Option<String>,
@@ -50,7 +50,7 @@ pub(super) enum LifetimeWord {
     Always,
 }
 
-/// A grant that the user creates in advance. Files and folders are chosen in a picker instead.
+/// Grant that the user creates in advance. Files and folders are chosen in a picker instead.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestedGrant {
@@ -73,13 +73,13 @@ pub(super) enum GrantKind {
     Tool,
 }
 
-/// Conditions with which a grant is replaced.
+/// Terms of a grant that replaces another one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTerms {
     access: Option<Vec<AccessWord>>,
     lifetime: Option<LifetimeWord>,
-    /// `true` to let the user pick a folder inside the granted one. The new grant is limited to it.
+    /// `true` to let the user pick a folder inside the granted one, to which the new grant is limited.
     part: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn revoke_grants(
     state: &AppState,
     grants: Vec<String>,
 ) -> Result<Vec<RevokedRow>, CommandError> {
-    // Send all requests first: each denies access immediately, but its verification takes longer.
+    // Sends all requests first, because each denies access immediately but takes longer to verify.
     let asked = grants.into_iter().map(|grant| {
         let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });

@@ -13,10 +13,10 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::path::Path;
 
-/// A server that now starts another program, and the state that the previous program has stored under its name.
+/// Server that now starts another program, and the state that the previous program stored under its name.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspendedRow {
-    /// Description of the previous program, if it is known.
+    /// Description of the previous program, or `None` if it is unknown.
     before: Option<String>,
     now: String,
     change: String,
@@ -25,11 +25,11 @@ pub(super) struct SuspendedRow {
     data: Option<String>,
     annotated: usize,
     secrets: Vec<String>,
-    /// Identity of the program that was shown, to which the decision applies.
+    /// Identity of the displayed program, to which the decision applies.
     found: String,
 }
 
-/// Keeps the grants for the new program or sets them aside. `found` is the identity of the program that was shown.
+/// Keeps the grants for the new program or sets them aside. `found` is the identity of the displayed program.
 pub(super) async fn decide_identity(
     state: &AppState,
     server: String,
@@ -55,7 +55,7 @@ pub(super) async fn decide_identity(
     let (noted, name) = (suspended.clone(), visible::line(&suspended.name));
     let file = aside(move || noted.note_put_aside()).await?;
     for grant in &suspended.kept.grants {
-        // A grant that could not be revoked causes an error below.
+        // Ignores the error: a grant that could not be revoked causes an error below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
     aside(move || suspended.start_afresh()).await?;
@@ -85,8 +85,8 @@ impl SuspendedRow {
     }
 }
 
-/// Returns a sort key for grants, by how much harm a hostile program could do with them. Grants to change files come
-/// first.
+/// Returns a sort key that orders grants by how much harm a hostile program could do with them. Grants to change files
+/// come first.
 fn harm(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,
@@ -102,7 +102,7 @@ fn shown(home: &Home, path: &str) -> String {
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
 }
 
-/// Returns a sentence about the access that a grant allows. Does not name the client.
+/// Returns a sentence about the access that a grant allows, without the client's name.
 fn allows(home: &Home, grant: &StandingGrant) -> String {
     let what = visible::path(&grant.what.to_string());
     match &grant.what {

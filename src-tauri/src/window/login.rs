@@ -1,6 +1,6 @@
-//! Commands that log in to a remote server, and log out.
+//! Commands that log in to and out of a remote server.
 //!
-//! - The plan is kept here until the user confirms it, so that exactly what was shown is done.
+//! - The plan is stored here until the user confirms it, and is carried out exactly as shown.
 //! - INVARIANT: no token, client secret or page address is sent to the page.
 
 use super::AppState;
@@ -12,7 +12,7 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Login that awaits the user's confirmation.
+/// Login that is waiting for the user's confirmation.
 #[derive(Default)]
 pub(super) struct LoginDraft(Mutex<Option<LoginPlan>>);
 

@@ -1,8 +1,8 @@
-//! A bundle (`.mcpb`) that the user reviews in the window: its texts for the page, and the user's values for its
+//! Bundle (`.mcpb`) that the user reviews in the window: its text for the page, and the user's values for its
 //! settings.
 //!
 //! - INVARIANT: its files and folders come from a system picker in this process. The page cannot name paths.
-//! - The bundle's texts are shortened and escaped before they reach the page.
+//! - Text from the bundle is shortened and escaped before it reaches the page.
 
 use super::file_picker::Picked;
 use ironcurtain_admin::catalog::{
@@ -17,25 +17,25 @@ use std::path::{Path, PathBuf};
 /// Maximum length of text from a bundle, in characters.
 const LONGEST: usize = 300;
 
-/// An unpacked bundle and the paths that the user picked for its settings.
+/// Unpacked bundle, and the paths that the user picked for its settings.
 pub(super) struct OpenBundle {
     bundle: Bundle,
     picked: BTreeMap<String, Vec<String>>,
 }
 
-/// Values that the page sends, which are never files or folders.
+/// Values sent by the page, which never include files or folders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedBundle {
     /// Name of the server, or empty for the default name.
     pub(super) name: String,
-    /// Values that the user typed, by setting.
+    /// Typed values, by setting.
     pub(super) values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets that the user omits.
+    /// Optional secrets that the user leaves out.
     pub(super) without: BTreeSet<String>,
 }
 
-/// A bundle, as the page shows it.
+/// Bundle, as the page shows it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BundleView {
     file: String,
@@ -65,7 +65,7 @@ pub(super) struct PathWish {
     pub(super) several: bool,
 }
 
-/// Reason why a value was rejected.
+/// Reason a value was rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenBundleError {
     #[error(transparent)]
@@ -87,7 +87,7 @@ impl OpenBundle {
         Ok((Self { bundle, picked: BTreeMap::new() }, view))
     }
 
-    /// Returns the folder of the unpacked files, which identifies the bundle.
+    /// Returns the folder of unpacked files, which identifies the bundle.
     pub(super) fn folder(&self) -> PathBuf {
         self.bundle.folder().to_path_buf()
     }
@@ -128,7 +128,7 @@ impl OpenBundle {
         Ok(self.bundle.addition(home, name, &BundleAnswers { values, without })?)
     }
 
-    /// Returns the names under which the keyring stores the secrets of a server, by setting.
+    /// Returns the keyring names of a server's secrets, by setting.
     pub(super) fn secrets(&self, server: &str) -> BTreeMap<String, String> {
         let settings = self.bundle.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);

@@ -1,7 +1,7 @@
-//! Commands for the first steps: a practice question that has no effect, and an attempt to read a private folder,
-//! which the sandbox prevents.
+//! Commands for the first steps: a practice question without effect, and an attempt to read a private folder, which
+//! the sandbox prevents.
 //!
-//! - The practice question appears in the real dialog, but no call waits for the answer and nothing is recorded.
+//! - The practice question appears in the real dialog, but no call depends on the answer, and nothing is recorded.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Private folders that no agent needs, relative to the home directory. The attempt uses the first one that is not
-/// empty, or else the home directory.
+/// empty, or otherwise the home directory.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
 /// Answer to the practice question.
@@ -34,12 +34,12 @@ const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 pub(super) enum PracticeAnswer {
     Allowed,
     Denied,
-    /// The dialog was closed, or the time limit passed.
+    /// The dialog was closed, or the time limit was reached.
     Unanswered,
 }
 
-/// Result of the attempt: how many names a private folder contains, and how many a program without
-/// grants sees.
+/// Result of the attempt: the number of names in a private folder, and the number that a program without grants can
+/// see.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFolderAttempt {
     folder: String,
@@ -69,7 +69,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Records that the user has finished or skipped the first steps, so that they do not open again.
+/// Records that the user has finished or skipped the first steps, which prevents opening them again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
@@ -129,7 +129,7 @@ struct Told(oneshot::Sender<PracticeAnswer>);
 
 impl AnswerSink for Told {
     fn answer(self: Box<Self>, answer: Answer) {
-        // Fails only if the window was closed.
+        // Ignores the error: the window was closed.
         let _ = self.0.send(match answer {
             Answer::Allow { .. } => PracticeAnswer::Allowed,
             Answer::Deny { .. } => PracticeAnswer::Denied,

@@ -7,8 +7,7 @@ use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The user's preferences. If the file is missing or unreadable, the defaults apply. No decision about a call depends
-/// on them.
+/// The user's preferences, with defaults if the file is missing or unreadable. They affect no decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preferences {
@@ -22,7 +21,7 @@ pub(crate) struct Preferences {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Appearance {
-    /// Uses the colour scheme of the system.
+    /// Follows the system's colour scheme.
     #[default]
     System,
     Light,

@@ -10,25 +10,25 @@ use std::process::{Child, Command, Stdio};
 /// Command-line argument that makes this program run as the window's process.
 pub(crate) const ARGUMENT: &str = "--window";
 
-/// Environment variables that let other programs control the page. With two of them, the engine listens on a port to
-/// which any user of the machine could connect.
+/// Environment variables that let other programs control the page. Two of them make the engine listen on a port that
+/// every user of the machine can connect to.
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];
 
-/// A running window process. It shows nothing until the window is requested.
+/// Running window process, which shows nothing until the window is requested.
 pub struct WindowProcess {
     pub(super) process: Process,
     pub(super) channel: UnixStream,
 }
 
-/// A child process that is killed on drop.
+/// Child process, killed on drop.
 pub(super) struct Process(Child);
 
 impl WindowProcess {
-    /// Starts this program again from its image in memory, so that a replaced file has no effect.
+    /// Starts this program again from its image in memory, so that replacing the file has no effect.
     ///
     /// # Errors
-    /// Returns the operating system's error if the process cannot be started.
+    /// Returns an I/O error if the process cannot be started.
     pub fn start() -> io::Result<Self> {
         let (channel, theirs) = UnixStream::pair()?;
         let mut command = command(&std::env::current_exe()?, cfg!(debug_assertions));
@@ -37,7 +37,7 @@ impl WindowProcess {
     }
 }
 
-/// Returns the command that starts the process. Only a test build lets other programs control the page.
+/// Returns the command that starts the process. Only test builds let other programs control the page.
 fn command(this: &Path, is_for_tests: bool) -> Command {
     let program = if cfg!(target_os = "linux") { Path::new("/proc/self/exe") } else { this };
     let mut command = Command::new(program);
@@ -52,7 +52,7 @@ fn command(this: &Path, is_for_tests: bool) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Killing fails only if the process has exited.
+        // Ignores the error: the process has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

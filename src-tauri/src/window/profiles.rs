@@ -1,4 +1,4 @@
-//! Commands about profiles. A profile is a set of servers that a client reaches through one entry.
+//! Commands for profiles, which are sets of servers that a client reaches through one entry.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 pub(super) struct ProfileRow {
     name: String,
     servers: Vec<String>,
-    /// Servers in the profile that are not configured.
+    /// Servers of the profile that are not configured.
     missing: Vec<String>,
     /// Display names of the clients that use the profile.
     clients: Vec<&'static str>,

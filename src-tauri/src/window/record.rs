@@ -1,4 +1,4 @@
-//! The activity log for the page: a row for each call, the details of a call, verification and export.
+//! The activity log for the page: a row for each call, a call's details, verification and export.
 
 mod calls;
 mod meaning;
@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of calls on a page of the log.
 const MOST_CALLS: usize = 1000;
-/// Duration of one column in the chart of the last day.
+/// Duration represented by one column in the chart of the last day.
 const QUARTER_MS: u64 = 15 * 60 * 1000;
 /// Number of columns in the chart of the last day.
 const QUARTERS: usize = 96;
@@ -31,11 +31,11 @@ const QUARTERS: usize = 96;
 #[derive(Debug, Serialize)]
 pub(super) struct CallPage {
     calls: Vec<Call>,
-    /// Position from which the next page continues, or `None` at the end of the log.
+    /// Position at which the next page continues, or `None` at the end of the log.
     next: Option<u64>,
 }
 
-/// Number of decisions in the last 24 hours, by quarter of an hour.
+/// Decisions in the last 24 hours, counted per quarter of an hour.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Day {
     from_ms: u64,
@@ -43,7 +43,7 @@ pub(super) struct Day {
     quarters: Vec<[u64; 3]>,
 }
 
-/// Filter that the page requests.
+/// Filter requested by the page.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedCalls {
@@ -52,9 +52,9 @@ pub(super) struct WantedCalls {
     server: String,
     client: String,
     path: String,
-    /// Lower limit for the time of entries, in milliseconds since the Unix epoch, or 0 for no limit.
+    /// Earliest time of entries, in milliseconds since the Unix epoch, or 0 for no limit.
     from_ms: u64,
-    /// Exclusive upper limit for the time of entries, in milliseconds since the Unix epoch, or 0 for no limit.
+    /// Latest time of entries (exclusive), in milliseconds since the Unix epoch, or 0 for no limit.
     to_ms: u64,
 }
 
@@ -100,8 +100,7 @@ pub(super) async fn export_activity(
     let place = state.pickers.place_for("Write the record to", &state.home, name).await;
     let Some(place) = place else { return Ok(None) };
     aside(move || {
-        // Only the user may read the log. The picker has already asked whether to replace an existing
-        // file.
+        // Only the user may read the log. The picker has already asked for permission to replace an existing file.
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);
         let file = file.map_err(ExportError::Write)?;
         export(&trusted.home, &filter, form, BufWriter::new(&file), |line| line)?;
@@ -130,7 +129,7 @@ pub(super) fn last_day(log: &Path) -> io::Result<Day> {
     Ok(Day { from_ms, quarters: counts.iter().map(|one| [one.allowed, one.asked, one.denied]).collect() })
 }
 
-/// Converts entries that another program has formatted, newest first.
+/// Converts entries formatted by another program, newest first.
 pub(super) fn calls_of(entries: Vec<ActivityView>) -> Vec<Call> {
     entries.into_iter().rev().map(Call::from).collect()
 }
@@ -201,7 +200,7 @@ mod tests {
     fn pages_continue_where_the_last_one_ended_and_repeat_no_call() {
         let dir = tempfile::tempdir().unwrap();
         let mut entries: Vec<Entry> = (1..=9).map(|seq| decision(seq, seq, true)).collect();
-        // The call is on the page that contains its decision, so it is not repeated here.
+        // The call is on the page with its decision, so it is not repeated here.
         let mut end = Entry::end_of(2, CallResult::Ok, 1);
         (end.seq, end.timestamp) = (10, 10);
         entries.push(end);

@@ -1,4 +1,4 @@
-//! Commands about the export of the record to a collector.
+//! Commands for exporting the audit log to a collector.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -24,17 +24,17 @@ pub(super) enum PathsChoice {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExportView {
-    /// Address of the collector; `None` if the export is off.
+    /// Address of the collector, or `None` if the export is off.
     url: Option<String>,
     paths: PathsChoice,
     sent: u64,
-    /// Number of entries that were given up or refused.
+    /// Number of entries that were dropped or refused.
     not_sent: u64,
-    /// Failure since the last success.
+    /// Failure since the last success, if any.
     failure: Option<String>,
 }
 
-/// Reason why the export is not turned on.
+/// Reason the export could not be turned on.
 #[derive(Debug, thiserror::Error)]
 enum EnableFailed {
     #[error(transparent)]

@@ -1,7 +1,7 @@
-//! Commands that pause a session, turn lockdown on, and remove denials.
+//! Commands that pause a session, turn on lockdown, and remove denials.
 //!
-//! - INVARIANT: no command allows a call. A question that is shown again is answered only in its dialog. When a
-//!   restriction ends, the user is asked as before.
+//! - INVARIANT: no command allows a call. A reopened question is answered only in its dialog. After a restriction
+//!   ends, the user is asked as before.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -15,13 +15,12 @@ pub(super) async fn lock_down(state: &AppState, on: bool, end_sessions: bool) ->
     done(state, Request::Lockdown { on, end_servers: on && end_sessions }).await
 }
 
-/// Removes a denial, an expired question or an approval that was given after its question expired.
+/// Removes a denial, an expired question, or an approval given after its question had expired.
 pub(super) async fn forget_question(state: &AppState, question: String) -> Result<(), CommandError> {
     done(state, Request::Forget { question }).await
 }
 
-/// Shows an expired question in its dialog again. Returns `true` if the user allowed it, which allows the same call
-/// once.
+/// Reopens an expired question in its dialog. Returns `true` if the user allowed it, which allows the same call once.
 pub(super) async fn ask_again(state: &AppState, question: String) -> Result<bool, CommandError> {
     state.backend.ask_again(question).await.map_err(CommandError::refused)
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Period whose calls are used for counting decisions and for trying rules: one week.
+/// Period of the calls used for counting decisions and for trying out rules: one week.
 const WEEK_MS: u64 = 7 * 86_400_000;
 
 #[derive(Debug, Serialize)]
@@ -25,9 +25,9 @@ pub(super) struct RulesView {
     rules: Vec<RuleView>,
     text: String,
     file: String,
-    /// `true` if the user has a policy file.
+    /// `true` if the user has a policy file of their own.
     own: bool,
-    /// Findings that are not about one specific rule.
+    /// Findings that are not about a specific rule.
     findings: Vec<String>,
     counted_since_ms: u64,
     tools: Vec<ToolsOf>,
@@ -41,7 +41,7 @@ struct RuleView {
     reason: String,
     /// Source text of the rule.
     text: String,
-    /// Number of calls that the rule decided.
+    /// Number of calls that the rule has decided.
     decided: u64,
     findings: Vec<String>,
 }
@@ -79,7 +79,7 @@ struct ExplainedStep {
     passed: Vec<PassedRule>,
 }
 
-/// A rule that did not match a value, with the reason.
+/// Rule that did not match a value, and the reason.
 #[derive(Debug, Serialize)]
 struct PassedRule {
     rule: String,
@@ -88,7 +88,7 @@ struct PassedRule {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct DryRun {
-    /// Reason why the rules are invalid, or `None` if they are valid.
+    /// Reason the rules are invalid, or `None` if they are valid.
     problem: Option<String>,
     findings: Vec<String>,
     added: Vec<String>,
@@ -101,7 +101,7 @@ pub(super) struct DryRun {
     calls: usize,
 }
 
-/// Similar calls for which the decision changes.
+/// Similar calls whose decision changes.
 #[derive(Debug, Serialize)]
 struct ChangedCalls {
     server: String,
@@ -146,7 +146,7 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     let snapshot = &trial.snapshot;
     let findings = findings(&trial);
     let counted_since_ms = week_ago();
-    // If counting fails, show the rules without numbers.
+    // If counting fails, the rules are shown without numbers.
     let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
     let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {

@@ -1,6 +1,6 @@
-//! Commands about servers' secrets, which are stored in the desktop's keyring or in the user's encrypted file.
+//! Commands for servers' secrets, which are stored in the desktop's keyring or in the user's encrypted file.
 //!
-//! - INVARIANT: no secret and no passphrase is sent to the page. The page sends new ones and receives only names.
+//! - INVARIANT: no secret or passphrase is sent to the page. The page sends new ones and receives only names.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -11,16 +11,16 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// A planned move of unprotected secrets that the user has not confirmed yet.
+/// Planned move of unprotected secrets that the user has not confirmed yet.
 #[derive(Default)]
 pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
 
-/// An unprotected secret and its position in the settings.
+/// Unprotected secret and its location in the settings.
 #[derive(Debug, Serialize)]
 pub(super) struct PlainSecretRow {
     server: String,
     place: String,
-    /// Name under which the keyring will store the secret.
+    /// Future keyring name of the secret.
     name: String,
 }
 
@@ -60,11 +60,11 @@ pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<()
     asked(state, move |store| keep(store, &secrets)).await
 }
 
-/// The stored secrets, as the page shows them.
+/// Stored secrets, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct SecretsView {
     place: PlaceView,
-    /// Path of the encrypted file, which may not exist.
+    /// Path of the encrypted file, which need not exist.
     file: String,
     /// Names of the secrets. Empty while the file is locked.
     names: Vec<String>,

@@ -1,7 +1,7 @@
-//! Commands that change configured servers: they remove and restore servers, and change hosts, folders and limits.
+//! Commands that change configured servers: removing and restoring them, and changing hosts, folders and limits.
 //!
 //! - A planned change is stored here until the user confirms it, and is written exactly as shown.
-//! - INVARIANT: a folder is allowed only if a system picker returned it to this process. The page cannot name paths.
+//! - INVARIANT: only folders returned by a system picker to this process can be allowed. The page cannot name paths.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -26,7 +26,7 @@ pub(super) struct ServerChangeDrafts {
     limits: Mutex<Option<LimitsChange>>,
 }
 
-/// A planned removal of a server, as the page shows it.
+/// Planned removal of a server, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedRemoval {
     name: String,
@@ -37,7 +37,7 @@ pub(super) struct PlannedRemoval {
     data: Option<String>,
 }
 
-/// Host or folder that the page requests for a server. A folder is chosen in a picker instead.
+/// Host or folder requested by the page for a server. A folder is chosen in a picker instead.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum WantedOpening {
@@ -46,7 +46,7 @@ pub(super) enum WantedOpening {
     Write,
 }
 
-/// A planned opening, as the page shows it.
+/// Planned access to a host or folder, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedOpening {
     what: String,
@@ -128,7 +128,7 @@ pub(super) async fn plan_opening(
     shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await
 }
 
-/// Stores the planned opening and returns its description.
+/// Stores the planned access and returns its description.
 async fn shown(
     state: &AppState,
     plan: impl FnOnce() -> Result<OpeningChange, ServerChangeError> + Send + 'static,
@@ -190,13 +190,13 @@ pub(super) async fn write_limits(state: &AppState) -> Result<String, CommandErro
     Ok("Changes apply to new sessions.".to_owned())
 }
 
-/// Closes the server's active sessions, which still have the previous access. Returns the number of closed sessions.
+/// Closes the server's active sessions, which still have the previous access, and returns their number.
 async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, CommandError> {
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(all) = reply else { return Err(CommandError::of(reply)) };
     let mut ended = 0;
     for session in all.into_iter().filter(|one| one.server == server) {
-        // Ignore a refusal, because the session may already be closed.
+        // Ignores a refusal, because the session may already be closed.
         let reply = state.backend.request(Request::EndSession { session: session.id }).await;
         ended += usize::from(matches!(reply, Reply::Done));
     }

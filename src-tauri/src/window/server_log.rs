@@ -1,4 +1,4 @@
-//! Returns the last lines of the server log of an active session.
+//! Returns the last lines of an active session's server log.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Number of bytes that are read from the end of the log.
+/// Number of bytes read from the end of the log.
 const TAIL: u64 = 16 * 1024;
 
-/// Maximum number of lines that are returned.
+/// Maximum number of returned lines.
 const LINES: usize = 40;
 
 pub(super) async fn server_log(state: &AppState, session: String) -> Result<Vec<String>, CommandError> {
-    // The name of the folder comes from the list of active sessions, never from the page.
+    // The folder name comes from the list of active sessions, never from the page.
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let live = sessions.into_iter().find(|live| live.id == session);
@@ -34,7 +34,7 @@ fn last_lines(log: &Path) -> io::Result<Vec<String>> {
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // Skip the first line if it is incomplete.
+    // Skips the first line if it is incomplete.
     let whole = text.lines().skip(usize::from(start > 0));
     let mut lines: Vec<String> = whole.map(str::to_owned).collect();
     lines.drain(..lines.len().saturating_sub(LINES));

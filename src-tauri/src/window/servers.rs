@@ -1,4 +1,4 @@
-//! Commands that list, add, install and update servers, and review the annotations of their tools.
+//! Commands that list, add, install and update servers, and review their tools' annotations.
 //!
 //! - A proposal is stored here until the user confirms it, and is written exactly as shown.
 
@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maximum time for the package manager.
+/// Timeout for the package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
 
-/// Maximum time for a server to list its tools.
+/// Timeout for a server to list its tools.
 const LISTING: Duration = Duration::from_secs(60);
 
 /// Proposals that the user has not confirmed yet, by server.
@@ -40,7 +40,7 @@ pub(super) struct WantedServer {
     settings: BTreeMap<String, String>,
 }
 
-/// Reason why a server from the catalog was not added.
+/// Reason a catalog server was not added.
 #[derive(Debug, thiserror::Error)]
 enum AddFailed {
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result
         let mut told = vec![format!("Added to {}.", added.servers.display())];
         if !kept.is_empty() {
             told.push(format!(
-                "Kept under this name from before: {kept}. Only the same program gets it; any other is blocked until you decide."
+                "This name already has {kept}. Only the same program gets it; any other is blocked until you decide."
             ));
         }
         if added.annotations.is_none() {
@@ -109,7 +109,7 @@ pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<F
             found
         }
     };
-    // The package lock allows only one update at a time, so an earlier one is dropped.
+    // The package lock permits only one update at a time, so an earlier one is dropped.
     *state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner) = updates;
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Builds the page's description of servers, with their access and tools.
+//! Builds the page's description of servers with their access and tools.
 
 use super::changed_tools::{ChangedToolRow, changed_tool_rows};
 use super::identity::SuspendedRow;
@@ -41,21 +41,21 @@ pub(super) struct ServersView {
     file: String,
 }
 
-/// A removed server, as the page shows it.
+/// Removed server, as the page shows it.
 #[derive(Debug, Serialize)]
 struct RemovedRow {
     name: String,
     entry: String,
 }
 
-/// A host or folder that a server may always access.
+/// Host or folder that a server can always access.
 #[derive(Debug, Serialize)]
 struct OpeningRow {
     opening: Opening,
     words: String,
 }
 
-/// A resource limit of a server, as the page shows it.
+/// Resource limit of a server, as the page shows it.
 #[derive(Debug, Serialize)]
 struct LimitRow {
     limit: Limit,
@@ -65,7 +65,7 @@ struct LimitRow {
     default: Option<u64>,
 }
 
-/// Reason why the servers cannot be shown.
+/// Reason the servers cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServersError {
     #[error(transparent)]
@@ -95,20 +95,20 @@ struct ServerRow {
     /// Network access of a sandboxed server, or `None` if it has none.
     network: Option<NetworkRow>,
     tools: Vec<ToolRow>,
-    /// Tools that it changed or added.
+    /// Tools that the server changed or added.
     changed_tools: Vec<ChangedToolRow>,
     version: Option<String>,
     problem: Option<String>,
     can_install: bool,
     live: Vec<LiveServer>,
-    /// Hosts and folders that the server may always access, most dangerous first.
+    /// Hosts and folders that the server can always access, most dangerous first.
     openings: Vec<OpeningRow>,
     limits: Vec<LimitRow>,
     /// Names of the secrets that the server's entry uses.
     secrets: Vec<String>,
-    /// The user can log in to it.
+    /// `true` if the user can log in to the server.
     can_log_in: bool,
-    /// The user's login.
+    /// The user's login, if any.
     login: Option<LoginRow>,
 }
 
@@ -119,21 +119,21 @@ struct LoginRow {
     scopes: Vec<String>,
 }
 
-/// Hosts that a server may reach, and the treatment of all other hosts.
+/// Hosts that a server can reach, and how all other hosts are handled.
 #[derive(Debug, Serialize)]
 struct NetworkRow {
     hosts: Vec<String>,
     asks: bool,
 }
 
-/// A server's process in an active session.
+/// Server process in an active session.
 #[derive(Debug, Serialize)]
 struct LiveServer {
     session: String,
     client: String,
     started_ms: u64,
     restarts: u64,
-    /// Reason why the process is not running, or `None` while it is running.
+    /// Reason the process is not running, or `None` while it is running.
     trouble: Option<String>,
 }
 
@@ -155,7 +155,7 @@ struct CatalogRow {
     package: bool,
 }
 
-/// An available update, as the page shows it.
+/// Available update, as the page shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundUpdate {
     from: String,
@@ -164,7 +164,7 @@ pub(super) struct FoundUpdate {
     tools: Vec<String>,
 }
 
-/// Proposed annotations of a server's tools, as the page shows them.
+/// Proposed annotations for a server's tools, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct ProposedTools {
     tools: Vec<ProposedTool>,
@@ -296,7 +296,7 @@ fn means(tool: &ToolAnnotation) -> String {
     if names.is_empty() { "no files or hosts".to_owned() } else { names.join(", ") }
 }
 
-/// Returns sentences about the access of a server.
+/// Returns sentences about a server's access.
 pub(super) fn reaches(server: &Server) -> Vec<String> {
     if server.remote.is_some() {
         return vec!["Files: none directly; it sees everything that is sent to it".to_owned()];
@@ -425,7 +425,7 @@ impl ProposedTools {
     }
 }
 
-/// Describes the differences between the stored and the proposed annotation of a tool.
+/// Describes the differences between a tool's stored and proposed annotations.
 fn differences(change: &AnnotationChange) -> Vec<String> {
     let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
     let schema = schema_changed.then(|| "its server describes its arguments differently now".to_owned());

@@ -1,9 +1,9 @@
-//! The trusted process's side of the window. At most one window is open, in its own process, and the commands of its
-//! page run here.
+//! The trusted process's side of the window. At most one window is open, in its own process, and its page's commands
+//! run here.
 //!
 //! - If the window's process exits, running commands complete and their results are dropped.
-//! - Each window must confirm that it is on the screen. If one is requested while the old one is closing, the missing
-//!   confirmation causes a new one to be opened.
+//! - Each window must confirm that it is on the screen. If the confirmation is missing because a requested window is
+//!   already closing, a new one is opened.
 
 use super::command_error::CommandError;
 use super::process::WindowProcess;
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of commands of the page that run at once.
+/// Maximum number of page commands that run concurrently.
 const MOST_CALLS: usize = 64;
 
-/// Handle to the window, which may be open or closed.
+/// The window, open or closed.
 #[derive(Clone)]
 pub(crate) struct Window(Arc<Parts>);
 
@@ -46,16 +46,16 @@ struct Now {
 /// State of the open window.
 struct Open {
     lines: Sender<Line>,
-    /// `true` if a notification about a change is already queued.
+    /// `true` if a change notification is already queued.
     told: Arc<AtomicBool>,
-    /// `true` if the window was requested but has not confirmed that it is on the screen.
+    /// `true` if the window was requested and has not confirmed yet that it is on the screen.
     wanted: bool,
-    /// `true` if the window has been on the screen.
+    /// `true` once the window has been on the screen.
     shown: bool,
 }
 
-/// A message to the window's process. If it answers a command, contains the command's permit, which is released
-/// after the message is written.
+/// Message to the window's process. For a command's result, also the command's permit, which is released after the
+/// message was written.
 struct Line(ToWindow, Option<OwnedSemaphorePermit>);
 
 impl Window {
@@ -94,7 +94,7 @@ impl Window {
         }
     }
 
-    /// Serves the process of a window on two threads, which exit with the process.
+    /// Serves a window's process on two threads, which exit with the process.
     fn serve(&self, window: WindowProcess) -> io::Result<Open> {
         let WindowProcess { process, channel: from } = window;
         let to = from.try_clone()?;
@@ -156,7 +156,7 @@ impl Window {
 
 impl Open {
     fn tell(&self, line: ToWindow) {
-        // The window's process may have exited.
+        // Ignores the error: the window's process may have exited.
         let _ = self.lines.send(Line(line, None));
     }
 }
@@ -171,7 +171,7 @@ async fn run(
         Some(_) => commands::run(&state, &command, arguments).await,
         None => Err(CommandError::refused("too many commands in progress in this window; try again")),
     };
-    // Fails only if the window was closed.
+    // Ignores the error: the window was closed.
     let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
 }
 
@@ -188,7 +188,7 @@ fn write(queue: &Receiver<Line>, mut to: UnixStream, told: &AtomicBool) {
             (written, _) => written,
         };
         if written.is_err() {
-            // The reading thread also receives the error.
+            // The reading thread gets the error too.
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Commands that close a session, decide about the files that it left behind, and show the pending question.
+//! Commands that close a session, decide about the files it left behind, and show the pending question.
 
 use super::AppState;
 use super::command_error::CommandError;

@@ -1,4 +1,4 @@
-//! Commands that show and change the settings: `config.json`, autostart and the appearance of the window.
+//! Commands that show and change the settings: `config.json`, start at login, and the appearance of the window.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -44,7 +44,7 @@ pub(super) struct SettingsChanges {
     appearance: Option<Appearance>,
 }
 
-/// Reason why the settings cannot be shown or changed.
+/// Reason the settings cannot be shown or changed.
 #[derive(Debug, thiserror::Error)]
 enum SettingsFailed {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! State that all pages of the window show: sessions, grants and pending questions.
+//! State shown on all pages of the window: sessions, grants and pending questions.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -14,25 +14,25 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// Number of recent calls on the home page.
+/// Number of recent calls shown on the home page.
 const RECENT: usize = 6;
 
-/// State that all pages of the window show.
+/// State shown on all pages of the window.
 #[derive(Debug, Serialize)]
 pub(crate) struct Snapshot {
     status: StatusView,
     sessions: Vec<SessionView>,
-    /// Records of active sessions, and of closed sessions whose autostart files require a decision by the user.
+    /// Records of active sessions, and of closed sessions with undecided autostart files.
     records: Vec<SessionRecordView>,
-    /// Records of sessions with quarantined files. They contain only those files.
+    /// Records of sessions with quarantined files, limited to those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
     /// Names of servers that now start another program and require a decision by the user.
     changed_servers: Vec<String>,
-    /// Servers with suspended tools, about which the user must decide.
+    /// Servers with suspended tools that require a decision by the user.
     changed_tools: Vec<String>,
     waiting: Vec<PendingQuestion>,
-    /// Expired questions, and denials that last until their session ends.
+    /// Expired questions, and denials that last until their session closes.
     questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
@@ -42,18 +42,18 @@ pub(crate) struct Snapshot {
     /// Path of the program that agent clients should start.
     shim: PathBuf,
     appearance: Appearance,
-    /// `true` if the first steps were not shown yet and no client has connected.
+    /// `true` if the first steps have not been shown yet and no client has connected.
     first_run: bool,
 }
 
-/// A client to which access can be granted.
+/// Client to which access can be granted.
 #[derive(Debug, Serialize)]
 struct ClientRow {
     key: String,
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// Tools that can be granted regardless of their arguments, keyed by server.
+    /// Tools that can be granted whatever their arguments, by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 

@@ -1,5 +1,5 @@
-//! The starting folder, in which all agents may work without asking. It is stored as a policy rule that precedes all
-//! other rules that ask or allow. The Rules page can remove it.
+//! The starting folder, in which all agents can work without asking. It is a policy rule that precedes all other rules
+//! that ask or allow, and can be removed on the Rules page.
 //!
 //! - INVARIANT: the folder comes from a system picker in this process. The home directory and its ancestors are
 //!   refused.
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Name of the policy rule.
 const RULE: &str = "starting-folder";
 
-/// Reason why the starting folder cannot be set.
+/// Reason the starting folder cannot be set.
 #[derive(Debug, thiserror::Error)]
 enum StartingFolderError {
     #[error("failed to resolve `{0}`: {1}")]
@@ -56,7 +56,7 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     } else {
         ("reading", json!(["read-path"]))
     };
-    // Keep denials at the start of the list before the new rule.
+    // Denials at the start of the list stay before the new rule.
     let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
     let place = rules.iter().take_while(denies).count();
     rules.insert(

@@ -46,12 +46,12 @@ pub enum AnnotateError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
 }
 
-/// The annotations file as it was read. If it does not exist, contains the shipped annotations.
+/// The annotations file as it was read, or the shipped annotations if the file does not exist.
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
@@ -78,13 +78,13 @@ impl AnnotationsFile {
         &self.path
     }
 
-    /// Returns the access to git configuration that a server gets if its entry does not set any.
+    /// Returns a server's default access to git configuration, for an entry that does not set it.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
     }
 
-    /// Returns how many of a server's tools are annotated.
+    /// Returns the number of a server's annotated tools.
     #[must_use]
     pub fn tools(&self, server: &str) -> usize {
         self.annotations.tools(server).count()
@@ -111,7 +111,7 @@ impl AnnotationsFile {
         Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
     }
 
-    /// Returns the file's text with the server's annotations replaced by the draft, and the parsed result.
+    /// Returns the file's text with the server's annotations replaced by the draft, and the parsed annotations.
     fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
         let shape = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
         let text = json_edit::set(self.text(), &["servers", &draft.server], &draft.to_json());

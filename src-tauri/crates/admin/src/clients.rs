@@ -1,9 +1,9 @@
-//! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
+//! Agent clients on this computer: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is first planned ([`ClientChange`]) and displayed. It is written only if the file has not changed
-//!   since.
-//! - Disconnecting restores the original file if only IronCurtain has changed it since. Otherwise, it restores
-//!   only the replaced entries.
+//! - A change is first planned ([`ClientChange`]) and displayed. It is written only if the file has not changed in
+//!   the meantime.
+//! - Disconnecting restores the original file if only IronCurtain has changed it since. Otherwise, it restores only
+//!   the replaced entries.
 
 mod connect;
 mod own_command;
@@ -69,7 +69,7 @@ pub enum ClientError {
     Document {
         /// Path of the settings file.
         file: PathBuf,
-        /// Error of the parser, which contains the line.
+        /// Parser error, which contains the line.
         problem: DocumentError,
     },
     /// A file could not be changed.
@@ -132,7 +132,7 @@ pub enum ClientError {
     Record {
         /// Path of the record.
         file: PathBuf,
-        /// Error of the parser.
+        /// Parser error.
         problem: String,
     },
 }
@@ -189,8 +189,8 @@ impl Clients {
     }
 }
 
-/// Returns an error for a symlink that leads outside the project or to a missing file. Otherwise, a project could
-/// redirect reads and writes.
+/// Returns an error for a symlink that leads outside the project or to a missing file. Such a link would let the
+/// project redirect reads and writes.
 fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
     let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
     let mut part = project.to_path_buf();

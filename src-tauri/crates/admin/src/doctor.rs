@@ -64,12 +64,12 @@ pub enum Running {
         pid: u32,
         /// Problems that the trusted process reports, as sentences.
         troubles: Vec<String>,
-        /// Front end that shows questions to the user.
+        /// Front end that asks the user.
         asked_on: AskedOn,
         /// `true` if the trusted process has unlocked the encrypted file of secrets.
         has_secrets: bool,
     },
-    /// It is running but does not respond, or its socket cannot be used. Contains the error.
+    /// It is running but does not respond, or its socket cannot be used, for this reason.
     Silent(String),
 }
 
@@ -156,7 +156,7 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    /// Reports what is known about a server without starting it.
+    /// Reports the stored facts about a server without starting it.
     fn stored(&self, server: &Server) -> Diagnosis {
         let (name, about) = (server.name.as_str(), format!("server {}", server.name));
         if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
@@ -165,7 +165,7 @@ impl Doctor {
         }
         // The check of the grants already reports an unreadable database.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
-        let suspended = pins.iter().filter(|pin| pin.is_suspended()).count();
+        let suspended = pins.iter().filter(|pin| pin.needs_decision()).count();
         if suspended > 0 {
             let says = format!("changed {suspended} of its tools, which are suspended until you decide");
             return Diagnosis::warning(&about, says).with_fix(format!("`ironcurtain servers diff {name}`"));

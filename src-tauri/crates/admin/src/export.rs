@@ -54,11 +54,11 @@ pub enum ExportError {
     Write(io::Error),
 }
 
-/// Writes the matching entries in chronological order and returns how many were written. `line` transforms each
-/// line before it is written.
+/// Writes the matching entries in chronological order and returns their number. `line` transforms each line before it
+/// is written.
 ///
 /// # Errors
-/// Returns an [`ExportError`] on failure. Some entries may have been written.
+/// Returns an [`ExportError`] on failure. Some entries may already have been written.
 pub fn export(
     home: &Home,
     filter: &Filter,
@@ -109,7 +109,7 @@ fn row(entry: &Value) -> String {
     COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// Formats a text as a CSV cell. A text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
+/// Formats text as a CSV cell. Text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
 fn quoted(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };

@@ -22,7 +22,7 @@ pub enum FileEditError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
 }

@@ -1,5 +1,4 @@
-//! Decides what happens to a server name's grants, data, annotations and secrets after the name starts another
-//! program.
+//! Decides about a server name's grants, data, annotations and secrets after the name starts another program.
 //!
 //! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
 //! - A decision applies only to the program that was shown. If the program has changed since, the user must decide
@@ -53,7 +52,7 @@ pub enum IdentityChangeError {
     Move {
         /// Path of the folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The file that records everything set aside is invalid.
@@ -61,7 +60,7 @@ pub enum IdentityChangeError {
     Note {
         /// Path of the file.
         file: PathBuf,
-        /// Error of the parser.
+        /// Parser error.
         source: serde_json::Error,
     },
     /// No state is suspended for this server name.
@@ -82,7 +81,7 @@ pub enum IdentityChangeError {
     },
 }
 
-/// A server whose program is not the one for which the state under its name was stored.
+/// A server that starts another program than the one for which the state under its name was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedServer {
     /// Name of the server.
@@ -184,7 +183,7 @@ impl SuspendedServer {
         &self.found
     }
 
-    /// Returns a description of the previous program, if it is known.
+    /// Returns a description of the previous program, or `None` if it is unknown.
     #[must_use]
     pub fn before(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
@@ -204,8 +203,8 @@ impl SuspendedServer {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Records everything that will be set aside in a file and returns its path. The caller must then revoke the
-    /// grants and call [`SuspendedServer::start_afresh`].
+    /// Writes a record of everything that will be set aside, and returns the record's path. The caller must then
+    /// revoke the grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
     /// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
@@ -237,7 +236,7 @@ impl SuspendedServer {
     }
 }
 
-/// State that is stored under the names of all servers.
+/// State stored under the names of all servers.
 struct UnderNames {
     servers: Servers,
     snapshot: PolicySnapshot,

@@ -51,9 +51,9 @@ pub struct Inspection {
     pub programs: PathBuf,
     /// `true` to create sandboxes even as root.
     pub allow_root: bool,
-    /// Maximum time for starting the server, and again for listing its tools.
+    /// Maximum time for starting the server, and for listing its tools.
     pub patience: Duration,
-    /// Store of the secrets that the entry may refer to.
+    /// Store of the secrets to which the entry may refer.
     pub secrets: SecretStore,
 }
 
@@ -102,10 +102,10 @@ pub enum InspectError {
         /// Last lines of the server's standard error.
         said: String,
     },
-    /// A remote server did not answer.
+    /// A remote server did not respond.
     #[error("{0}")]
     Unanswered(String),
-    /// A remote server wants the user to log in.
+    /// A remote server requires a login.
     #[error("{0}")]
     NeedsLogin(String),
     /// The server violated the protocol or exceeded a limit.
@@ -123,7 +123,7 @@ pub enum InspectError {
 /// Result of inspecting a server.
 #[derive(Debug)]
 pub struct InspectionResult {
-    /// Tools that the server lists, or the reason why they could not be listed.
+    /// Tools that the server lists, or the reason they could not be listed.
     pub listed: Result<Vec<ListedTool>, InspectError>,
     /// Hosts and files to which the sandbox refused access.
     pub wants: Wants,
@@ -164,7 +164,7 @@ pub async fn inspect_without_secrets(
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // Hide the data folder, because it belongs to another program.
+        // Hides the data folder, because it belongs to another program.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
@@ -212,7 +212,7 @@ async fn start_alone(
     }
 }
 
-/// Starts `server`, lists its tools and kills it. `servers` are all servers that may be running.
+/// Starts `server`, lists its tools and kills it. `servers` contains all servers that may be running.
 ///
 /// # Errors
 /// Returns an [`InspectError`] if it cannot be started.
@@ -223,7 +223,7 @@ pub(crate) async fn inspect_server(
 ) -> Result<InspectionResult, InspectError> {
     let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
     let LoneProcess { process, watch } = lone;
-    // The names of local folders are not sent to a remote server.
+    // Local folder names are not sent to a remote server.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
@@ -241,8 +241,7 @@ pub(crate) async fn inspect_server(
     Ok(InspectionResult { listed, wants })
 }
 
-/// Returns a hint if the server's error mentions a file that is among its arguments but hidden by its
-/// sandbox.
+/// Returns a hint if the server's error mentions a file that is among its arguments but hidden by its sandbox.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
     let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
@@ -273,7 +272,7 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
 
-/// Returns the sandbox of the server, or no containment if its entry opts out.
+/// Returns the server's sandbox, or no containment if its entry opts out.
 fn containment(server: &Server, around: &Surroundings) -> Containment {
     if server.remote.is_some() {
         return Containment::Remote;

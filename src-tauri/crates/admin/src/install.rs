@@ -3,9 +3,9 @@
 //! An entry that uses a package runner (`npx`, `uvx`) is not changed. A separate record determines which installed
 //! package is started for it.
 //!
-//! - The package manager runs in a sandbox that reaches only its registry and writes only to a separate folder. No
-//!   code of the package runs.
-//! - The installed folder is moved into place atomically, made read-only and recorded with a hash of its content.
+//! - The package manager runs in a sandbox that reaches only its registry and writes only to a separate folder. None
+//!   of the package's code runs.
+//! - The installed folder is moved into place atomically, made read-only and recorded with a hash of its contents.
 //!   Without a record, the server cannot start.
 //! - A folder is not removed while a server that was started from it is running.
 
@@ -47,7 +47,7 @@ pub struct Installer {
     pub allow_root: bool,
     /// Maximum time for each run of a package manager and for each inspection of a server.
     pub patience: Duration,
-    /// Store of the secrets that server entries may refer to.
+    /// Store of the secrets to which server entries may refer.
     pub secrets: SecretStore,
     /// Called with the name of another server before waiting for its installation to finish. If `None`, the
     /// installation fails instead of waiting.
@@ -85,7 +85,7 @@ pub enum InstallError {
     NotUnderstood {
         /// Name of the server.
         server: String,
-        /// Problem of the server's entry.
+        /// Problem with the server's entry.
         problem: String,
     },
     /// The package to update is not installed or cannot be used.
@@ -93,7 +93,7 @@ pub enum InstallError {
     NotReady {
         /// Name of the server.
         server: String,
-        /// Problem of the installed package.
+        /// Problem with the installed package.
         problem: PackageError,
     },
     /// Another installation or update holds the lock.
@@ -120,7 +120,7 @@ pub enum InstallError {
     Folder {
         /// Path of the folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// A file could not be written.
@@ -128,7 +128,7 @@ pub enum InstallError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The servers file changed after it was read.

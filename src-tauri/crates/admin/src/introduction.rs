@@ -1,4 +1,4 @@
-//! Describes a server to the user before the server is tried and before it is added.
+//! Describes a server to the user before it is tried and before it is added.
 //!
 //! - INVARIANT: every sentence follows from the server's entry or from the policy's decision on a call. No text is
 //!   specific to a kind of server.
@@ -13,7 +13,7 @@ use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 
-/// Maximum length of a command line that is quoted in a question, in characters.
+/// Maximum length of a command line in a question, in characters.
 const IN_QUESTION: usize = 60;
 
 /// Description of a trial, and the question that the user must confirm.
@@ -151,7 +151,7 @@ fn download(package: &RequestedPackage) -> String {
     format!("Downloads: `{package}`{with} from {registry}{version}, and its dependencies")
 }
 
-/// Returns a remote server's host, followed by the port unless it is the default.
+/// Returns a remote server's host and, unless it is the default, its port.
 fn host(server: &Server) -> Option<String> {
     let url = server.remote.as_ref()?.url();
     let host = url.host_str().unwrap_or_default();
@@ -159,10 +159,10 @@ fn host(server: &Server) -> Option<String> {
 }
 
 impl UnannotatedCalls {
-    /// Decides a call of an unannotated tool as the trusted process would without grants.
+    /// Judges a call of an unannotated tool as the trusted process would without grants.
     #[must_use]
     pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
-        // For an annotated tool, an empty name is used, which has no annotation.
+        // For an annotated tool, judges a call with an empty tool name, which has no annotation.
         let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
         match trial.judge(server, tool, &Map::new(), None).outcome {
             Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,

@@ -70,12 +70,12 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError>
     let mut end = end_of(old).ok_or_else(lost)?;
     let before = at.checked_sub(1).and_then(|before| members.get(before));
     let begin = match before {
-        // Also remove the preceding comma.
+        // Also removes the preceding comma.
         Some((_, before)) => end_of(before.get()),
         None => text.find('{').map(|open| open + 1),
     };
     if before.is_none() && members.len() > 1 {
-        // Also remove the following comma.
+        // Also removes the following comma.
         end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
     }
     let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;

@@ -1,4 +1,4 @@
-//! Administrative tasks of the user: adds, installs, inspects and annotates servers, connects agent clients, and tries
+//! The user's administrative tasks: adds, installs, inspects and annotates servers, connects agent clients, and tries
 //! policies.
 //!
 //! - Depends on the daemon, never the other way around. Calls and sessions do not use this crate.

@@ -119,7 +119,7 @@ impl Limit {
         }
     }
 
-    /// Returns the unit of the values. Empty for a limit on a number of items.
+    /// Returns the unit of the values, or an empty string for a number of items.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Limit {
         }
     }
 
-    /// Returns what a looser limit and what a tighter limit means for the server, in words.
+    /// Returns the effects of a looser and of a tighter limit on the server, in words.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
@@ -173,7 +173,7 @@ impl Limit {
     }
 }
 
-/// Returns a server's limits. Empty for a server that does not run in a sandbox on this machine.
+/// Returns a server's limits, or no limits if the server does not run in a sandbox on this computer.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {

@@ -1,7 +1,8 @@
-//! Logs in to remote servers: finds out where, describes it to the user, and waits for the browser.
+//! Logs in to remote servers: discovers the authorization server, describes the login to the user, and waits for the
+//! browser.
 //!
-//! - INVARIANT: no client is registered and no page is opened before the user has approved what [`LoginPlan::lines`] says.
-//! - The tokens are returned to be stored, and are never in a description.
+//! - INVARIANT: no client is registered and no page is opened before the user has approved [`LoginPlan::lines`].
+//! - The tokens are returned to be stored, and are never part of a description.
 
 mod browser;
 
@@ -20,18 +21,18 @@ use std::collections::BTreeMap;
 use std::io;
 use url::Url;
 
-/// Wishes of the user for a login.
+/// The user's options for a login.
 #[derive(Clone, Default)]
 pub struct LoginOptions {
-    /// Client that the user registered at the authorization server.
+    /// Id of a client that the user registered at the authorization server.
     pub client_id: Option<String>,
     /// Secret of that client.
     pub client_secret: Option<Secret>,
-    /// Scopes in place of those that the server names.
+    /// Scopes to request instead of those that the server names.
     pub scopes: Option<Vec<String>>,
 }
 
-/// Reason that a login failed.
+/// Reason a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogInError {
     /// The configuration is invalid.
@@ -40,12 +41,12 @@ pub enum LogInError {
     /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// The server runs on this computer.
+    /// The server runs on this computer, so it needs no login.
     #[error(
         "`{0}` runs on this computer, so there is no login; to store a token for it, run: ironcurtain secrets set NAME"
     )]
     Local(String),
-    /// The entry has a header with credentials.
+    /// The entry already contains an `Authorization` header.
     #[error(
         "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
     )]
@@ -61,7 +62,7 @@ pub enum LogInError {
         "no browser can be opened here; run this in a terminal: ironcurtain servers login {0} --no-browser"
     )]
     NoBrowser(String),
-    /// No random number was available.
+    /// The operating system provided no random bytes.
     #[error(transparent)]
     Random(#[from] io::Error),
 }
@@ -76,7 +77,7 @@ pub struct LoginPlan {
     shared_with: Vec<String>,
 }
 
-/// Login to store.
+/// Completed login, to be stored.
 pub struct NewLogin {
     /// Name of the server.
     pub server: String,
@@ -87,10 +88,10 @@ pub struct NewLogin {
 }
 
 impl LoginPlan {
-    /// Reads where and how to log in to a configured server.
+    /// Finds out how to log in to a configured server.
     ///
     /// # Errors
-    /// [`LogInError`] if the server offers no login, or needs a client id that is missing.
+    /// Returns a [`LogInError`] if the server offers no login, or if it requires a client id and none was given.
     pub async fn discover(
         home: &Home,
         secrets: &SecretStore,
@@ -137,7 +138,7 @@ impl LoginPlan {
         Ok(Self { address: remote.to_string(), server, offer, choice, shared_with })
     }
 
-    /// Describes the login: who gets a token, who gives it, and what it allows.
+    /// Describes the login: the server that gets a token, the issuer of the token, and the access that it allows.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let name = &self.server.name;
@@ -167,7 +168,7 @@ impl LoginPlan {
         lines.iter().map(|line| visible::line(line)).collect()
     }
 
-    /// Returns the question to confirm.
+    /// Returns the question that the user must confirm.
     #[must_use]
     pub fn question(&self) -> String {
         let host = Url::parse(self.offer.issuer()).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -175,10 +176,11 @@ impl LoginPlan {
         format!("Open `{host}` in your browser, to log in for `{}`?", self.server.name)
     }
 
-    /// Logs in. Call this only after the user confirmed. `open` shows the page in a browser, and returns whether it could.
+    /// Logs in. Call this only after the user has confirmed. `open` opens the page in a browser, and returns `false`
+    /// if that is not possible.
     ///
     /// # Errors
-    /// [`LogInError`] if a step fails, or the user does not log in in time.
+    /// Returns a [`LogInError`] if a step fails, or if the user does not log in in time.
     pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
         let listener = CallbackListener::open().await?;
         let begun = self.offer.begin(self.choice, &listener.redirect()).await?;
@@ -193,7 +195,8 @@ impl LoginPlan {
     }
 }
 
-/// Returns the earlier login at this address, for the client that the user gave. A locked store has none.
+/// Returns the earlier login at this address with the client that the user gave. Returns `None` if the store is
+/// locked.
 async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
     if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
         return Ok(None);

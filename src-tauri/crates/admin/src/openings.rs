@@ -2,7 +2,8 @@
 //!
 //! - Allows only hosts that the proxy accepts, and folders that the user could grant.
 //! - Changes only the list that contains the host or folder.
-//! - An opening applies to the server for all agents. For a folder that a single agent works in, use a grant instead.
+//! - An opening applies to the server for all agents. For a folder in which a single agent works, use a grant
+//!   instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A host or folder that a server may always access, as its entry spells it. Variants are ordered from most
-/// to least dangerous.
+/// A host or folder that a server may always access, as spelled in its entry. Variants are ordered from most to least
+/// dangerous.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
 pub enum Opening {
@@ -32,7 +33,7 @@ pub enum Opening {
 pub struct OpeningChange {
     /// Name of the server.
     pub server: String,
-    /// Host or folder to allow or to no longer allow.
+    /// Host or folder that the change allows or no longer allows.
     pub opening: Opening,
     /// Path of the servers file.
     pub file: PathBuf,

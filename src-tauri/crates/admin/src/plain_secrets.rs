@@ -1,8 +1,8 @@
-//! Finds unprotected secrets in settings and moves them to the keyring. Each is replaced by `keyring:NAME` in the
+//! Finds unprotected secrets in settings and moves them to the keyring. Each is replaced with `keyring:NAME` in the
 //! file.
 //!
 //! - A secret is recognized by the name of its variable or header, or by a format that only secrets have. Before the
-//!   move, the user sees the position of each secret but not its value.
+//!   move, the user sees the location of each secret but not its value.
 //! - INVARIANT: a secret is stored in the keyring before it is removed from the file.
 
 use crate::file_edit::{self, FileEditError};
@@ -34,7 +34,7 @@ const BEGINNINGS: [&str; 9] =
 /// Key of the object that contains the servers in agent clients' settings.
 const WRAPPER: &str = "mcpServers";
 
-/// Keys under which the entries of agent clients contain variables or headers.
+/// Keys of the objects in agent clients' entries that contain variables or headers.
 const HOLDERS: [&str; 4] = ["env", "envs", "environment", "headers"];
 
 /// An unprotected secret in a server's entry.
@@ -104,7 +104,7 @@ impl SecretMove {
             Ok(()) => return Ok(()),
             Err(problem) => problem,
         };
-        // This error says that the secrets are already in the keyring.
+        // This error tells the user that the secrets are already in the keyring.
         Err(if let ServerChangeError::Changed(file) = problem {
             PlainSecretError::Changed(file)
         } else {
@@ -130,7 +130,7 @@ pub(crate) fn moved(
     let all: Value = serde_json::from_str(text).unwrap_or_default();
     let mut text = text.to_owned();
     let mut secrets = Vec::new();
-    // Entries are inside `mcpServers` or at the top level.
+    // Entries are either inside `mcpServers` or at the top level.
     for above in [Some(WRAPPER), None] {
         let entries = above.map_or(Some(&all), |key| all.get(key)).and_then(Value::as_object);
         for (server, entry) in entries.into_iter().flatten().filter(|(name, _)| is_meant(name)) {
@@ -154,7 +154,7 @@ pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     })
 }
 
-/// Returns the unprotected secrets of an entry, which must be hidden.
+/// Returns an entry's unprotected secrets, which must be hidden.
 pub(crate) fn texts(entry: &Value) -> Vec<Secret> {
     of_entry("", entry).into_iter().map(|plain| plain.secret).collect()
 }

@@ -78,7 +78,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     }
     let there = Servers::load(home)?;
     let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
-    // Accept a missing server that was already in the profile, because the user may restore it.
+    // Accepts a missing server that was already in the profile, because the user may restore it.
     let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
     if let Some(unknown) = servers.iter().find(is_unknown) {
         return Err(UnknownServer::among(&there, unknown).into());
@@ -87,7 +87,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     Ok(())
 }
 
-/// Removes a profile. A client that uses it starts no server until it is connected again.
+/// Removes a profile. A client that uses the profile starts no server until it is connected again.
 ///
 /// # Errors
 /// Returns a [`ProfileError`] on failure, in which case nothing changed.

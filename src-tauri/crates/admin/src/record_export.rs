@@ -1,4 +1,4 @@
-//! Turns the export of the record on and off, and shows what it sends.
+//! Turns the audit log's export on and off, and shows the exported entries.
 
 use crate::file_edit;
 use crate::settings::{self, ConfigChangeError};
@@ -24,14 +24,14 @@ pub struct ExportChoice {
     pub url: String,
     /// Form in which paths are exported.
     pub paths: ExportedPaths,
-    /// Secret to send as a bearer token.
+    /// Name of the secret to send as a bearer token.
     pub token: Option<SecretName>,
 }
 
 /// State of the export.
 #[derive(Debug)]
 pub struct ExportStatus {
-    /// Settings; `None` if the export is off.
+    /// Export settings; `None` if the export is off.
     pub config: Option<ExportConfig>,
     /// Stored state; `None` before the trusted process has started the export.
     pub state: Option<ExportState>,
@@ -41,7 +41,7 @@ pub struct ExportStatus {
     pub key: Option<PublicKey>,
 }
 
-/// Failure to read or change the export.
+/// Error from reading or changing the export.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordExportError {
     /// A setting is invalid.
@@ -53,18 +53,18 @@ pub enum RecordExportError {
     /// The log could not be read.
     #[error("failed to read the audit log: {0}")]
     Log(io::Error),
-    /// The state is damaged.
+    /// The export's state file is damaged.
     #[error(transparent)]
     State(#[from] StateError),
     /// The device key cannot be used.
     #[error(transparent)]
     Key(#[from] DeviceKeyError),
-    /// OCSF events could not be written.
+    /// The OCSF events could not be written.
     #[error(transparent)]
     Ocsf(#[from] OcsfError),
 }
 
-/// Reason why the collector of the settings cannot be reached.
+/// Reason the configured collector cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The token is not available.
@@ -81,7 +81,7 @@ pub enum ProbeError {
 /// Turns the export on. A running trusted process starts it at once.
 ///
 /// # Errors
-/// [`ConfigChangeError`], in which case nothing changed.
+/// Returns a [`ConfigChangeError`] on failure, in which case nothing changed.
 pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, ConfigChangeError> {
     let paths = match choice.paths {
         ExportedPaths::Full => "full",
@@ -96,24 +96,24 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Confi
     settings::change_settings(home, &[("export", export)])
 }
 
-/// Turns the export off. Entries that were not sent yet will not be.
+/// Turns the export off. Entries that have not been sent yet are never sent.
 ///
 /// # Errors
-/// [`ConfigChangeError`], in which case nothing changed.
+/// Returns a [`ConfigChangeError`] on failure, in which case nothing changed.
 pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
     let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
-    // A running trusted process removes it too. It may not exist.
+    // A running trusted process also removes the file, so it may not exist.
     let _ = std::fs::remove_file(home.export_state());
     Ok(config)
 }
 
-/// Returns the newest entries as they would be exported, oldest first.
+/// Returns the newest entries in their exported form, oldest first.
 ///
 /// # Errors
-/// [`RecordExportError`].
+/// Returns a [`RecordExportError`] if the log cannot be read or no key can be generated.
 pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
     let form = if paths == ExportedPaths::Hashed && store(home).public()?.is_none() {
-        // The real key is not created for a sample.
+        // A sample does not create the real key.
         PathForm::Hashed(DeviceKey::generate()?.path_key())
     } else {
         path_form(home, paths)?
@@ -132,7 +132,7 @@ pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, Re
 /// Returns the state of the export.
 ///
 /// # Errors
-/// [`RecordExportError`].
+/// Returns a [`RecordExportError`] if the settings, the log, the export's state or the key cannot be read.
 pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
     let state = ExportState::read(&home.export_state())?;
     let behind = state.as_ref().map(|state| Follower::new(&home.audit(), state.place.clone()).behind());
@@ -144,10 +144,10 @@ pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
     })
 }
 
-/// Sends an empty request to the collector, to find out whether it answers.
+/// Sends an empty request to the collector to check that it responds.
 ///
 /// # Errors
-/// [`ProbeError`].
+/// Returns a [`ProbeError`] if the collector cannot be used.
 pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Result<(), ProbeError> {
     let headers = filled_headers(secrets, &config.headers).await?.values;
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
@@ -157,12 +157,12 @@ pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Re
 /// Appends the entries that are not in the file yet as OCSF events.
 ///
 /// # Errors
-/// [`RecordExportError`].
+/// Returns a [`RecordExportError`] if the log or the key cannot be read, or the file cannot be written.
 pub fn write_ocsf(home: &Home, file: &Path, paths: ExportedPaths) -> Result<OcsfWritten, RecordExportError> {
     Ok(append_ocsf(&home.audit(), file, &path_form(home, paths)?)?)
 }
 
-/// Returns the form of paths. Creates the device key if paths are hashed.
+/// Returns the exported form of paths. Creates the device key if paths are hashed.
 fn path_form(home: &Home, paths: ExportedPaths) -> Result<PathForm, DeviceKeyError> {
     Ok(match paths {
         ExportedPaths::Full => PathForm::Full,

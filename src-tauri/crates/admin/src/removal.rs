@@ -1,4 +1,4 @@
-//! Removes servers and restores them. The entry of a removed server is saved unchanged.
+//! Removes servers and restores them. A removed server's entry is saved unchanged.
 //!
 //! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
 //! - Removes only the entry. Reports the server's client entries, profiles and data, so that the user can decide
@@ -23,7 +23,7 @@ pub struct Removal {
     pub clients: Vec<NamingEntry>,
     /// Names of the profiles that contain the server.
     pub profiles: Vec<String>,
-    /// Data folder of the server, which is not deleted. `None` if it has none.
+    /// Data folder of the server, which is not deleted; `None` if the server has none.
     pub data: Option<PathBuf>,
     /// Path of the file in which the entry is saved.
     pub kept_in: PathBuf,

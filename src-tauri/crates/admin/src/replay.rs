@@ -1,4 +1,4 @@
-//! Decides the calls in the audit log again with another policy.
+//! Judges the calls in the audit log again with another policy.
 //!
 //! - Reads the log and the disk, and queries git for remotes. Changes nothing and asks no questions.
 //! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
@@ -34,7 +34,7 @@ pub enum ReplayError {
     Place(#[from] UnresolvedPath),
 }
 
-/// Decides each call in the audit log since `since_ms` with a policy.
+/// Judges each call in the audit log since `since_ms` with a policy.
 ///
 /// # Errors
 /// Returns a [`ReplayError`] if the log is unreadable or invalid.
@@ -119,8 +119,7 @@ impl Replaying<'_> {
     }
 }
 
-/// Returns the first change on this machine since the recorded decision that could affect the new
-/// one.
+/// Returns the first change on this computer since the recorded decision that could affect the new one.
 fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
     let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);

@@ -27,7 +27,7 @@ pub enum RulesError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
 }
@@ -46,7 +46,7 @@ pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
     Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
 }
 
-/// Loads rules from a text, so that calls can be tried with them. Uses a temporary file.
+/// Loads rules from text, so that calls can be tried with them. Uses a temporary file.
 ///
 /// # Errors
 /// Returns a [`RulesError`] that names the line.
@@ -60,8 +60,7 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     Ok(opened?)
 }
 
-/// Replaces the rules, provided that the current text is still `before`, the text that the user has
-/// seen.
+/// Replaces the rules, provided that the current text is still `before`, the text that the user has seen.
 ///
 /// # Errors
 /// Returns a [`RulesError`] on failure, in which case the file is unchanged.

@@ -53,7 +53,7 @@ pub enum ServerChangeError {
     Path {
         /// Path of the folder.
         path: String,
-        /// Reason why the path could not be resolved.
+        /// Reason the path could not be resolved.
         problem: PathError,
     },
     /// The path is not a folder.
@@ -96,7 +96,7 @@ impl ServersFile {
         Ok(this)
     }
 
-    /// Parses `text` as the content of this file.
+    /// Parses `text` as the contents of this file.
     pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
         Ok(Servers::parse(text, &self.file, &self.person)?)
     }
@@ -107,7 +107,7 @@ impl ServersFile {
         Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?.clone())
     }
 
-    /// Returns the keys that lead to an entry, and the entry itself. Also finds disabled servers.
+    /// Returns an entry and the keys that lead to it. Also finds disabled servers.
     pub(crate) fn entry(&self, name: &str) -> Result<(Vec<String>, Value), ServerChangeError> {
         let all: Value = serde_json::from_str(&self.text).unwrap_or_default();
         let wrapped = all.get(WRAPPER).filter(|wrapper| wrapper.is_object()).and_then(|all| all.get(name));
@@ -131,7 +131,7 @@ impl ServersFile {
         self.checked(file_edit::remove(&self.file, &self.text, path)?)
     }
 
-    /// Returns the text with this entry, which replaces one with the same name.
+    /// Returns the text with this entry, which replaces any entry with the same name.
     pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
         let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
         self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)

@@ -24,19 +24,19 @@ pub enum ToolPinError {
     /// No server has this name.
     #[error(transparent)]
     Server(#[from] UnknownServer),
-    /// The definition that was shown is not listed any more, or was decided about.
+    /// The definition that was shown is no longer listed, or the user has already decided about it.
     #[error("the tool has changed again, or this was already decided; look at it again")]
     ChangedSince,
 }
 
-/// Tool that its server changed or added, and that the server still lists.
+/// Tool that its server changed or added and still lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedDefinition {
     /// Name of the tool.
     pub tool: String,
-    /// Difference from the pinned definition; for a new tool all of its definition.
+    /// Difference from the pinned definition; for a new tool, the whole definition.
     pub change: DefinitionChange,
-    /// True if the server added the tool later.
+    /// `true` if the server added the tool later.
     pub is_new: bool,
     /// The user's decision, if any.
     pub decided: Option<PinDecision>,
@@ -44,8 +44,8 @@ pub struct ChangedDefinition {
     listed: String,
 }
 
-/// Returns the tools that a configured server changed or added and that the user may decide about, by name. The user has
-/// decided about some of them, and can change that.
+/// Returns the tools that a configured server changed or added, by name. Includes tools about which the user has
+/// decided, because the decision can be changed.
 ///
 /// # Errors
 /// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
@@ -55,17 +55,19 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
     changed_tools_of(home, server.identity())
 }
 
-/// Returns the same for the server with this identity.
+/// Returns the tools that the server with this identity changed or added, like [`changed_tools`].
 ///
 /// # Errors
-/// [`ToolPinError`].
+/// Returns a [`ToolPinError`] if the pins cannot be read.
 pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let pins = Pins::of(&home.database()).of_server(&server)?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-    // The same change for several kinds of clients needs only one decision.
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
-    for pin in pins.iter().filter(|pin| pin.position.is_some()).filter(is_open) {
+    let mut open: Vec<&ToolPin> = pins.iter().filter(|pin| pin.position.is_some()).filter(is_open).collect();
+    // The same change for several kinds of clients needs only one decision. It is pending until it is decided for all.
+    open.sort_by_key(|pin| pin.decided.is_some());
+    for pin in open {
         changes
             .entry((pin.tool.clone(), pin.listed().to_owned()))
             .or_insert_with(|| ChangedDefinition::of(server.clone(), pin, &names));
@@ -153,7 +155,7 @@ mod tests {
         change.decide(&home, PinDecision::Update).unwrap();
         assert_eq!(changed_tools(&home, "filesystem").unwrap(), []);
         assert_eq!(lists("Reads a file again."), PinState::Unchanged);
-        // A new tool is shown until the user has seen it, a removed one for as long as the server lists it.
+        // A new tool is shown until the user has seen it. A removed tool is shown while the server lists it.
         let again = ("t", "Reads a file again.");
         compare(&[again, ("T", "Reads a file, too.")]);
         let change = changed_tools(&home, "filesystem").unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! Decides calls with a policy, without a session and without asking the user.
+//! Judges calls with a policy, without a session and without asking the user.
 //!
 //! - Reads the disk and either the user's policy files or the given ones. Changes nothing.
 //! - Ignores session grants, which only the trusted process knows.
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Error from deciding a call.
+/// Error from judging a call.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The servers file is invalid.
@@ -46,14 +46,14 @@ pub enum TrialError {
     Replay(#[from] ReplayError),
 }
 
-/// A policy with all the inputs needed to decide calls.
+/// A policy with all the inputs needed to judge calls.
 pub struct PolicyTrial {
     /// Snapshot of the policy.
     pub snapshot: Arc<PolicySnapshot>,
     home: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
-    /// Folder that relative paths refer to if there is no scratch folder.
+    /// Folder from which relative paths are resolved if there is no scratch folder.
     here: CanonicalPath,
 }
 
@@ -66,7 +66,7 @@ pub struct JudgedCall {
 }
 
 impl PolicyTrial {
-    /// Loads the policy files. Relative paths in calls refer to the folder `here`.
+    /// Loads the policy files. Relative paths in calls are resolved from the folder `here`.
     ///
     /// # Errors
     /// Returns a [`TrialError`] that names the file and the line.
@@ -86,7 +86,7 @@ impl PolicyTrial {
         Ok(Self { snapshot, home, servers, sandbox: None, here })
     }
 
-    /// Sets the session's scratch folder, which relative paths then refer to.
+    /// Sets the session's scratch folder, from which relative paths are then resolved.
     ///
     /// # Errors
     /// Returns [`TrialError::Sandbox`] or [`TrialError::NotUtf8`] if the path cannot be used.
@@ -119,7 +119,7 @@ impl PolicyTrial {
         HeldGrants::read(&self.home, client, server)
     }
 
-    /// Decides all calls in the audit log since `since_ms` again.
+    /// Judges all calls in the audit log since `since_ms` again.
     ///
     /// # Errors
     /// Returns [`TrialError::Replay`] if the log cannot be read or was changed.
@@ -127,7 +127,7 @@ impl PolicyTrial {
         Ok(replay(&self.home, &self.servers, &self.snapshot, since_ms)?)
     }
 
-    /// Decides a call as the trusted process would with a client's grants.
+    /// Judges a call as the trusted process would with a client's grants.
     #[must_use]
     pub fn judge(
         &self,

@@ -1,10 +1,10 @@
 //! Benchmark of the audit log. Prints the rows of a Markdown table.
 //!
 //! - Bytes per allowed call, for a decision and its outcome as a session writes them.
-//! - Entries per second from a single task that waits for each entry, and from 64 tasks whose entries are
-//!   written together.
-//! - Duration of searches over 1,000,000 entries in files of the default size with an up-to-date index: the
-//!   slowest of several filters, each the fastest of five runs. Also the time to build the index.
+//! - Entries per second from a single task that waits for each entry, and from 64 tasks whose entries are written
+//!   together.
+//! - Duration of searches over 1,000,000 entries in files of the default size with an up-to-date index: the slowest
+//!   of several filters, each the fastest of five runs. Also the time to build the index.
 //! - `record-bench --smoke` computes every row from a few entries.
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 
@@ -54,7 +54,7 @@ fn audit(dir: &Path) -> Audit {
     Audit::keep(Keeping::new(dir), |_| ()).expect("a log")
 }
 
-/// Creates the decision on a call; `n` varies its path.
+/// Creates the decision on a call. `n` varies the call's path.
 fn decision(n: u64) -> Entry {
     let path = format!("/home/person/projects/application/src/module{}/file{}.rs", n % 40, n % 5_000);
     let mut entry = Entry::new(Event::Decision, "");
@@ -86,7 +86,7 @@ async fn one_by_one(dir: &Path, entries: u64) -> f64 {
     entries as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns entries per second and bytes per call when 64 tasks record at the same time.
+/// Returns entries per second and bytes per call while 64 tasks record concurrently.
 async fn together(dir: &Path, entries: u64) -> (f64, u64) {
     let (audit, begun) = (audit(dir), Instant::now());
     let tasks = (0..64_u64).map(|task| {

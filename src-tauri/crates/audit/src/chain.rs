@@ -1,10 +1,10 @@
-//! Hash chain: the last field of each line is the SHA-256 of the previous line's hash and of this line up to
-//! that field. Verification uses the stored bytes, so it detects every edit.
+//! Hash chain: the last field of each line is the SHA-256 of the previous line's hash and of this line up to that
+//! field. Verification uses the stored bytes, so it detects every edit.
 //!
 //! - The first line of a file contains the previous hash, which identifies the preceding file.
-//! - Earlier versions wrote the previous hash into every line, and hashed the line alone. Such lines are accepted
-//!   too.
-//! - The chain alone does not detect lines missing from the end of the log; see [`crate::head`].
+//! - Earlier versions wrote the previous hash into every line, and hashed the line alone. Such lines are also
+//!   accepted.
+//! - The chain alone does not detect lines missing from the end of the log (see [`crate::head`]).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,13 +15,13 @@ use std::fmt::Write as _;
 /// Value used as the previous hash of the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Prefix of the last field of a line, and the length of its base64url hash.
+/// Prefix of a line's last field, and the length of its base64url hash.
 const LINK: (&str, usize) = (",\"link\":\"", 43);
 
-/// Prefix of the last field of a line in earlier versions, and the length of its hexadecimal hash.
+/// Prefix of a line's last field in earlier versions, and the length of its hexadecimal hash.
 const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
-/// Position in the chain, after an entry.
+/// Position in the chain after an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// Number of entries up to and including this position.
@@ -78,13 +78,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// Returns the position before a line, according to the line itself. Only the first line of a file states it.
+/// Returns the position before a line, as stated by the line. Only the first line of a file states it.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// Returns the position after a line, according to the line itself.
+/// Returns the position after a line, as stated by the line.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {

@@ -1,7 +1,7 @@
 //! Wall clock and boot clock.
 //!
-//! - A grant expires by the wall clock or by the time since boot, including sleep, whichever comes first. Users
-//!   can set the wall clock but not the boot clock.
+//! - A grant expires by the wall clock or by the time since boot, including sleep, whichever comes first. Users can
+//!   set the wall clock but not the boot clock.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -34,12 +34,12 @@ pub struct Moment {
     pub boot_ms: u64,
 }
 
-/// Wall clock and boot clock, with the id of the boot that the latter counts from.
+/// Wall clock and boot clock, with the id of the current boot.
 #[derive(Clone)]
 pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
-    /// `true` for the machine's own clocks. Kernel timers can wait for these.
+    /// `true` if these are the machine's own clocks, which kernel timers can use.
     is_machines: bool,
 }
 
@@ -60,7 +60,7 @@ impl Clock {
         Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
     }
 
-    /// Creates clocks that a test controls. They do not make alarms fire.
+    /// Creates clocks that a test controls. They do not trigger alarms.
     pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
@@ -137,7 +137,7 @@ mod tests {
         for at in [
             Moment { wall_ms: wall_ms + SOON, boot_ms: boot_ms + later },
             Moment { wall_ms: wall_ms + later, boot_ms: boot_ms + 2 * SOON },
-            // A moment in the past fires the alarm at once.
+            // An alarm that is set to a time in the past fires at once.
             Moment { wall_ms: 0, boot_ms: boot_ms + later },
         ] {
             let (alarm, began) = (Alarm::by(&clock).unwrap(), Instant::now());

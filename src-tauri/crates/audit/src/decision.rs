@@ -65,7 +65,7 @@ words! {
 }
 
 words! {
-    /// Ground of a decision.
+    /// Basis of a decision.
     DecidedBy {
         /// A rule of the policy.
         Rule => "rule",
@@ -73,7 +73,7 @@ words! {
         Answer => "answer",
         /// A standing grant.
         Grant => "grant",
-        /// All paths of the call are in the session's sandbox directory.
+        /// All of the call's paths are in the session's sandbox directory.
         SessionFolder => "session-folder",
         /// The call lists the allowed folders, which is always permitted.
         Introspection => "introspection",
@@ -83,7 +83,7 @@ words! {
         HostList => "host-list",
         /// No rule, grant or approval covers the call.
         NoRule => "no-rule",
-        /// A path that is protected, or read-only for calls.
+        /// The call accesses a protected path or changes a read-only one.
         ProtectedPath => "protected-path",
         /// An argument is unknown, has an invalid type, or cannot be resolved.
         InvalidArgument => "invalid-argument",
@@ -91,11 +91,11 @@ words! {
         UnknownTool => "unknown-tool",
         /// The message is malformed or not permitted.
         Malformed => "malformed",
-        /// A resource that is or may be a file.
+        /// The call concerns a resource that is or may be a file.
         Resource => "resource",
-        /// A host, address or protocol that the sandbox's proxy refuses.
+        /// The sandbox's proxy refuses the host, address or protocol.
         Network => "network",
-        /// A path that the server could not access even with approval.
+        /// The server could not access the path even with approval.
         OutOfReach => "out-of-reach",
         /// Lockdown is active, so nothing can be approved.
         Lockdown => "lockdown",
@@ -121,7 +121,7 @@ words! {
         TimedOut => "timeout",
         /// The dialog was closed without an answer.
         Closed => "closed",
-        /// The question became unnecessary because of another event.
+        /// The question became unnecessary.
         Settled => "settled",
         /// The question could not be shown.
         Unavailable => "unavailable",
@@ -131,8 +131,8 @@ words! {
 }
 
 words! {
-    /// Outcome of an allowed call or connection. A failed connection is recorded with the code of its failure, as
-    /// [`Self::Other`].
+    /// Outcome of an allowed call or connection. A failed connection is recorded as [`Self::Other`] with the code of
+    /// its failure.
     CallResult {
         /// The server responded.
         Ok => "ok",
@@ -160,7 +160,7 @@ pub struct PolicyDecision {
     pub rule: String,
     /// Reason shown to the agent and the user.
     pub reason: String,
-    /// Ground of the decision. `None` for questions and in entries of earlier versions.
+    /// Basis of the decision. `None` for questions and in entries of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<DecidedBy>,
 }
@@ -188,8 +188,8 @@ impl PolicyDecision {
         Self { status, rule: rule.to_owned(), reason: reason.to_owned(), by: None }
     }
 
-    /// Returns the ground. If it is not recorded, it is derived from reserved rule names only, never from the
-    /// reason, whose text the rule's author chooses.
+    /// Returns the basis of the decision. If it is not recorded, it is derived from reserved rule names only, never
+    /// from the reason, whose text the rule's author chooses.
     #[must_use]
     pub fn ground(&self) -> Option<DecidedBy> {
         let told = || match (&self.status, self.rule.as_str()) {

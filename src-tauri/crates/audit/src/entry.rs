@@ -4,7 +4,7 @@ use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecis
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Kind of an entry.
+/// Kind of entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -20,7 +20,7 @@ pub enum Event {
     Outcome,
     /// The user was asked for approval.
     Question,
-    /// The user answered, or the question ended without an answer.
+    /// The user answered, or the question closed without an answer.
     Answer,
     /// A grant was added.
     Grant,
@@ -39,20 +39,20 @@ pub enum Event {
     FileQuarantined,
     /// Git configuration keys that a session had changed were restored.
     FilePutBack,
-    /// Some writable paths of a session could not be checked for autostart files.
+    /// Some of a session's writable paths could not be checked for autostart files.
     LookUnfinished,
-    /// The user kept an autostart file, quarantined it, restored it or deleted it.
+    /// The user kept, quarantined, restored or deleted an autostart file.
     FileDecided,
     /// Entries older than the retention time were removed.
     Retention,
     /// Lockdown was turned on or off.
     Lockdown,
-    /// A session was paused or resumed, or a denial of the rest of a session was revoked.
+    /// A session was paused or resumed, or a session-long denial was revoked.
     Pause,
 }
 
 impl Event {
-    /// Returns `true` if the entry results from the user's decision or setting, and must therefore survive a power
+    /// Returns `true` if the entry results from the user's decision or setting and must therefore survive a power
     /// failure.
     #[must_use]
     pub(crate) fn is_a_persons(self) -> bool {
@@ -125,11 +125,11 @@ pub struct Entry {
     pub timestamp: u64,
     /// Kind of entry.
     pub event: Event,
-    /// Summary in one sentence; empty if the other fields say the same.
+    /// Summary in one sentence. Empty if the other fields contain the same information.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// Sequence number of the decision to which this outcome belongs. Readers copy fields from the decision that the
-    /// outcome does not repeat.
+    /// Sequence number of the decision to which this outcome belongs. Readers copy the fields that the outcome does
+    /// not repeat from the decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
     /// Id that all entries of a call share.
@@ -177,8 +177,8 @@ pub struct Entry {
     /// Decision of the policy, if the entry records one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// Hash of the policy that decided, or that is now in force. Omitted if it equals the one of the previous
-    /// decision in the same file.
+    /// Hash of the policy that decided, or that is now active. Omitted if the previous decision in the same file has
+    /// the same hash.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
     /// Change of the policy, if the entry records one.
@@ -205,7 +205,7 @@ pub struct Entry {
     /// Id of the grant that was used, added or revoked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
-    /// Finding about an autostart file, without its content.
+    /// Finding about an autostart file, without its contents.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub finding: Option<FileFinding>,
     /// The user's decision about an autostart file.
@@ -303,7 +303,7 @@ impl Entry {
         }
     }
 
-    /// Sets the host that the entry is about.
+    /// Sets the entry's host and port.
     pub fn about_host(&mut self, host: impl ToString, port: u16) {
         (self.host, self.port) = (Some(host.to_string()), Some(port));
     }

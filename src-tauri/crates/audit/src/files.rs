@@ -1,8 +1,8 @@
-//! Autostart files in the log: what was found, and what the user decided.
+//! Autostart files in the log: findings, and the user's decisions about them.
 
 use serde::{Deserialize, Serialize};
 
-/// Finding about an autostart file, without the file's content.
+/// Finding about an autostart file, without the file's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum FileFinding {
@@ -12,7 +12,7 @@ pub enum FileFinding {
         path: String,
         /// Path of the file in quarantine.
         moved_to: String,
-        /// Time at which a program would run the file, as the end of the sentence "this runs ...".
+        /// Phrase for when a program would run the file, which completes the sentence "this runs ...".
         when: String,
     },
     /// Keys of a repository's git configuration were restored.
@@ -26,11 +26,11 @@ pub enum FileFinding {
     Left {
         /// Path of the file.
         path: String,
-        /// Time at which a program runs the file, as the end of the sentence "this runs ...".
+        /// Phrase for when a program runs the file, which completes the sentence "this runs ...".
         when: String,
         /// Kind of change during the session.
         change: FileChange,
-        /// Always `None`, because the content of files is stored only in the session record.
+        /// Always `None`, because only the session record contains the contents of files.
         diff: Option<String>,
     },
     /// Some files could not be checked or quarantined.
@@ -46,7 +46,7 @@ pub enum FileFinding {
 pub enum FileChange {
     /// The file did not exist before.
     New,
-    /// The content of the file changed.
+    /// The contents of the file changed.
     Changed,
 }
 
@@ -63,9 +63,9 @@ pub enum FileDecision {
     },
     /// The user restored the file from quarantine.
     Returned,
-    /// The user restored the file. The file that was in its place was moved to quarantine.
+    /// The user restored the file, and the file that had replaced it was moved to quarantine.
     Exchanged {
-        /// Path in quarantine of the file that was in its place.
+        /// Path in quarantine of the file that had replaced it.
         moved_to: String,
     },
     /// The user deleted the file from quarantine.

@@ -1,9 +1,8 @@
 //! Reads a log behind its writer, from a position that the reader stores.
 //!
 //! - Follows the chain, so that every returned entry is proved to follow the stored position.
-//! - Entries that are missing, because they were removed by age or the log was replaced, are reported as a
-//!   [`LostRange`].
-//! - Never writes, and takes no lock of the writer.
+//! - Missing entries, which were removed by retention or when the log was replaced, are reported as a [`LostRange`].
+//! - Never writes, and takes none of the writer's locks.
 
 use crate::chain::{self, Written, follow};
 use crate::read::Found;
@@ -16,11 +15,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Number of bytes to read before the position, because they may contain decisions that later outcomes refer
-/// to.
+/// Number of bytes to read before the position, because they may contain decisions to which later outcomes refer.
 const BEFORE: u64 = 256 * 1024;
 
-/// Position after an entry, and its location on disk.
+/// Position after an entry, with its location on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LogPlace {
@@ -32,17 +30,17 @@ pub struct LogPlace {
     offset: u64,
 }
 
-/// Range of entries that cannot be read any more.
+/// Range of entries that can no longer be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostRange {
     /// Position before the first lost entry.
     pub after: Written,
-    /// Position after the last lost entry. If the log was replaced, its beginning.
+    /// Position after the last lost entry. If the log was replaced, the beginning of the new log.
     pub until: Written,
 }
 
-/// Entry, or a range of lost entries, that follows the previous position.
+/// Next entry, or a range of lost entries.
 #[derive(Debug)]
 pub enum FollowedEntry {
     /// An entry.
@@ -58,7 +56,7 @@ pub enum FollowedEntry {
     Lost(LostRange),
 }
 
-/// Reader behind the writer of a log.
+/// Reader that follows the writer of a log.
 #[derive(Debug)]
 pub struct Follower {
     dir: PathBuf,
@@ -91,7 +89,8 @@ impl LogPlace {
         Self::before_newest(dir, 0)
     }
 
-    /// Returns the position before the newest entries in the newest file, at most `count` of them.
+    /// Returns the position before the newest `count` entries in the newest file, or before all of its entries if
+    /// there are fewer.
     ///
     /// # Errors
     /// Returns an error if reading the log fails.
@@ -144,7 +143,7 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// Skips entries until at most `limit` bytes follow.
+    /// Skips entries until at most `limit` bytes remain.
     ///
     /// # Errors
     /// Returns the same errors as [`Self::read_next`].
@@ -160,7 +159,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Compares the position with the log, and returns the range that is lost, if any.
+    /// Compares the position with the log, and returns the range of lost entries, if any.
     ///
     /// # Errors
     /// Returns an error if reading the log fails.
@@ -173,17 +172,17 @@ impl Follower {
         Ok(None)
     }
 
-    /// Returns the next entry; `None` at the end of the log.
+    /// Returns the next entry, or `None` at the end of the log.
     ///
     /// # Errors
-    /// Returns an error if reading the log fails, or if its chain is invalid.
+    /// Returns an error if reading the log fails or its chain is invalid.
     pub fn read_next(&mut self) -> io::Result<Option<FollowedEntry>> {
         let mut line = Vec::new();
         if let Some(reader) = &mut self.open {
             reader.read_until(b'\n', &mut line)?;
         }
         if line.last() != Some(&b'\n') {
-            // The entry is in another file, or is not written completely yet.
+            // The entry is in another file, or has not been written completely yet.
             line.clear();
             match self.reopen()? {
                 Reopened::At(reader) => self.open.insert(reader).read_until(b'\n', &mut line)?,
@@ -219,7 +218,7 @@ impl Follower {
         };
         let volume = listed.open()?;
         if *first == wanted {
-            // The first line names the entry before it.
+            // The first line contains the position before it.
             if wanted > 1 && volume.begins_after()?.as_ref() != Some(&self.place.written) {
                 return self.lose(&files);
             }
@@ -232,7 +231,7 @@ impl Follower {
         Ok(Reopened::At(BufReader::new(file)))
     }
 
-    /// Returns whether the entry of the position ends at its offset. Also reads the decisions before it.
+    /// Returns `true` if the position's entry ends at its offset. Also reads the decisions before it.
     fn is_at_place(&mut self, volume: &Volume) -> io::Result<bool> {
         let offset = self.place.offset;
         if volume.file.metadata()?.len() < offset {
@@ -244,7 +243,7 @@ impl Follower {
         Ok(known.as_ref() == Some(&self.place.written))
     }
 
-    /// Continues at the beginning of the oldest file.
+    /// Continues at the beginning of the oldest file, and returns the lost range.
     fn lose(&mut self, files: &[(u64, Listed)]) -> io::Result<Reopened> {
         let Some((first, oldest)) = files.first() else { return Ok(Reopened::Nothing) };
         let place = LogPlace::begin_of(*first, oldest)?;
@@ -322,7 +321,7 @@ mod tests {
         for next in 8..40 {
             audit.record(Entry::new(Event::Session, "next")).await.unwrap();
             assert!(follower.behind().unwrap() > 0);
-            // A stored position continues like the open file.
+            // Reading from a stored position gives the same result as continuing with the open file.
             let stored: LogPlace =
                 serde_json::from_str(&serde_json::to_string(follower.place()).unwrap()).unwrap();
             assert_eq!(read(&mut Follower::new(dir.path(), stored)), [next]);
@@ -359,7 +358,7 @@ mod tests {
         let next = i64::try_from(next).unwrap();
         assert_eq!(read(&mut follower), std::iter::once(1 - next).chain(next..=12).collect::<Vec<_>>());
         drop(audit);
-        // Another log with as many entries has other hashes.
+        // Another log with the same number of entries has other hashes.
         let other = tempfile::tempdir().unwrap();
         log(other.path(), "other", 12).await;
         let seen = read(&mut Follower::new(other.path(), place));

@@ -1,12 +1,12 @@
 //! Head file: identifies the newest entry. It is stored outside the log, so that truncating the log or replacing it
 //! with an older copy is detected.
 //!
-//! - INVARIANT: the head is written after the entry that it identifies is on disk. It may be older than the log
-//!   but never newer, so a kill or power failure between the two causes no false alarm.
+//! - INVARIANT: the head is written after its entry is on disk. It may be older than the log but never newer, so a
+//!   kill or power failure between the two causes no false alarm.
 //! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another
 //!   process has open.
-//! - A process that can write the user's files can change both the log and its head. A mismatch means an
-//!   accident, or a process that changed only one of them.
+//! - A process that can write the user's files can change both the log and its head. A mismatch means an accident, or
+//!   a process that changed only one of them.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
@@ -16,8 +16,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of names to try for the temporary file. A name is unavailable only if a killed process left its
-/// temporary file.
+/// Maximum number of names to try for the temporary file. A name is taken only if a killed process left its temporary
+/// file.
 const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
@@ -27,15 +27,14 @@ struct Head {
     head: String,
 }
 
-/// Content of a head file.
+/// Contents of a head file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownHead {
     /// The newest entry.
     Entry(Written),
     /// The file does not exist.
     Missing,
-    /// The head file is unreadable or invalid. The text is a verb phrase that completes a sentence about the file,
-    /// such as "is empty".
+    /// The head file is unreadable or invalid. Contains a verb phrase about the file, such as "is empty".
     Damaged(String),
 }
 
@@ -54,8 +53,8 @@ impl KnownHead {
         }
     }
 
-    /// Returns the reason the newest entry is unknown, as a verb phrase that completes a sentence about the file;
-    /// `None` if the entry is known.
+    /// Returns the reason the newest entry is unknown, as a verb phrase about the file. Returns `None` if the entry
+    /// is known.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match self {
@@ -70,7 +69,7 @@ impl KnownHead {
 #[derive(Debug)]
 pub(super) struct HeadFile {
     path: PathBuf,
-    /// Number of entries of the newest head that was written; `None` before the first write.
+    /// Number of entries at the newest head that was written; `None` before the first write.
     newest: Option<u64>,
 }
 
@@ -94,7 +93,7 @@ impl HeadFile {
             .and_then(|()| file.sync_data())
             .and_then(|()| std::fs::rename(&beside, &self.path));
         if replaced.is_err() {
-            // The error of the write or the rename is reported; the temporary file is of no use.
+            // Ignores this error, because the error of the write or the rename is reported instead.
             let _ = std::fs::remove_file(&beside);
         }
         replaced?;

@@ -15,10 +15,10 @@ const KEEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Keeping {
     /// Directory of the log files.
     pub dir: PathBuf,
-    /// Head file, stored outside `dir` so that an older copy of `dir` is detected. If it is `None`, truncation is
-    /// undetected while no process has the log open.
+    /// Head file, stored outside `dir` so that an older copy of `dir` is detected. If it is `None`, truncation is not
+    /// detected while no process has the log open.
     pub head: Option<PathBuf>,
-    /// Newest entry according to another source; used if the head file does not identify one.
+    /// Newest entry according to another source. Used if the head file identifies none.
     pub elsewhere: Option<Written>,
     /// Size in bytes at which a new log file is started.
     pub file_bytes: u64,

@@ -1,11 +1,11 @@
 //! Tamper-evident log of all decisions: JSON Lines, each linked to the previous one by its hash.
 //!
-//! - [`Audit::record`] returns after the entry is written (`write(2)`), so that a decision is recorded before
-//!   it takes effect. If the write fails, the caller gets an error and denies the call.
+//! - [`Audit::record`] returns after the entry is written (`write(2)`), so that a decision is recorded before it
+//!   takes effect. If the write fails, the caller gets an error and denies the call.
 //! - This crate makes no decisions and does not depend on sessions and servers, so that a log can be verified and
 //!   searched without the trusted process.
-//! - Written entries are never changed. Only an incomplete last line after a crash and the oldest files after
-//!   the retention time are removed, and both removals are recorded.
+//! - Written entries are never changed. Only an incomplete last line after a crash and the oldest files after the
+//!   retention time are removed, and both removals are recorded.
 
 mod chain;
 pub mod clock;

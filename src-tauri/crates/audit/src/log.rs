@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 
 /// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at once. A
-/// power failure can lose the entries of this time span. In exchange, calls never wait for the disk.
+/// power failure can lose the entries written within this time, but calls never wait for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
 /// Interval between checks for entries that exceed the retention time.
@@ -29,8 +29,8 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// Number of new entries per [`INDEX`] interval at which the index update is postponed. Updating the index takes more
-/// CPU time than writing the log, and calls need that time when there are many of them.
+/// Number of new entries per [`INDEX`] interval above which the index is not updated. Updating the index takes more
+/// CPU time than writing the log, and a busy session needs that time for its calls.
 const BUSY: u64 = 1000;
 
 /// Handle of an open log. Clones share the log.
@@ -40,25 +40,25 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
-    /// Writer of the head. Locked before the sync, so that heads are written one at a time and in order, and
-    /// always before `owned`.
+    /// Writer of the head. Locked before the sync and always before `owned`, so that heads are written one at a time
+    /// and in order.
     head: Mutex<Option<HeadFile>>,
     opened_at: Written,
     unknown_end: Option<String>,
-    /// Notified when an entry was noted and may not be written yet.
+    /// Notified when an entry has been noted but may not be written yet.
     noted: Arc<Notify>,
-    /// Notified when entries were written that may not be synced yet.
+    /// Notified when entries have been written but may not be synced yet.
     unsynced: Arc<Notify>,
-    /// Notified when entries were synced that may not be in the search index yet.
+    /// Notified when entries have been synced but may not be in the search index yet.
     grown: Arc<Notify>,
     /// Position up to which entries are on disk.
     synced: watch::Sender<Written>,
 }
 
-/// Channel to the task that is waiting for the entry to be written; `None` for a noted entry.
+/// Sender for the task that is waiting for the entry to be written; `None` for a noted entry.
 type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
-/// State that the lock protects.
+/// State protected by the lock.
 struct Owned {
     writer: Writer,
     trouble: Box<dyn FnMut(Option<String>) + Send>,
@@ -66,8 +66,8 @@ struct Owned {
 }
 
 impl Audit {
-    /// Opens the log in `dir`, creating it if necessary, and removes an incomplete last line. `trouble` is
-    /// called with each problem with writing the log, and with `None` once writing succeeds again.
+    /// Opens the log in `dir`, creating it if necessary, and removes an incomplete last line. Calls `trouble` with
+    /// each problem while writing the log, and with `None` once writing succeeds again.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the log is unreadable, invalid or not writable.
@@ -147,8 +147,8 @@ impl Audit {
         &self.0.opened_at
     }
 
-    /// Returns the reason entries may be missing from the end of the log that was opened, as a sentence; `None` if
-    /// there is no such reason.
+    /// Returns the reason entries may be missing from the end of the opened log, as a sentence. Returns `None` if no
+    /// entries can be missing.
     #[must_use]
     pub fn unknown_end(&self) -> Option<&str> {
         self.0.unknown_end.as_deref()
@@ -186,8 +186,8 @@ impl Audit {
 }
 
 impl Shared {
-    /// Writes the queued entries, runs `with` under the lock, and then writes the entries that were queued
-    /// concurrently.
+    /// Writes the queued entries, runs `with` under the lock, and then writes the entries that were queued in the
+    /// meantime.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -195,7 +195,7 @@ impl Shared {
         done
     }
 
-    /// Queues entries. `done` receives the result of the last one, which applies to all of them.
+    /// Queues entries. `done` receives the last entry's result, which applies to all of them.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };
@@ -230,7 +230,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // Sending fails if the task that waits was cancelled, which is fine.
+                // Ignores the error, because it means only that the waiting task was cancelled.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -242,17 +242,17 @@ impl Shared {
         for ((entry, done), number) in entries.into_iter().zip(done).zip(first..) {
             match done {
                 Some(done) if entry.persons => persons.push((done, number)),
-                // Sending fails if the task that waits was cancelled, which is fine.
+                // Ignores the error, because it means only that the waiting task was cancelled.
                 Some(done) => drop(done.send(Ok(number))),
                 None => {}
             }
         }
         if !persons.is_empty() {
             let files = owned.writer.unsynced().map_err(|e| AuditError::write(&e));
-            // Other tasks can write while this batch is synced.
+            // Other tasks can write while this batch is being synced.
             tokio::task::spawn_blocking(move || {
                 let durable = files.and_then(|files| durable(&files));
-                // Sending fails if the task that waits was cancelled, which is fine.
+                // Ignores the error, because it means only that the waiting task was cancelled.
                 persons
                     .into_iter()
                     .for_each(|(done, number)| drop(done.send(durable.clone().map(|()| number))));
@@ -272,8 +272,8 @@ impl Shared {
         {
             self.with_owned(|owned| owned.writer.synced(&files));
             if let Some(head) = &mut *head {
-                // A failure leaves the head older than the log, which is valid; the next write of the log
-                // reports a full disk.
+                // A failure leaves the head older than the log, which is valid. The next write to the log reports a
+                // full disk.
                 let _ = head.write(&written);
             }
             self.synced.send_replace(written);
@@ -306,8 +306,7 @@ impl fmt::Debug for Shared {
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        // Let tasks that are about to record or note an entry run first, so that one write includes their
-        // entries.
+        // Lets tasks that are about to record or note an entry run first, so that one write includes their entries.
         tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();
@@ -324,7 +323,7 @@ async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
     }
 }
 
-/// Background task that updates the search index whenever the rate of new entries is low.
+/// Background task that updates the search index while few entries are being written.
 async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
     let look = || {
         let at = |owned: &mut Owned| (owned.writer.written().entries, owned.writer.keeping().dir.clone());
@@ -340,7 +339,7 @@ async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
                 break;
             }
         }
-        // A failure is harmless: the next search updates the index, or reads every line without it.
+        // A failure is harmless: the next search updates the index or, without it, reads every line.
         let _ = tokio::task::spawn_blocking(move || search::catch_up(&dir)).await;
     }
 }
@@ -364,7 +363,7 @@ fn every_call_is_denied(problem: &AuditError) -> String {
     format!("Every call is denied, because {problem}.")
 }
 
-/// Syncs the content of files to disk.
+/// Syncs the contents of files to disk.
 fn durable(files: &[Arc<File>]) -> Result<(), AuditError> {
     files.iter().try_for_each(|file| file.sync_data()).map_err(|e| AuditError::write(&e))
 }

@@ -35,13 +35,13 @@ impl Pending {
         Ok(Self { object, policy, persons: entry.event.is_a_persons() })
     }
 
-    /// Returns the content of `object` without the braces.
+    /// Returns the contents of `object` without the braces.
     fn fields(&self) -> &str {
         self.object.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default()
     }
 
-    /// Appends the line up to its hash. The policy hash is included only if it differs from `policy`, the
-    /// previous one in the file.
+    /// Appends the line up to its hash. Includes the policy hash only if it differs from `policy`, the previous
+    /// policy hash in the file.
     pub(super) fn write(
         &self,
         line: &mut String,
@@ -62,7 +62,7 @@ impl Pending {
 }
 
 impl Entry {
-    /// Removes fields that can be derived from other fields: paths that are values of arguments, a ground that the
+    /// Removes fields that can be derived from other fields: paths that are values of arguments, a basis that the
     /// rule name implies, and a grant whose id is in the reason.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
@@ -98,7 +98,7 @@ impl Entry {
         self.grant_id = self.grant_id.take().or_else(|| self.granting());
     }
 
-    /// Returns the id of the grant that the decision's reason mentions, if it does.
+    /// Returns the grant id in the decision's reason, if there is one.
     fn granting(&self) -> Option<String> {
         let decision = self.policy_decision.as_ref().filter(|d| d.ground() == Some(DecidedBy::Grant))?;
         let id = decision.reason.strip_prefix("grant `")?.strip_suffix('`')?;

@@ -27,7 +27,7 @@ const BEFORE: usize = 200;
 pub enum Found {
     /// A complete entry.
     Entry(Box<Entry>),
-    /// An entry that is longer than the maximum of this version. Another version wrote it.
+    /// An entry from another version that is longer than this version allows.
     TooLong {
         /// Sequence number.
         seq: u64,
@@ -39,7 +39,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Parses a line and fills in its omitted fields; `None` if the line is not an entry.
+    /// Parses a line and fills in its omitted fields. Returns `None` if the line is not an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
         if line.len() > LONGEST_LINE {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
@@ -52,7 +52,7 @@ impl Found {
     }
 }
 
-/// Returns the newest entries, newest first. Lines that are not entries are skipped; verification reports them.
+/// Returns the newest entries, newest first. Skips lines that are not entries, because verification reports them.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -71,7 +71,7 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
     }
     let mut recall = Recall::default();
     let mut found: Vec<Found> = Vec::with_capacity(lines.len());
-    // Freeing each line as soon as it is parsed limits memory use.
+    // Frees each line as soon as it is parsed, to limit memory use.
     while let Some(line) = lines.pop_front() {
         found.extend(Found::of(&line, &mut recall));
     }

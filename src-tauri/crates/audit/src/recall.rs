@@ -1,18 +1,18 @@
-//! Decisions whose outcome has not been read yet. An outcome omits the fields that it shares with its decision.
+//! Decisions whose outcomes have not been read yet. An outcome omits the fields that it shares with its decision.
 
 use crate::{Entry, Event};
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered decisions; beyond it, the oldest are dropped.
+/// Maximum number of remembered decisions. Beyond it, the oldest are dropped.
 const MOST: usize = 10_000;
 
-/// Decisions whose outcome has not been read yet, by sequence number.
+/// Decisions whose outcomes have not been read yet, by sequence number.
 #[derive(Debug, Default)]
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in the omitted fields of an entry. Fields of its decision are filled in only if the decision is
-    /// remembered.
+    /// Fills in the omitted fields of an entry. The fields that it shares with its decision are filled in only if the
+    /// decision is remembered.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {

@@ -1,18 +1,18 @@
-//! Redacts data that must not be in a log: arguments with secret names, private keys, tokens, and the excess of
-//! long texts.
+//! Redacts data that must not be in a log: arguments with secret names, private keys, tokens, and the excess of long
+//! texts.
 //!
-//! - Only the secret itself is replaced; the surrounding text is kept.
-//! - A mark states the length and the SHA-256 of the whole value, so that the log proves what was sent. The mark of a
-//!   short secret contains no digest, because the secret could be guessed from it.
+//! - Only the secret itself is replaced. The surrounding text is kept.
+//! - The replacement states the length and the SHA-256 of the whole value, so that the log proves what was sent. The
+//!   replacement of a short secret contains no digest, because the secret could be guessed from it.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Maximum length of a text in bytes. Longer texts are cut, because the log records actions rather than content.
+/// Maximum length of a text in bytes. Longer texts are cut, because the log records actions rather than contents.
 const LONGEST: usize = 2048;
 
-/// Words in argument names that mark the value as a secret.
+/// Words in argument names that indicate that the value is a secret.
 const SECRET_NAMES: [&str; 8] =
     ["password", "passwd", "secret", "token", "apikey", "api_key", "authorization", "credential"];
 
@@ -30,10 +30,10 @@ const LONGEST_LABEL: usize = 64;
 /// Minimum length in bytes of a secret that cannot be guessed from its digest.
 const UNGUESSABLE: usize = 32;
 
-/// Prefixes of the marks that replace secrets and excess text.
+/// Prefixes of the placeholders that replace secrets and excess text.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// Returns `true` if a logged value contains a mark, and therefore differs from the original.
+/// Returns `true` if a logged value contains a placeholder and therefore differs from the original.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -51,7 +51,7 @@ pub fn names_a_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|word| plain.contains(word))
 }
 
-/// Returns the arguments with secrets and excess text replaced by marks.
+/// Returns the arguments with secrets and excess text replaced by placeholders.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
     arguments.iter().map(|(name, value)| (redacted_text(name), redact(name, value))).collect()
@@ -75,7 +75,7 @@ fn named_as_secret(value: &Value) -> String {
     if text.len() < UNGUESSABLE { mark.to_owned() } else { format!("{mark} {}", whole(&text)) }
 }
 
-/// Returns a text with secrets and excess text replaced by marks.
+/// Returns a text with secrets and excess text replaced by placeholders.
 #[must_use]
 pub fn redacted_text(text: &str) -> String {
     let shown = shown(text);
@@ -86,7 +86,7 @@ pub fn redacted_text(text: &str) -> String {
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
 }
 
-/// Replaces the private keys and tokens in a text with marks. Copies the text only if it contains any.
+/// Replaces the private keys and tokens in a text with placeholders. Copies the text only if it contains any.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if text.contains(KEY_BEGINS) {
@@ -98,13 +98,13 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Returns a mark with the length and the digest of a whole value.
+/// Returns a placeholder with the length and the digest of a whole value.
 fn whole(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
 
-/// Replaces each private key with a mark. A key ends at its end line or, without one, at the end of the text.
+/// Replaces each private key with a placeholder. A key ends at its end line or, without one, at the end of the text.
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -129,13 +129,13 @@ fn is_key(begun: &str) -> bool {
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
 }
 
-/// Returns the text after the end line of a key; empty without an end line.
+/// Returns the text after a key's end line, or an empty text if there is no end line.
 fn after_key(begun: &str) -> &str {
     let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
 }
 
-/// Replaces each word that starts with a known token prefix with a mark.
+/// Replaces each word that starts with a known token prefix with a placeholder.
 fn without_tokens(text: &str) -> String {
     let hides =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);

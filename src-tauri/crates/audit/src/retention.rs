@@ -38,7 +38,7 @@ where
     Ok(())
 }
 
-/// Returns the oldest closed file and the position at its end, if its last entry exceeds the retention time.
+/// Returns the oldest closed file and its end position if its last entry exceeds the retention time.
 fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {

@@ -1,7 +1,7 @@
 //! Searches the entries of a log, newest first.
 //!
-//! - An index next to each log file narrows a search to candidate lines, which are then read and checked. A
-//!   missing, outdated or damaged index is rebuilt. Verification never uses the index.
+//! - An index next to each log file narrows a search to candidate lines, which are then read and checked. A missing,
+//!   outdated or damaged index is rebuilt. Verification never uses the index.
 //! - If the index cannot be built, every line is read.
 
 mod calls;
@@ -55,18 +55,19 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
 /// Updates the indexes of the two newest files.
 ///
 /// # Errors
-/// Returns an error if an index cannot be written. The next search tries again, or reads every line.
+/// Returns an error if an index cannot be written. The next search tries again or, if that fails too, reads every
+/// line.
 pub(super) fn catch_up(dir: &Path) -> io::Result<()> {
     let volumes = volumes::list(dir)?;
     volumes.iter().rev().take(2).try_for_each(|volume| indexed(dir, &volume.open()?).map(drop))
 }
 
-/// Removes the index of a log file that was removed.
+/// Removes the index of a log file that no longer exists.
 pub(super) fn forget(dir: &Path, first: u64) {
     index::remove(&index::path(dir, first));
 }
 
-/// Returns the up-to-date index of a log file; `None` for an empty file.
+/// Returns the up-to-date index of a log file, or `None` if the file is empty.
 fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
     let first = match volume.first {
         Some(first) => first,

@@ -1,7 +1,7 @@
-//! Limits the length of a line by cutting long input from the client. A mark states how much was cut.
+//! Limits the length of a line by cutting long input from the client. A placeholder states how much was cut.
 //!
-//! - INVARIANT: a cut argument contains the same kind of mark as a redacted one, so that it is not mistaken for the
-//!   value that was judged.
+//! - INVARIANT: a cut argument contains the same kind of placeholder as a redacted one, so that it is not mistaken
+//!   for the value that was judged.
 
 use crate::Entry;
 use serde_json::{Map, Value};
@@ -76,8 +76,7 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit. Of other arguments, keeps only the names or, if the names do not fit either, their
-/// number.
+/// Keeps the arguments that fit. Of the others, keeps only the names or, if these do not fit either, their number.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;
@@ -89,7 +88,7 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
         let (name_bytes, bytes) = (length(&name), length(&value));
         let mark = Value::from(format!("[cut: {bytes} bytes]"));
         let fits = [(value, bytes), (mark.clone(), length(&mark))].into_iter().find_map(|(value, bytes)| {
-            // The colon and the comma are counted too.
+            // Also counts the colon and the comma.
             let rest = left.checked_sub(name_bytes + bytes + 2)?;
             Some((value, rest))
         });

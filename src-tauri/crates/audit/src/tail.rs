@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Number of bytes to read first. It grows until enough lines are found.
+/// Initial number of bytes to read. It grows until enough lines are found.
 const STEP: u64 = 64 * 1024;
 
 /// Maximum number of bytes to read from one end of a file.
 pub(super) const MOST: u64 = 32 * 1024 * 1024;
 
-/// Returns the first line with its line feed; `None` if it does not end within [`MOST`] bytes.
+/// Returns the first line with its line feed, or `None` if it does not end within [`MOST`] bytes.
 pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     let length = file.metadata()?.len().min(MOST);
     let mut read = STEP.min(length);
@@ -32,8 +32,8 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that end in a line feed, in order. Returns at least `count` lines, unless the last [`MOST`]
-/// bytes contain fewer.
+/// Returns the last lines that end in a line feed, in order: at least `count` lines, unless the last [`MOST`] bytes
+/// contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.metadata()?.len();
     let mut read = STEP.min(length);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Text that every entry about a session contains. It cannot occur inside a string value, whose quotes are
-/// escaped.
+/// Text that every entry about a session contains. It cannot occur inside a string value, because quotes are escaped
+/// there.
 const SIGN: &str = "\"event\":\"session\"";
 
 /// Texts that every entry about the start of the trusted process contains.
@@ -16,8 +16,8 @@ const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted p
 /// Prefix of the summary of an entry that records the end of a session.
 const END: &str = "the session of ";
 
-/// Number of process starts to go back in the log. When the trusted process starts, it records the end of sessions
-/// that the previous process left unfinished. If it is killed before that, the next one does so.
+/// Number of process starts to search in the log. When the trusted process starts, it records the end of sessions
+/// that the previous process left unfinished. If it is killed before that, the next process does so.
 const STARTS: usize = 3;
 
 /// Session without a recorded end.
@@ -36,8 +36,8 @@ pub struct Unfinished {
     summary: String,
 }
 
-/// Returns the unfinished sessions, sorted by id. The first entry of a session records its start, and the second one
-/// its end.
+/// Returns the unfinished sessions, sorted by id. A session's first entry records its start, and its second one its
+/// end.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -50,7 +50,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
         while lines.read_until(b'\n', &mut line)? > 0 {
             let text = String::from_utf8_lossy(&line);
             starts += usize::from(STARTED.iter().all(|sign| text.contains(sign)));
-            // A session that was refused has no id.
+            // A refused session has no id.
             told.extend(
                 text.contains(SIGN).then(|| serde_json::from_str::<Unfinished>(&text).ok()).flatten(),
             );

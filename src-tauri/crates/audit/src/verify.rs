@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Text that every entry about a removal contains. It cannot occur inside a string value, whose quotes are
-/// escaped.
+/// Text that every entry about a removal contains. It cannot occur inside a string value, because quotes are escaped
+/// there.
 const REMOVED: &str = "\"event\":\"retention\"";
 
 /// Result of verifying a log.
@@ -24,7 +24,7 @@ pub struct Checked {
     pub removed: u64,
     /// First problem, with its file and line; `None` if the log is valid.
     pub problem: Option<String>,
-    /// `true` if the problem is a last line without a line feed, as a crash can leave it.
+    /// `true` if the problem is a last line without a line feed, as after a crash.
     pub torn: bool,
 }
 
@@ -41,7 +41,7 @@ impl Checked {
     }
 }
 
-/// Like [`check`], but also verifies that the log contains the entry `written`. Later entries are accepted.
+/// Verifies a log like [`check`], and that it contains the entry `written`. Later entries are accepted.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -50,7 +50,7 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
 }
 
 /// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
-/// age.
+/// retention.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -74,8 +74,8 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Describes the problem that a log lacks a known entry. `is_there` is `true` if it contains another entry in its
-/// place.
+/// Returns a problem for a log that lacks a known entry. `is_there` is `true` if the log contains another entry in
+/// its place.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
         format!("line {}: it is not the entry that was written", known.entries)
@@ -151,7 +151,8 @@ pub(super) struct ReadVolume {
     pub(super) torn: bool,
 }
 
-/// Follows the hash chain through one file, starting at the position `begin`. `named` adds the file name to problems.
+/// Follows the hash chain through one file, starting at the position `begin`. `named` adds the file name to a
+/// problem.
 pub(super) fn read(
     volume: &Volume,
     begin: Written,

@@ -1,5 +1,4 @@
-//! Files of a log: the active one, and closed ones that are named after the sequence number of their first
-//! entry.
+//! Files of a log: the active one, and closed ones, which are named after the sequence number of their first entry.
 
 use crate::chain::{self, Written};
 use crate::tail;
@@ -8,10 +7,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the active file in the directory of the log.
+/// Name of the active file in the log's directory.
 pub const LOG_NAME: &str = "audit.jsonl";
 
-/// Maximum number of attempts to list the files. An attempt fails if a file is closed or removed during it.
+/// Maximum number of attempts to list the files. An attempt fails if a file is closed or removed meanwhile.
 const TRIES: usize = 10;
 
 /// Log file that is open for reading.
@@ -34,7 +33,7 @@ impl Volume {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the position before the first entry, according to that entry; `None` for an empty file.
+    /// Returns the position before the first entry, as stated by that entry, or `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
@@ -44,13 +43,13 @@ impl Volume {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// Returns the position after the last complete line, according to that line.
+    /// Returns the position after the last complete line, as stated by that line.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }
 }
 
-/// Returns the closed files in a directory, oldest first; empty if the directory does not exist.
+/// Returns the closed files in a directory, oldest first. Returns no files if the directory does not exist.
 ///
 /// # Errors
 /// Returns an error if reading the directory fails.
@@ -69,8 +68,8 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// Log file that was listed. A closed file is opened on demand; the active file is opened when listed, because
-/// it may be renamed later.
+/// Log file in a listing. A closed file is opened on demand. The active file is opened when listed, because it may be
+/// renamed later.
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,

@@ -1,7 +1,7 @@
 //! Appends entries to the log.
 //!
-//! - A full file is renamed after the sequence number of its first entry, and a new one is created. If the
-//!   process is killed in between, the next start creates the file.
+//! - A full file is renamed after the sequence number of its first entry, and a new one is created. If the process is
+//!   killed in between, the next start creates the file.
 
 use crate::chain::{self, Written};
 use crate::clock::now_ms;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum capacity in bytes of the write buffer that is kept for the next write.
+/// Maximum capacity in bytes of the write buffer that is reused.
 const KEPT_ROOM: usize = 64 * 1024;
 
 /// Writer of a log. Only one exists per log.
@@ -39,7 +39,7 @@ pub(super) struct Writer {
     policy: Option<String>,
     /// `true` if an incomplete line may follow the first `length` bytes.
     torn: bool,
-    /// Write buffer, kept to avoid allocations.
+    /// Write buffer, reused to avoid allocations.
     room: String,
     /// Closed files and directories that may not be synced yet.
     closed: Vec<Arc<File>>,
@@ -159,7 +159,7 @@ impl Writer {
         Ok(first)
     }
 
-    /// Checks that the file still exists under its name, with exactly the length that was written.
+    /// Checks that the file still exists under its name and has exactly the length that was written.
     ///
     /// # Errors
     /// Returns [`AuditError::Lost`] if it does not.
@@ -192,13 +192,12 @@ impl Writer {
         &self.opened_at
     }
 
-    /// Returns the reason entries may be missing from the end of the log that was opened, as a sentence, if there is
-    /// one.
+    /// Returns the reason entries may be missing from the end of the opened log, as a sentence, if there is one.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.unknown_end.as_deref()
     }
 
-    /// Removes the writer of the head and returns it. The caller writes the head from then on.
+    /// Removes and returns the writer of the head. The caller writes the head from then on.
     pub(super) fn take_head(&mut self) -> Option<HeadFile> {
         self.head.take()
     }
@@ -274,7 +273,7 @@ impl Writer {
     /// Syncs the log, then writes the head.
     fn write_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        // A failure does not prevent the start: the head is older than the log, or the problem is reported at
+        // A failure does not prevent the start: either the head is older than the log, or the problem is reported at
         // the next start.
         let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
@@ -291,7 +290,7 @@ fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<Str
     let problem = head.problem().map(str::to_owned);
     match head {
         KnownHead::Entry(known) => (Some(known), None),
-        // This is the first start, or log and head were both removed.
+        // This is the first start, or the log and the head were both removed.
         KnownHead::Missing if is_new => (keeping.elsewhere.clone(), None),
         KnownHead::Missing | KnownHead::Damaged(_) => (keeping.elsewhere.clone(), problem),
     }

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable that contains the log's directory. If it is set, this program acts as the writer that is
+/// Environment variable that contains the log's directory. If it is set, this program acts as the writer that will be
 /// killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
 fn keeping(all: &Path) -> Keeping {
-    // Small enough that every third entry starts a new file.
+    // Small enough for every third entry to start a new file.
     let head = Some(all.join("head.json"));
     Keeping { head, file_bytes: 400, ..Keeping::new(&all.join("audit")) }
 }
@@ -47,7 +47,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
             lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
         let first = written.next().unwrap();
         assert!(first > last, "{first} follows {last}");
-        // Each round kills at a different instant during the writes or the 200 ms after them.
+        // Each round kills the writer at a different moment during the writes or the 200 ms after them.
         let until = Instant::now() + Duration::from_micros(round * 7_171);
         last = written.by_ref().find(|_| Instant::now() >= until).unwrap();
         writer.kill().unwrap();

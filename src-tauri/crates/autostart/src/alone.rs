@@ -1,6 +1,6 @@
-//! Watches the folders of a sandbox that has no session. Runs on a separate thread.
+//! Watches the folders of a sandbox without a session, on a separate thread.
 //!
-//! - Findings are neither recorded nor shown to the user; the caller gets them as sentences.
+//! - Findings are neither recorded nor shown to the user, but returned to the caller as sentences.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Interval between checks for findings.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Watch over one sandbox. If it is dropped without calling [`LoneWatch::finish`], the final check still runs.
+/// Watch over one sandbox. Dropping it without calling [`LoneWatch::finish`] still runs the final check.
 #[derive(Debug)]
 pub struct LoneWatch {
     stop: Sender<()>,
@@ -22,8 +22,8 @@ pub struct LoneWatch {
 }
 
 impl LoneWatch {
-    /// Starts watching folders. They must not be writable yet. Also returns, for each folder, the paths that must be
-    /// read-only in it.
+    /// Starts watching folders, which must not be writable yet. Also returns, for each folder, the paths in it that
+    /// must be read-only.
     ///
     /// # Errors
     /// Returns an error if no watcher is available or a folder cannot be scanned.
@@ -55,7 +55,7 @@ impl LoneWatch {
         Ok((Self { stop, found }, closed))
     }
 
-    /// Runs the final check. All processes of the sandbox must have exited. Returns one sentence per finding.
+    /// Runs the final check and returns one sentence per finding. All processes of the sandbox must have exited.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let Self { stop, found } = self;

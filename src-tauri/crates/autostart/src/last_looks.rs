@@ -1,11 +1,11 @@
-//! Tracks the final checks of folders that sandboxes could write to. Shutdown waits for these checks.
+//! Tracks the final checks of folders that sandboxes could write to. Shutdown waits for them.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Registry of the final checks in progress, each with a description of its sandbox.
+/// Registry of final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
 pub struct LastLooks {
     in_progress: watch::Sender<BTreeMap<u64, CheckLabel>>,
@@ -18,7 +18,7 @@ struct CheckLabel {
     words: String,
 }
 
-/// Final check of one sandbox. Shutdown waits until it is dropped.
+/// Final check of one sandbox. Shutdown waits until this is dropped.
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
@@ -32,7 +32,7 @@ impl LastLooks {
         Self { in_progress: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
-    /// Registers a check that is not in progress yet. Shutdown waits for it from now on.
+    /// Registers a final check before it begins. Shutdown waits for it from now on.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = CheckLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
@@ -43,7 +43,7 @@ impl LastLooks {
         self.in_progress.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 
-    /// Returns `true` if a final check of this session is in progress.
+    /// Returns `true` if a final check for this session is in progress.
     pub(crate) fn is_of(&self, session: &str) -> bool {
         self.in_progress.borrow().values().any(|sandbox| sandbox.session == session)
     }

@@ -1,10 +1,10 @@
-//! Watches for autostart files, records what is found, and applies the user's decisions.
+//! Watches for autostart files, records the findings and applies the user's decisions.
 //!
-//! - A [`SandboxWatch`] exists for each sandbox with write access, from before its first root becomes writable
-//!   until all its processes have exited.
-//! - Findings outlive the trusted process: in the session record, in the audit log and, for files that were not
-//!   checked, in the watcher's journal.
-//! - Only the user's own programs can keep or move a file; agents cannot request it.
+//! - Each sandbox with write access has a [`SandboxWatch`], from before its first root becomes writable until all its
+//!   processes have exited.
+//! - Findings survive a crash of the trusted process. They are in the session record, in the audit log and, for
+//!   unchecked files, in the watcher's journal.
+//! - Only the user's own programs can keep or move a file. Agents cannot request it.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +50,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use watching::Watching;
 
-/// Maximum number of sessions in a list of sessions with autostart files.
+/// Maximum number of sessions returned in a list.
 const MOST_SESSIONS: usize = 100;
 
 /// Handle to the watcher and the recorder. Clones share them.
@@ -69,9 +69,9 @@ pub struct AutostartParts<'a> {
     pub home: &'a Home,
     /// Log in which findings and decisions are recorded.
     pub audit: Audit,
-    /// Counter, incremented whenever a session record changes.
+    /// Counter that is incremented whenever a session record changes.
     pub changes: watch::Sender<u64>,
-    /// Tracker of the running sandboxes. Shutdown waits for it, and so for their final checks.
+    /// Tracker of running sandboxes. Shutdown waits for it, and therefore for their final checks.
     pub sandboxes: &'a TaskTracker,
 }
 
@@ -82,12 +82,12 @@ pub struct WatchedServer<'a> {
     pub session: &'a str,
     /// Name of the server.
     pub server: &'a str,
-    /// Number of processes that the session has already started for this server.
+    /// Number of processes that the session has previously started for this server.
     pub before: u64,
 }
 
 impl Autostart {
-    /// Spawns the watcher and the recorder, and checks the folders that a killed process left unchecked.
+    /// Spawns the watcher and the recorder, and checks the folders left unchecked by a killed process.
     pub fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
@@ -102,10 +102,10 @@ impl Autostart {
         all
     }
 
-    /// Starts watching the sandbox of a server.
+    /// Starts watching a server's sandbox.
     ///
     /// # Errors
-    /// Returns [`WatchError`] if the sandbox cannot be watched. The caller must then not start the server.
+    /// Returns a [`WatchError`] if the sandbox cannot be watched. The caller must then not start the server.
     pub async fn watch(
         &self,
         watched: WatchedServer<'_>,
@@ -116,17 +116,17 @@ impl Autostart {
         self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
     }
 
-    /// Creates the record of a session at its start.
+    /// Creates a session's record when the session starts.
     pub fn began(&self, session: &str, facts: SessionFacts) {
         self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
     }
 
-    /// Adds the end of a session to its record.
+    /// Records the end of a session.
     pub fn ended(&self, session: &str) {
         self.tell(RecorderMessage::Ended { session: session.to_owned() });
     }
 
-    /// Returns the number of a session's files that require a decision.
+    /// Returns the number of undecided files of a session.
     pub fn undecided(&self, session: &str) -> usize {
         self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
     }
@@ -136,10 +136,10 @@ impl Autostart {
         &self.last_looks
     }
 
-    /// Returns the record of a session for display.
+    /// Returns a session's record for display.
     ///
     /// # Errors
-    /// Returns [`DecideError`] if the session has no record or it cannot be read.
+    /// Returns a [`DecideError`] if the session has no record or the record cannot be read.
     pub async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
         checked(session)?;
         let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
@@ -153,8 +153,7 @@ impl Autostart {
         found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
     }
 
-    /// Returns closed sessions with files that require a decision, newest first. `live` are the ids of open
-    /// sessions.
+    /// Returns closed sessions with undecided files, newest first. `live` lists the ids of open sessions.
     pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
@@ -162,8 +161,8 @@ impl Autostart {
         found
     }
 
-    /// Returns sessions with files in quarantine, newest first and limited to those files. If several files have the
-    /// same path, only the newest is returned, because decisions apply to that one.
+    /// Returns sessions with quarantined files, newest first and without other files. Of several files with the same
+    /// path, only the newest is returned, because decisions apply to that one.
     pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
@@ -175,23 +174,22 @@ impl Autostart {
         found
     }
 
-    /// Returns the records of the sessions for which `is_meant` returns `true`, newest first.
+    /// Returns the records of those sessions for which `is_meant` returns `true`, newest first.
     async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
         let counts = self.undecided.borrow().clone();
         let mut found = Vec::new();
         for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
-            // A record that cannot be read is logged, and reported when it is requested by id.
+            // An unreadable record is logged here, and reported when it is requested by id.
             found.extend(self.session(id).await.ok());
         }
         found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
         found
     }
 
-    /// Keeps, quarantines, restores or deletes a session's file. A file is restored only after its session was
-    /// closed.
+    /// Keeps, quarantines, restores or deletes a session's file. Restoring requires that the session is closed.
     ///
     /// # Errors
-    /// Returns [`DecideError`] if the decision cannot be applied or recorded.
+    /// Returns a [`DecideError`] if the decision cannot be applied or recorded.
     pub async fn decide(
         &self,
         session: &str,
@@ -212,11 +210,11 @@ impl Autostart {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder runs as long as the trusted process.
+        // The recorder runs for as long as the trusted process.
         let _ = self.found.send(found);
     }
 
-    /// Runs in the background the final checks that the previous process did not complete.
+    /// Runs the final checks that the previous process left incomplete, in the background.
     fn finish_predecessors_checks(self, state: PathBuf) {
         let looks: Vec<LastLook> =
             self.predecessors_sessions(&state).iter().map(|session| self.final_check_of(session)).collect();
@@ -229,7 +227,7 @@ impl Autostart {
                     }
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "failed to check for autostart files from before IronCurtain was killed")
+                    tracing::error!(%problem, "failed to complete the autostart checks from before IronCurtain was killed")
                 }
             }
             looks
@@ -238,7 +236,7 @@ impl Autostart {
         });
     }
 
-    /// Returns the sessions for whose sandboxes the previous process left a journal.
+    /// Returns the sessions for which the previous process left a sandbox journal.
     fn predecessors_sessions(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
@@ -254,7 +252,7 @@ impl Autostart {
     }
 }
 
-/// Returns the watcher's rules for a sandbox with this profile.
+/// Returns the autostart rules for a sandbox with this profile.
 pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     AutostartRules {
         mode: match profile.autostart {
@@ -271,12 +269,12 @@ pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     }
 }
 
-/// Returns `true` if the user's programs run the contents of this file.
+/// Returns `true` if the user's programs run the content of this file.
 pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
-/// Returns the watcher's name for the sandbox of a server process. It is unique in the trusted process.
+/// Returns the watcher's name for the sandbox of a server process, unique within the trusted process.
 fn name_of(session: &str, before: u64) -> String {
     format!("{session}.{before}")
 }
@@ -285,7 +283,7 @@ fn session_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(session, _)| session)
 }
 
-/// Returns an error unless the id is safe to use as a folder name.
+/// Returns an error unless the id is a safe folder name.
 fn checked(session: &str) -> Result<(), DecideError> {
     let is_plain =
         !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -309,11 +307,11 @@ mod tests {
         for dir in [&journals, &home.sessions().join("abc2")] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        // The other session has only a journal, no record.
+        // The second session has only a journal, no record.
         for name in ["abc2.0", "gone3.0"] {
             std::fs::write(journals.join(name), "").unwrap();
         }
-        // The only blocking thread is busy, so that the check has to wait.
+        // The only blocking thread is busy, so the check has to wait.
         let runtime =
             tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         runtime.unwrap().block_on(async {

@@ -1,7 +1,7 @@
-//! Task that owns the session records: it records findings and applies the user's decisions.
+//! Task that owns the session records, records findings and applies the user's decisions.
 //!
-//! - INVARIANT: a finding is written to the audit log, then to the session record, before the journal of the final
-//!   check is deleted. If the process crashes in between, the finding is reported twice rather than not at all.
+//! - INVARIANT: a finding is written to the audit log and then to the session record before the journal is deleted.
+//!   After a crash in between, the finding is reported twice rather than never.
 
 use super::last_looks::LastLook;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
@@ -15,13 +15,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Reason a decision about a file failed.
+/// Failure to apply a decision about a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// No session has this id.
     #[error("unknown session `{0}`")]
     NoSession(String),
-    /// The session has no such file that requires a decision.
+    /// The session has no such undecided file.
     #[error("session `{session}` has no undecided file `{path}`")]
     NoFile {
         /// Id of the session.
@@ -45,7 +45,7 @@ pub enum DecideError {
         /// Path of the file.
         path: String,
     },
-    /// The session is open, so its server could change a restored file again.
+    /// The session is open, so its server could change the restored file again.
     #[error(
         "session `{0}` is still open, so its server could change the file again; close the session first"
     )]
@@ -77,11 +77,11 @@ pub(super) enum RecorderMessage {
     Began { session: String, facts: SessionFacts },
     /// A session ended.
     Ended { session: String },
-    /// Findings in the sandbox with this name.
+    /// Findings in a sandbox.
     Findings { name: String, findings: Vec<Finding> },
-    /// A final check is complete and all of its findings were sent, so its journal can be deleted.
+    /// A final check is complete and all its findings were sent, so its journal can be deleted.
     Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
-    /// The user made a decision about a file.
+    /// The user decided about a file.
     Decide {
         session: String,
         path: String,
@@ -90,7 +90,7 @@ pub(super) enum RecorderMessage {
     },
 }
 
-/// Numbers of files that require a decision or are in quarantine, by session.
+/// Numbers of undecided and quarantined files, by session.
 pub(super) type Undecided = BTreeMap<String, FileCounts>;
 
 /// State of the recorder task.
@@ -101,15 +101,14 @@ pub(super) struct Recorder {
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,
-    /// Counter that is incremented whenever something that is displayed to the user has changed.
+    /// Counter that is incremented whenever displayed information changes.
     pub(super) changes: watch::Sender<u64>,
 }
 
 impl Recorder {
     pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
-        // If a finding could not be recorded, the journals are kept, so that it is reported again at the next
-        // start.
+        // If a finding could not be recorded, the journals are kept, so it is reported again at the next start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
@@ -138,7 +137,7 @@ impl Recorder {
                 }
                 RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
-                    // A caller that has stopped waiting finds the result in the list.
+                    // Ignores the error: the caller has stopped waiting, and the list shows the result.
                     let _ = done.send(decided);
                 }
             }
@@ -161,11 +160,11 @@ impl Recorder {
         });
         match counted.await {
             Ok(counts) => drop(self.undecided.send_replace(counts)),
-            Err(problem) => tracing::error!(%problem, "failed to read the records of sessions"),
+            Err(problem) => tracing::error!(%problem, "failed to read the session records"),
         }
     }
 
-    /// Records findings. Returns `true` if all were written to the audit log.
+    /// Records findings. Returns `true` if all of them were written to the audit log.
     async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
         if findings.is_empty() {
             return true;
@@ -179,7 +178,7 @@ impl Recorder {
             entry.session = Some(session.to_owned());
             tracing::warn!("{}", entry.summary);
             if let Err(problem) = self.audit.record(entry).await {
-                tracing::error!(%problem, "failed to record a file that a session left");
+                tracing::error!(%problem, "failed to record a file that a session left behind");
                 is_recorded = false;
             }
         }
@@ -190,13 +189,13 @@ impl Recorder {
             Ok(())
         });
         if let Err(problem) = added.await {
-            tracing::error!(%problem, "failed to add findings to the record of their session");
+            tracing::error!(%problem, "failed to add findings to a session record");
         }
         is_recorded
     }
 
-    /// Returns the facts about a session, and those of the findings that its record does not contain. Returns all
-    /// findings if the session has no record.
+    /// Returns a session's facts and those findings that its record does not contain, or all findings if there is no
+    /// record.
     async fn news(
         &self,
         session: &str,
@@ -212,7 +211,7 @@ impl Recorder {
             }
             Ok(None) => (None, findings),
             Err(problem) => {
-                tracing::error!(%problem, session, "failed to read the record of a session");
+                tracing::error!(%problem, session, "failed to read a session record");
                 (None, findings)
             }
         }
@@ -260,7 +259,7 @@ impl Recorder {
         self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
     }
 
-    /// Applies `change` to a session record, writes the record, and updates the counts.
+    /// Applies `change` to a session's record, writes the record and updates the counts.
     async fn change<T: Send + 'static>(
         &self,
         session: &str,
@@ -294,7 +293,7 @@ impl Recorder {
     }
 }
 
-/// Applies the user's decision to a file. `kept` is the path of the file in quarantine.
+/// Carries out the user's decision about a file. `kept` is the file's path in quarantine.
 fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
     let stays = |problem: PutBackError| DecideError::NotPutBack {
         path: path.to_owned(),
@@ -331,7 +330,7 @@ fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
     }
 }
 
-/// Creates the audit entry about a finding. The content of files is stored only in the session record.
+/// Creates the audit entry for a finding. File contents are stored only in the session record.
 fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     let whose = facts.map_or_else(
         || "a server of an unknown session".to_owned(),
@@ -385,7 +384,7 @@ fn on_record(finding: &Finding) -> FileFinding {
 
 fn said(session: &str, written: io::Result<()>) {
     if let Err(problem) = written {
-        tracing::error!(%problem, session, "failed to write the record of a session");
+        tracing::error!(%problem, session, "failed to write a session record");
     }
 }
 

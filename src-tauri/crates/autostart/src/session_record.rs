@@ -1,8 +1,7 @@
-//! Session record: facts about a session, and the autostart files that it left behind. The record outlives the
-//! trusted process.
+//! Session record: facts about a session and the autostart files that it left behind. It outlives the trusted process.
 //!
-//! - INVARIANT: a decision about a file applies until a server leaves the file with different content.
-//! - The number of listed files is limited; further files are only counted.
+//! - INVARIANT: a decision about a file applies until a server leaves the file with other content.
+//! - The number of listed files is limited. Further files are only counted.
 
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::{atomic_file, bounded_read};
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the record in the session's directory.
+/// File name of the record in the session's directory.
 const NAME: &str = "record.json";
 
 /// Maximum number of files listed per session.
@@ -20,11 +19,11 @@ const MOST_FILES: usize = 500;
 /// Maximum number of reasons for an incomplete check that are kept.
 const MOST_REASONS: usize = 50;
 
-/// Facts about a session that do not change.
+/// Unchanging facts about a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFacts {
-    /// Name of the client, verified by the kernel.
+    /// Name of the client, verified through the kernel.
     pub client: String,
     /// Name of the server.
     pub server: String,
@@ -41,20 +40,20 @@ pub struct SessionFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionRecord {
-    /// Facts that are known at the start.
+    /// Facts known when the session starts.
     #[serde(flatten)]
     pub(crate) facts: SessionFacts,
-    /// End of the session, in milliseconds since the Unix epoch; `None` while it is open or if the trusted
-    /// process was killed.
+    /// End of the session, in milliseconds since the Unix epoch, or `None` while it is open or if the trusted process
+    /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_ms: Option<u64>,
     /// Autostart files that the session left behind.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
-    /// Number of files beyond [`MOST_FILES`], which are not listed.
+    /// Number of files that are not listed, because there are more than [`MOST_FILES`].
     #[serde(default)]
     pub(crate) more: usize,
-    /// Reasons some files could not be checked.
+    /// Reasons the check is incomplete.
     #[serde(default)]
     pub(crate) unfinished: Vec<String>,
 }
@@ -62,9 +61,9 @@ pub(crate) struct SessionRecord {
 /// Numbers of a session's files by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FileCounts {
-    /// Number of files that require a decision.
+    /// Number of undecided files.
     pub(crate) undecided: usize,
-    /// Number of files in quarantine.
+    /// Number of quarantined files.
     pub(crate) in_quarantine: usize,
 }
 
@@ -72,7 +71,7 @@ pub(crate) struct FileCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeftFile {
-    /// Finding of the watcher.
+    /// The watcher's finding.
     pub(crate) finding: Finding,
     /// The user's decision, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,8 +86,8 @@ impl LeftFile {
         path(&self.finding)
     }
 
-    /// Returns the path in quarantine of the file or, after an exchange, of the file that had taken its path; `None`
-    /// if the file is not in quarantine.
+    /// Returns the file's path in quarantine or, after an exchange, that of the file that had taken its place, or
+    /// `None` if neither is in quarantine.
     pub(crate) fn kept_in(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
@@ -103,7 +102,7 @@ impl LeftFile {
         self.path().is_some_and(|path| real_path(path).symlink_metadata().is_ok())
     }
 
-    /// Returns `true` if the file exists and requires a decision.
+    /// Returns `true` if the file exists and the user has not decided about it.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {
@@ -115,7 +114,7 @@ impl LeftFile {
 }
 
 impl LeftFile {
-    /// Returns `true` if `finding` repeats this one. A file that reappears after it was removed is a new finding.
+    /// Returns `true` if `finding` repeats this one. A removed file that reappears is a new finding.
     fn says(&self, finding: &Finding) -> bool {
         let was_taken = matches!(&self.finding, Finding::Left { .. })
             && matches!(
@@ -129,7 +128,7 @@ impl LeftFile {
 }
 
 impl SessionRecord {
-    /// Creates the record of a session, or reopens it if the session continues.
+    /// Creates a session's record, or reopens it if the session continues.
     pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
         Ok(match Self::read(dir)? {
             Some(earlier) => Self { facts, ended_ms: None, ..earlier },
@@ -141,7 +140,7 @@ impl SessionRecord {
         Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
     }
 
-    /// Reads the record of a session; `None` if it has none.
+    /// Reads a session's record. Returns `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if the record cannot be read or parsed.
@@ -169,7 +168,7 @@ impl SessionRecord {
         if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
             return false;
         }
-        // A file in quarantine stays listed if another file appears at its path.
+        // A quarantined file stays listed if another file appears at its path.
         match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
             Some(at) => drop(self.files.remove(at)),
             None if self.files.len() >= MOST_FILES => {
@@ -182,17 +181,17 @@ impl SessionRecord {
         true
     }
 
-    /// Returns the file with this path that requires a decision.
+    /// Returns the undecided file with this path.
     pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// Returns the newest file in quarantine that was moved from this path.
+    /// Returns the newest quarantined file from this path.
     pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
     }
 
-    /// Counts the files that require a decision and those in quarantine.
+    /// Counts the undecided and the quarantined files.
     pub(crate) fn count(&self) -> FileCounts {
         let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
         FileCounts {
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(all.count().undecided, 0);
         assert!(all.add(left(&file, "+all: evil"), 3));
         assert_eq!((all.count().undecided, all.files.len()), (1, 1));
-        // A file that was removed requires no decision.
+        // A removed file requires no decision.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(all.count(), FileCounts::default());
     }
@@ -307,7 +306,7 @@ mod tests {
         std::fs::remove_file(first).unwrap();
         assert!(all.in_quarantine(name).is_none());
         assert_eq!(all.count(), FileCounts::default());
-        // A file that reappears is reported, even with the same content.
+        // A file that reappears is reported even if its content is the same.
         std::fs::write(&path, "all:").unwrap();
         assert!(all.add(left(&path, "+all:"), 4));
         let moved_to = second.display().to_string();

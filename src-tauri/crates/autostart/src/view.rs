@@ -1,4 +1,4 @@
-//! Prepares session records for display. Names, paths and texts from other programs are escaped.
+//! Prepares session records for display. Names, paths and text from other programs are escaped.
 
 use super::session_record::{LeftFile, SessionRecord};
 use ironcurtain_audit::FileDecision;
@@ -14,7 +14,7 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
     let more = (record.more > 0).then(|| format!("{} more files are not listed", record.more));
     let unfinished = record.unfinished.iter().map(|reason| visible::line(reason));
     let mut files: Vec<LeftFileView> = record.files.iter().filter_map(file).collect();
-    // Files that require a decision come first.
+    // Undecided files come first.
     files.sort_by_key(|file| file.state != LeftState::Left);
     SessionRecordView {
         id: id.to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
     files.reverse();
 }
 
-/// Prepares one file for display; `None` if it was removed before a decision.
+/// Prepares one file for display. Returns `None` if it was removed before a decision.
 fn file(file: &LeftFile) -> Option<LeftFileView> {
     let view = |path: &str, when: &str, state: LeftState| LeftFileView {
         path: path.to_owned(),

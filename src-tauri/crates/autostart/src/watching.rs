@@ -1,8 +1,7 @@
-//! Thread that watches for autostart files, and the handles to it.
+//! Watcher thread for autostart files, and handles to it.
 //!
-//! - One watcher, with one inotify instance, serves all sandboxes. A session waits only for responses to its
-//!   own requests.
-//! - Requests are processed in order, and findings reach the recorder in order.
+//! - One watcher with one inotify instance serves all sandboxes. A session waits only for replies to its own requests.
+//! - Requests are processed in order, and findings are sent to the recorder in order.
 
 use super::last_looks::LastLook;
 use super::recorder::RecorderMessage;
@@ -17,16 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Timeout of a request. Scanning a root takes a bounded time, but may wait for other requests.
+/// Timeout of a request. Scanning a root takes a limited time, but may have to wait for other requests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reason a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// The watcher thread is not running, for this reason.
+    /// The watcher thread is not running.
     #[error("the watcher for autostart files is not running ({0}); restart IronCurtain")]
     NoWatcher(String),
-    /// The watcher could not start watching a root or a sandbox.
+    /// A root or sandbox could not be watched.
     #[error("failed to watch `{path}` for autostart files: {problem}")]
     Refused {
         /// Path of the root, or name of the sandbox.
@@ -34,7 +33,7 @@ pub enum WatchError {
         /// Error of the operating system.
         problem: String,
     },
-    /// The watcher did not respond within `PATIENCE`.
+    /// The watcher did not reply within `PATIENCE`.
     #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
     Slow {
         /// Path of the root, or name of the sandbox.
@@ -42,10 +41,10 @@ pub enum WatchError {
     },
 }
 
-/// Notifications from the watcher thread to the owner of a sandbox.
+/// Notifications from the watcher thread to a sandbox's owner.
 #[derive(Debug, Clone, Default)]
 struct WatchNews {
-    /// Notified when masks may have been lost or a countermeasure is due.
+    /// Notified when masks may have been lost or countermeasures are due.
     check: Arc<Notify>,
     due: Arc<Mutex<Vec<Countermeasure>>>,
 }
@@ -60,15 +59,14 @@ enum WatchOrder {
     Finish { name: String, last: LastLook },
 }
 
-/// Handle to the thread, which exits after the last handle is dropped.
+/// Handle to the watcher thread. The thread exits after the last handle is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Watching {
     orders: Sender<WatchOrder>,
     wake: Arc<UnixStream>,
 }
 
-/// Watched sandbox. Dropping it starts the final check, so the owner must drop it after all processes have
-/// exited.
+/// Watched sandbox. Dropping it starts the final check, so all of the sandbox's processes must have exited by then.
 #[derive(Debug)]
 pub struct SandboxWatch {
     name: String,
@@ -81,7 +79,7 @@ impl Watching {
     /// Spawns the thread.
     ///
     /// # Errors
-    /// Returns an error if the operating system provides no watcher.
+    /// Returns an error if the system cannot provide a watcher.
     pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<RecorderMessage>) -> io::Result<Self> {
         let watcher = Watcher::new(state)?;
         let (wake, woken) = UnixStream::pair()?;
@@ -93,7 +91,7 @@ impl Watching {
         Ok(Self { orders, wake: Arc::new(wake) })
     }
 
-    /// Starts watching a sandbox, whose roots are added with [`SandboxWatch::open`].
+    /// Starts watching a sandbox. Roots are added with [`SandboxWatch::open`].
     pub(super) async fn begin(
         &self,
         name: String,
@@ -103,21 +101,20 @@ impl Watching {
         let news = WatchNews::default();
         let (done, begun) = oneshot::channel();
         self.send(WatchOrder::Begin { name: name.clone(), rules, news: news.clone(), done });
-        // Created before waiting, so that dropping it also ends a watch that was only partly started.
+        // Created before waiting, so that dropping it also ends a partly started watch.
         let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), news };
         answer(&name, begun).await.map(|()| look)
     }
 
     fn send(&self, order: WatchOrder) {
-        // If the thread has exited, waiting for the response fails.
+        // Ignores the error: if the thread has exited, waiting for the reply fails.
         let _ = self.orders.send(order);
         let _ = (&*self.wake).write(&[0]);
     }
 }
 
 impl SandboxWatch {
-    /// Scans a root and starts watching it. The root must not be writable yet. Returns the paths that must be
-    /// read-only in it.
+    /// Scans a root and starts watching it before it becomes writable. Returns the paths in it that must be read-only.
     pub async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
         self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
@@ -129,17 +126,17 @@ impl SandboxWatch {
         self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
-    /// Informs the watcher that the user approved exactly this file.
+    /// Informs the watcher that the user approved this exact file.
     pub fn named(&self, path: &str) {
         self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
 
-    /// Informs the watcher of the paths that are hidden in the sandbox.
+    /// Informs the watcher of the sandbox's hidden paths.
     pub fn hidden(&self, paths: Vec<String>) {
         self.watching.send(WatchOrder::Hidden { name: self.name.clone(), paths });
     }
 
-    /// Informs the watcher that the supervisor has installed all masks.
+    /// Informs the watcher that the supervisor has restored all masks.
     pub fn covered(&self) {
         self.watching.send(WatchOrder::Covered { name: self.name.clone() });
     }
@@ -151,12 +148,13 @@ impl SandboxWatch {
         }
     }
 
-    /// Returns the notification that masks may have been lost. When it fires, the owner must query the supervisor.
+    /// Returns the notification that masks may have been lost. Each time it fires, the owner must ask the supervisor
+    /// to check them.
     pub fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
-    /// Removes and returns the due countermeasures against a sandbox that keeps creating files.
+    /// Takes the due countermeasures against a sandbox that keeps creating files.
     pub fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -201,8 +199,7 @@ impl WatcherThread {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(problem) => return tracing::error!(%problem, "the watcher for autostart files failed"),
             }
-            // The other end is closed when the last handle was dropped; the remaining requests are still
-            // processed.
+            // The other end closes when the last handle is dropped. The remaining requests are still processed.
             let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
             while let Ok(order) = self.inbox.try_recv() {
                 self.carry_out(order);
@@ -257,7 +254,7 @@ impl WatcherThread {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder runs as long as the trusted process.
+        // The recorder runs for as long as the trusted process.
         let _ = self.found.send(found);
     }
 }

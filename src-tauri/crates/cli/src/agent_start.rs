@@ -1,5 +1,5 @@
-//! Starts the trusted process for an agent client's shim: the app in the user's desktop session, or else this program
-//! as a headless daemon.
+//! Starts the trusted process for an agent client's shim: the app in the user's desktop session or, without one, this
+//! program as a headless daemon.
 
 use crate::arguments::DaemonArguments;
 use crate::session_environment::SessionEnvironment;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time until the app listens on its socket. It is shorter than the shim's own timeout.
+/// Maximum time for the app to listen on its socket, shorter than the shim's own timeout.
 const START_BOUND: Duration = Duration::from_secs(6);
 
-/// Delay between two attempts to connect to the app.
+/// Delay between attempts to connect to the app.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reason why the app could not be started.
+/// Reason the app could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoApp {
     #[error("found no desktop session of this user")]
@@ -33,7 +33,7 @@ pub enum NoApp {
 }
 
 /// Starts the app and returns once it is listening. Without a desktop session, replaces this process with a headless
-/// daemon that has a clean environment.
+/// daemon in a clean environment.
 ///
 /// # Errors
 /// Returns an error if replacing this process fails.
@@ -68,7 +68,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
         match child.try_wait() {
             Ok(None) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
-            // The app is not killed, because it may be showing the user an error.
+            // Does not kill the app, which may be showing an error to the user.
             Ok(None) | Err(_) => {
                 let how = format!("did not listen within {} s", START_BOUND.as_secs());
                 return Err(NoApp::NotListening(path, how));
@@ -86,7 +86,7 @@ fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::
     Err(command.exec())
 }
 
-/// Gives the command exactly these environment variables and the working directory `/`.
+/// Runs the command in `/` with exactly these environment variables.
 fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
     command.env_clear().envs(environment.variables()).current_dir("/");
     command

@@ -1,4 +1,4 @@
-//! `audit verify` and `audit search`. Both also work without a running trusted process, and never write to the log.
+//! `audit verify` and `audit search`. Both work without a running trusted process and never write to the log.
 
 use crate::arguments::{Decided, FilterOptions};
 use crate::connection::Connection;
@@ -13,10 +13,10 @@ use ironcurtain_daemon::{record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 use ironcurtain_secrets::{SecretError, in_time};
 
-/// Verifies the hash chain of the log.
+/// Verifies the log's hash chain.
 ///
-/// Asks the trusted process to verify the log if it is running. Otherwise, checks that the log ends with the entry
-/// recorded in `audit-head.json` and in the keyring.
+/// A running trusted process does the verification. Otherwise, checks that the log ends with the entry recorded in
+/// `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);
@@ -34,7 +34,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         let Some(known) = known else { continue };
         known_by.push(name);
         let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
-        // Keep the first result that shows a problem.
+        // Keeps the first result with a problem.
         if checked.as_ref().is_none_or(Checked::intact) {
             checked = Some(found);
         }
@@ -61,7 +61,7 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
     }
 }
 
-/// Returns the newest entry recorded in the keyring, or `None` if the keyring is locked or records no entry.
+/// Returns the newest entry recorded in the keyring, or `None` if the keyring is locked or has no record.
 fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -91,8 +91,7 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
     screen.show(&out, &value)
 }
 
-/// Converts the options to a filter. Makes the path absolute and resolves its symlinks, because the log contains
-/// resolved paths.
+/// Converts the options to a filter. The path is made absolute and its symlinks are resolved, as in the log.
 pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
     let path = match of.path {
         Some(path) => {

@@ -1,6 +1,6 @@
-//! `clients`: lists agent clients, connects them, and restores their settings.
+//! `clients`: lists and connects agent clients, and restores their settings.
 //!
-//! - Shows the complete diff, and writes only if the user confirms it or passed `--yes`.
+//! - Shows the complete diff. Writes only after the user's confirmation or with `--yes`.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;

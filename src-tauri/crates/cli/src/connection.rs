@@ -1,4 +1,4 @@
-//! Control connection from the command line to the trusted process.
+//! The command line's control connection to the trusted process.
 
 #[cfg(target_os = "linux")]
 use crate::note_stream::NoteStream;
@@ -24,16 +24,16 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// Maximum time for the trusted process to exit: its own shutdown timeout plus a margin.
+/// Maximum time for the trusted process to exit: its own shutdown timeout and a margin.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// Interval at which a stopping trusted process is asked for its remaining sandbox scans.
+/// Interval for asking a stopping trusted process which sandbox scans remain.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Maximum time for a reply. The slowest request, a revocation, may restart a server, which has its own timeouts.
+/// Timeout for a reply. A revocation, the slowest request, may restart a server, which has its own timeouts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Maximum time for the handshake of the control protocol.
+/// Timeout for the handshake of the control protocol.
 const GREETING: Duration = Duration::from_secs(5);
 
 #[cfg(target_os = "linux")]
@@ -41,13 +41,13 @@ fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Rejects every peer, because this platform has no peer credentials.
+/// Rejects every peer, because peer credentials are unavailable on this platform.
 #[cfg(not(target_os = "linux"))]
 fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Converts a failed read or write to an error. For a timeout, the message contains the limit (`bound`).
+/// Converts a failed read or write to an error. A timeout error mentions the limit (`bound`).
 fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
@@ -60,13 +60,13 @@ fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     }
 }
 
-/// Connection to the trusted process after the handshake.
+/// Connection to the trusted process, after the handshake.
 pub struct Connection {
     stream: BufReader<UnixStream>,
 }
 
 impl Connection {
-    /// Connects to this user's trusted process. Returns an error if it is not running.
+    /// Connects to this user's trusted process. Fails if it is not running.
     pub fn open() -> anyhow::Result<Self> {
         Self::open_if_running()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")
@@ -85,8 +85,7 @@ impl Connection {
         }
     }
 
-    /// Connects without performing the handshake. Returns `None` if the trusted process is not
-    /// running.
+    /// Connects without a handshake. Returns `None` if the trusted process is not running.
     fn connect() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
         let user = user_of_peer(&stream)?;
@@ -98,7 +97,7 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream) }))
     }
 
-    /// Sends a message and attaches at most five descriptors to its first byte.
+    /// Sends a message with at most five descriptors attached to its first byte.
     #[cfg(target_os = "linux")]
     fn send_with(&mut self, message: &impl Serialize, descriptors: &[OwnedFd]) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(message)?;
@@ -114,7 +113,7 @@ impl Connection {
         Ok(stream.write_all(line.get(sent..).unwrap_or_default())?)
     }
 
-    /// Sends a request and returns the reply. A refusal is returned as the error [`Refused`].
+    /// Sends a request and returns the reply, or the error [`Refused`] if the request was refused.
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
         self.send(&RequestFrame { id: 1, request })?;
         let answer: ironcurtain_protocol::ReplyFrame = self.answer()?;
@@ -134,9 +133,9 @@ impl Connection {
         read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
-    /// Asks the trusted process to shut down and waits until it has exited, so that a new one can start.
+    /// Shuts down the trusted process and waits until it has exited, so that a new one can start.
     ///
-    /// Calls `tell` with the list of remaining sandbox scans whenever the list changes.
+    /// Calls `tell` with the remaining sandbox scans whenever they change.
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
         let (began, mut told) = (Instant::now(), Vec::new());
@@ -144,7 +143,7 @@ impl Connection {
             self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
             match self.stream.read(&mut [0]) {
                 Ok(0) => return Ok(reply),
-                // The trusted process was killed, so it has stopped.
+                // The trusted process was killed, so it is no longer running.
                 Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => return Ok(reply),
                 Ok(_) => bail!("unexpected message from IronCurtain while it was stopping"),
                 Err(problem)
@@ -156,7 +155,7 @@ impl Connection {
                             tell(&words);
                             told = words;
                         }
-                        // The trusted process may have exited before its reply. The next read detects that.
+                        // If the trusted process exited before replying, the next read detects it.
                         Ok(_) | Err(_) => {}
                     }
                 }
@@ -170,14 +169,14 @@ impl Connection {
     }
 }
 
-/// Connection for a run that was requested but has not started yet.
+/// Connection for a requested run that has not started yet.
 #[cfg(target_os = "linux")]
 pub struct StartedRun(Connection);
 
 #[cfg(target_os = "linux")]
 impl StartedRun {
-    /// Connects to this user's trusted process and requests a run. `descriptors` must be in the order that
-    /// [`Purpose::Run`] specifies.
+    /// Connects to this user's trusted process and requests a run. `descriptors` must be in the order defined by
+    /// [`Purpose::Run`].
     pub fn request(run: &RunHello, descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
         let mut connection = Connection::connect()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
@@ -186,7 +185,7 @@ impl StartedRun {
         Ok(Self(connection))
     }
 
-    /// Waits until the program has started. Returns the run's note stream and session id.
+    /// Waits until the program has started. Returns the run's notes and session id.
     pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
         let Self(mut connection) = self;
         connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;

@@ -29,13 +29,13 @@ pub fn export(
     };
     let Some(path) = output else {
         let out = io::stdout();
-        // Escape control characters only on a terminal, which would interpret them.
+        // Escapes control characters only on a terminal, which would interpret them.
         let shown = out.is_terminal();
         let line = |text: String| if shown { visible::line(&text) } else { text };
         let written = write(&home, &filter, form, BufWriter::new(out.lock()), line);
         return written.map(drop).map_err(|problem| gone(problem, &home));
     };
-    // The export is readable only by the user, like the log.
+    // Only the user can read the export, like the log itself.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("failed to create `{}`", path.display()))?;
     let count = write(&home, &filter, form, BufWriter::new(&file), |line| line)
@@ -45,7 +45,7 @@ pub fn export(
     screen.show(&[told].into_iter().collect::<TextLines>(), &json!({ "entries": count, "output": path }))
 }
 
-/// Converts an export error. Maps a closed pipe to [`OutputClosed`], which is not reported to the user.
+/// Converts an export error. A closed pipe becomes [`OutputClosed`], which is not reported to the user.
 fn gone(problem: ExportError, home: &Home) -> anyhow::Error {
     match problem {
         ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => OutputClosed.into(),

@@ -1,4 +1,4 @@
-//! `audit verify --heads`: compares a log with signed heads, on any machine.
+//! `audit verify --heads`: checks a log against signed heads, on any machine.
 
 use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Verifies that the log contains every head. The exit status is 1 if it does not.
+/// Verifies that the log contains every head. Returns exit status 1 if it does not.
 pub fn verify(
     heads: &Path,
     key: Option<&str>,

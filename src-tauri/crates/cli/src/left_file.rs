@@ -1,4 +1,4 @@
-//! Formats a file that a session left behind and that other programs may run.
+//! Formats autostart files that a session left behind.
 
 use crate::lines::TextLines;
 use ironcurtain_protocol::{LeftFileView, LeftState};
@@ -6,7 +6,7 @@ use ironcurtain_protocol::{LeftFileView, LeftState};
 /// Maximum number of diff lines to show for one file.
 const MOST_LINES: usize = 40;
 
-/// Appends the file's path, what triggers it to run, its state and its diff.
+/// Appends the file's path, the action that runs it, its state and its diff.
 pub fn lines(out: &mut TextLines, file: &LeftFileView) {
     out.line(&file.shown);
     let change = if file.is_new { "new" } else { "changed" };

@@ -1,7 +1,7 @@
-//! Builds text for a terminal line by line.
+//! Builds terminal output line by line.
 //!
-//! - Escapes line breaks and control characters within a line, so that text from an agent, a server or a file name
-//!   cannot start a line or control the terminal.
+//! - Line breaks and control characters within a line are escaped, so text from agents, servers and file names can
+//!   neither start a line nor control the terminal.
 
 use ironcurtain_visible as visible;
 use std::fmt;
@@ -17,8 +17,8 @@ impl TextLines {
         self.0.push('\n');
     }
 
-    /// Appends text that may have several lines, such as a server's output. Later lines are indented and start with
-    /// `|`.
+    /// Appends text that may have several lines, such as a server's output. All lines but the first are indented and
+    /// start with `|`.
     pub fn quoting(&mut self, text: impl fmt::Display) {
         let text = text.to_string().replace('\t', "    ");
         for (at, line) in text.lines().enumerate() {
@@ -45,7 +45,7 @@ impl<T: fmt::Display> FromIterator<T> for TextLines {
     }
 }
 
-/// Formats a count with its noun, adding a plural `s` unless the count is 1.
+/// Formats a count with its noun. Appends a plural `s` unless the count is 1.
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -136,7 +136,7 @@ fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(code(reply))
 }
 
-/// Returns the exit status for a reply: a failure if the audit log was tampered with or its end cannot be verified,
+/// Returns the exit status for a reply: failure if the audit log was tampered with or its end cannot be verified,
 /// otherwise success.
 fn code(reply: &Reply) -> ExitCode {
     let broken = matches!(reply, Reply::Audit(check) if check.problem.is_some());

@@ -1,4 +1,4 @@
-//! Notes that the trusted process sends about a run.
+//! Notes about a run from the trusted process.
 
 use ironcurtain_protocol::{MAX_FRAME_BYTES, RunNote};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// A run's connection, which carries only notes after the handshake.
+/// Connection of a run, which carries only notes after the handshake.
 pub struct NoteStream {
     stream: UnixStream,
     rest: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct NoteStream {
 }
 
 impl NoteStream {
-    /// Creates the stream. `read` contains bytes already received on the connection.
+    /// Creates the stream. `read` contains bytes that were already received.
     pub fn new(stream: UnixStream, read: &[u8]) -> io::Result<Self> {
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;
@@ -23,12 +23,12 @@ impl NoteStream {
         Ok(notes)
     }
 
-    /// Returns the next note, or `None` if no complete note has been received.
+    /// Returns the next complete note, or `None` if there is none yet.
     pub fn next(&mut self) -> Option<RunNote> {
         self.notes.pop_front()
     }
 
-    /// Reads the available bytes. Returns `false` at the end of the stream.
+    /// Reads the available bytes. Returns `false` at EOF.
     pub fn read(&mut self) -> io::Result<bool> {
         let mut piece = [0; 16 * 1024];
         match self.stream.read(&mut piece) {

@@ -1,6 +1,6 @@
 //! `policy`: checks, explains, simulates, compares and replays policies.
 //!
-//! - Reads the user's files or the shipped ones and changes nothing. Does not use the trusted process.
+//! - Reads the user's files or the built-in ones and changes nothing. Does not need the trusted process.
 //! - Ignores session grants, which only the trusted process knows.
 
 mod check;
@@ -97,15 +97,14 @@ pub struct PolicyInputs {
     pub lists: Option<PathBuf>,
 }
 
-/// Result of a policy command, both as text and as JSON.
+/// Result of a policy command, as text and as JSON.
 struct Report {
     text: TextLines,
     json: Value,
     good: bool,
 }
 
-/// Runs the subcommand and prints its report. Returns a failing exit status if the report contains findings
-/// or failures.
+/// Runs the subcommand and prints its report. Returns a failing exit status if the report has findings or failures.
 pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
@@ -130,8 +129,7 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Loads the policy files. Uses the file named on the command line, else the user's file, else the shipped
-/// one.
+/// Loads the policy files: the file named on the command line, otherwise the user's, otherwise the built-in one.
 fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
     let files = PolicyFiles {
         policy: policy.map(Path::to_path_buf),

@@ -1,4 +1,4 @@
-//! Formats replies of the trusted process as text.
+//! Formats the trusted process's replies as text.
 
 use crate::lines::{TextLines, counted};
 use ironcurtain_protocol::{
@@ -58,8 +58,7 @@ pub fn text(reply: &Reply) -> TextLines {
     out
 }
 
-/// Returns the message to print when the request is answered with [`Reply::Done`]. Returns `None`
-/// if there is nothing to say.
+/// Returns the message to print when the request is answered with [`Reply::Done`], or `None` to print nothing.
 pub fn done(request: &Request) -> Option<String> {
     if let Request::Lockdown { on, .. } = request {
         let begun =
@@ -77,7 +76,7 @@ pub fn done(request: &Request) -> Option<String> {
     None
 }
 
-/// Describes the number of autostart files that a session left, such as "left 3 files that can run code later".
+/// Formats the number of autostart files that a session left behind, such as "left 3 files that can run code later".
 pub fn left(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
 }
@@ -148,7 +147,7 @@ fn session(out: &mut TextLines, session: &SessionView) {
     }
 }
 
-/// Describes how a session's server is contained.
+/// Returns a description of how a session's server is contained.
 pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
     match (sandboxed, remote) {
         (_, true) => "REMOTE, cannot be sandboxed",
@@ -218,7 +217,7 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-/// Formats an audit entry as a single line that begins with `time`.
+/// Formats an audit entry as a line that begins with `time`.
 pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Exit status when standard output was closed, the same as for a process killed by SIGPIPE.
+/// Exit status if standard output was closed, as for a process killed by SIGPIPE.
 const OUTPUT_CLOSED: u8 = 141;
 
 /// Exit status for an invalid command line.
@@ -26,7 +26,7 @@ pub struct Refused {
     pub message: String,
 }
 
-/// Reports an error. Returns the exit status.
+/// Reports an error and returns the exit status.
 pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     if problem.is::<OutputClosed>() {
         return ExitCode::from(OUTPUT_CLOSED);
@@ -36,7 +36,7 @@ pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
     print_error(&out, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
 }
 
-/// Reports an invalid command line, or prints the help or version that was requested.
+/// Reports an invalid command line, or prints the requested help or version.
 pub fn report_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     if !problem.use_stderr() {
         return match problem.print() {
@@ -67,7 +67,7 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
 }
 
 fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
-    // A failure to write to standard error cannot be reported anywhere.
+    // A failure to write to standard error cannot be reported.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
     if screen.is_json() && screen.show(out, error).is_err_and(|e| e.is::<OutputClosed>()) {
         return ExitCode::from(OUTPUT_CLOSED);
@@ -75,7 +75,7 @@ fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -
     code
 }
 
-/// Joins an error and its causes. Omits a cause whose text is already in the message.
+/// Joins an error and its causes, omitting causes that the message already contains.
 fn sentence(problem: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in problem.chain().map(ToString::to_string) {
@@ -98,7 +98,7 @@ fn as_json(problem: &anyhow::Error) -> Value {
     fields.into()
 }
 
-/// Returns the file and line that the error concerns, or `None` if it concerns no file.
+/// Returns the file and line that an error is about, or `None` if it is not about a file.
 fn location(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
     let load = error.downcast_ref().map(location_of_load_error);
     load.or_else(|| error.downcast_ref().map(location_of_config_error))

@@ -1,6 +1,6 @@
-//! `quarantine`: lists quarantined files, restores them and deletes them.
+//! `quarantine`: lists, restores and deletes quarantined files.
 //!
-//! - Describes what will happen, then acts only if the user confirms or passed `--yes`.
+//! - States what will happen. Acts only after the user's confirmation or with `--yes`.
 
 use crate::connection::Connection;
 use crate::left_file;
@@ -95,7 +95,7 @@ fn decide(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the confirmation prompt for the choice.
+/// Returns the confirmation prompt for a choice.
 fn says(file: &LeftFileView, choice: LeftChoice) -> String {
     let LeftFileView { shown, when, .. } = file;
     match choice {

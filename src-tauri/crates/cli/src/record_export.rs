@@ -1,4 +1,4 @@
-//! `export`: sends the record to a collector, and writes it as OCSF.
+//! `export`: sends the audit log to a collector, and writes it as OCSF events.
 
 use crate::lines::TextLines;
 use crate::policy::since;
@@ -128,7 +128,7 @@ fn ocsf(home: &Home, file: &Path, paths: Option<PathsOption>, screen: Screen) ->
     screen.show(&out, &json!({ "events": written.events, "lost": written.lost, "file": file }))
 }
 
-/// Returns the form that was chosen, or the configured one.
+/// Returns the chosen form of paths or, by default, the configured one.
 fn chosen(home: &Home, paths: Option<PathsOption>) -> anyhow::Result<ExportedPaths> {
     let configured = Config::load(home)?.export.map(|export| export.paths);
     Ok(paths.map(Into::into).or(configured).unwrap_or_default())

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Maximum time that background tasks may keep running after the daemon has stopped.
+/// Maximum time for background tasks to finish after the daemon has stopped.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs the daemon until a signal or a request stops it.
@@ -54,7 +54,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;
     if detach {
-        // The parent process reads start-up errors from standard error and may close the pipe from here on.
+        // The parent process reads startup errors from standard error, and may close the pipe from here on.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     }
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Run profiles on the command line: selects a profile, shows the access it grants, and proposes a new one.
+//! `--profile`, `--check` and `--learn` of `run`: selects a run profile, shows its access, and proposes a new one.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Parses the value of `--profile`: a profile name or the path of a JSON file.
+/// Parses the value of `--profile`, a profile name or the path of a JSON file.
 pub fn choice(given: Option<&str>) -> anyhow::Result<Option<RunProfileChoice>> {
     let Some(given) = given else { return Ok(None) };
     let is_file = given.contains('/')
@@ -35,7 +35,7 @@ pub fn plain() -> RunProfileChoice {
     RunProfileChoice::Named(RunProfiles::PLAIN.to_owned())
 }
 
-/// Resolves the profile that a run uses.
+/// Resolves the profile of a run.
 pub fn chosen(
     home: &Home,
     choice: Option<&RunProfileChoice>,
@@ -47,7 +47,7 @@ pub fn chosen(
     Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &person, cwd)?)
 }
 
-/// Prints the access that a run would get.
+/// Prints the access of a run.
 pub fn check(
     home: &Home,
     profile: RunProfile,
@@ -117,7 +117,7 @@ pub fn check(
     Ok(if fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes a profile that extends `base` with the files used by a run.
+/// Writes a profile that extends `base` with the files that a run used.
 pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<UsedFile>) -> anyhow::Result<()> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
@@ -133,8 +133,7 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
     Ok(())
 }
 
-/// Returns an error if the file for the proposed profile already exists or its name does not end with
-/// `.json`.
+/// Returns an error if the proposed profile's file already exists or its name does not end with `.json`.
 pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
         bail!("`{}` exists already; name another file for `--learn`", file.display());

@@ -1,7 +1,7 @@
 //! `run`: runs a program in a sandbox of the trusted process, with its input and output on this terminal.
 //!
-//! - The program has its own terminal. This process copies between it and the user's terminal, and restores the
-//!   user's terminal afterwards.
+//! - The program has its own terminal. This process copies between that and the user's terminal, and finally restores
+//!   the user's terminal.
 
 mod checkpointing;
 mod program_terminal;
@@ -37,13 +37,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
-/// Exit status when the run is terminated before the program exits.
+/// Exit status if the run is terminated before the program exits.
 const CUT_OFF: u8 = 125;
 
-/// Variable with the socket of the user's ssh agent.
+/// Environment variable with the socket of the user's ssh agent.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// Signals that are forwarded to the program or indicate a change of the terminal.
+/// Signals that are forwarded to the program or indicate that the terminal has changed.
 const SIGNALS: [Signal; 9] = [
     Signal::HUP,
     Signal::INT,
@@ -89,7 +89,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     descriptors.extend([inner].into_iter().chain(for_daemon));
     let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
 
-    // Otherwise, the program moves to the foreground once it reads input.
+    // If the terminal is shared, the program moves to the foreground when it reads input.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
     link.begin(user.as_ref().map(|_| RunTerminal { streams: is_terminal, foreground }))?;
     let program = match &user {
@@ -102,7 +102,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
                     link.start()?;
                     Some(program)
                 }
-                // The connection to the trusted process reports why.
+                // The connection to the trusted process reports the reason.
                 Err(_) => None,
             }
         }
@@ -125,7 +125,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     if let Some(line) = checkpoint.map(RunCheckpoint::finish)
         && is_shown
     {
-        // An error here could not be reported either.
+        // Ignores the error, which could not be reported.
         let _ = writeln!(io::stderr(), "ironcurtain: {line}");
     }
     if let Some(file) = &options.learn {
@@ -141,7 +141,7 @@ fn hello(
     profile: Option<RunProfileChoice>,
     chosen: &RunProfile,
 ) -> RunHello {
-    // Variables that the profile does not name are not sent to the trusted process.
+    // The trusted process receives only variables that the profile names.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -176,7 +176,7 @@ fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
     passed.collect()
 }
 
-/// Returns the signals that are not ignored. A signal that a parent such as `nohup` ignores stays ignored.
+/// Returns those signals that are not ignored. A signal ignored by a parent such as `nohup` stays ignored.
 fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -185,8 +185,7 @@ fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signa
     Ok(signals.into_iter().filter(|signal| !is_ignored(signal)).collect())
 }
 
-/// Waits until the run's terminal arrives or the trusted process replies. Returns an error if a
-/// signal cancels the run first.
+/// Waits for the run's terminal or the trusted process's reply. Fails if a signal cancels the run first.
 fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> anyhow::Result<()> {
     loop {
         let mut polled = [
@@ -212,7 +211,7 @@ fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> any
     }
 }
 
-/// Reads the available bytes. Returns `None` if no bytes are available yet, and an empty list at end of file.
+/// Reads the available bytes. Returns `None` if there are none yet, and an empty list at EOF.
 fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut piece = vec![0; 16 * 1024];
     match rustix::io::read(file, &mut piece) {
@@ -221,7 +220,7 @@ fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
             Ok(Some(piece))
         }
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        // The other end of the terminal was closed.
+        // The other end of the terminal is closed.
         Err(Errno::IO) => Ok(Some(Vec::new())),
         Err(error) => Err(error.into()),
     }

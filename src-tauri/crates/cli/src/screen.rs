@@ -1,9 +1,8 @@
 //! Output of all commands, and questions to the user.
 //!
-//! - Prints text by default, and only JSON with `--json`. Misleading characters are also escaped in JSON, because a
-//!   terminal may show it.
-//! - If standard output is a closed pipe, the command exits without an error message
-//!   ([`OutputClosed`]).
+//! - Prints text, or only JSON with `--json`. Misleading characters are escaped even in JSON, which a terminal may
+//!   show.
+//! - If standard output is a closed pipe, the command exits without an error message ([`OutputClosed`]).
 
 use crate::lines::TextLines;
 use anyhow::bail;
@@ -15,13 +14,13 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
-/// Controlling terminal of this process. It is available even if standard input is redirected.
+/// Controlling terminal of this process, available even if standard input is redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Number of columns assumed for a terminal that does not report its size.
+/// Number of columns assumed if a terminal does not report its size.
 const USUAL_COLUMNS: usize = 80;
 
-/// Error for standard output whose reader has closed the pipe.
+/// Standard output is a pipe whose reader has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
 pub struct OutputClosed;
@@ -30,18 +29,17 @@ pub struct OutputClosed;
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
-    /// `true` if standard input carries data, so answers must be read from [`TERMINAL`].
+    /// `true` if standard input carries data, so that answers are read from [`TERMINAL`] instead.
     has_data: bool,
 }
 
 impl Screen {
-    /// Creates the output settings. `json` selects JSON instead of text.
+    /// Creates the output settings. `json` is `true` for JSON output.
     pub fn new(json: bool) -> Self {
         Self { json, has_data: false }
     }
 
-    /// Makes questions read their answers from the controlling terminal, because standard input
-    /// carries data.
+    /// Reads answers from the controlling terminal, because standard input carries data.
     pub fn with_data_on_stdin(self) -> Self {
         Self { has_data: true, ..self }
     }
@@ -51,12 +49,12 @@ impl Screen {
         self.json
     }
 
-    /// Prints the result of a command: `out`, or `value` with `--json`.
+    /// Prints a command's result: `out` as text, or `value` with `--json`.
     pub fn show(self, out: &TextLines, value: &Value) -> anyhow::Result<()> {
         if self.json { print(&json(value)?) } else { print(out.as_str()) }
     }
 
-    /// Prints an additional line, or nothing with `--json`.
+    /// Prints an additional line, unless `--json` was given.
     pub fn note(self, text: &str) -> anyhow::Result<()> {
         if self.json { Ok(()) } else { print([text].into_iter().collect::<TextLines>().as_str()) }
     }
@@ -65,7 +63,7 @@ impl Screen {
     pub fn progress(self, text: &str) {
         let mut out = io::stderr();
         if !self.json && out.is_terminal() {
-            // Failing to show progress is harmless.
+            // Ignores the error: showing progress is optional.
             let _ = write!(out, "\r\x1b[K{}", visible::line(text));
         }
     }
@@ -98,13 +96,13 @@ impl Screen {
     }
 }
 
-/// Returns the terminal's number of columns.
+/// Returns the terminal's width in columns.
 fn columns() -> usize {
     let size = tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     size.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
 }
 
-/// Wraps a line between words, so that the terminal does not wrap it inside a word.
+/// Wraps a line between words, so that the terminal does not break it within a word.
 fn wrapped(line: &str, columns: usize) -> String {
     let (mut text, mut used) = (String::new(), 0);
     for word in line.split(' ') {

@@ -1,9 +1,9 @@
-//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the user chose that.
-//! Locking and unlocking the file for servers goes through the trusted process.
+//! `secrets`: stores servers' secrets in the desktop's keyring, or in an encrypted file if the user chose that. The
+//! trusted process locks and unlocks the file for servers.
 //!
-//! - Reads secrets and passphrases from the terminal without echo or from standard input. Arguments would be visible
-//!   to every program of the user.
-//! - Never prints a secret or a passphrase.
+//! - Secrets and passphrases are read without echo from the terminal, or from standard input. Arguments would be
+//!   visible to all of the user's programs.
+//! - Secrets and passphrases are never printed.
 
 mod login;
 mod typed;
@@ -128,17 +128,17 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A secret that the user typed, with the open store to keep it in.
+/// Secret that the user typed, and the open store for it.
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,
-    /// Connection to the trusted process if it has unlocked the encrypted file. `None` if this process accesses the
+    /// Connection to the trusted process if it has unlocked the encrypted file, or `None` if this process accesses the
     /// store directly.
     unlocked: Option<Connection>,
 }
 
 impl TypedSecret {
-    /// Opens or creates the store and prompts for a secret. Returns `None` if the user declines to create a store.
+    /// Opens or creates the store, then prompts for a secret. Returns `None` if the user declines to create a store.
     pub fn ask(prompt: &str, make_file: bool, screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
@@ -171,7 +171,7 @@ impl TypedSecret {
         Ok(Some(Self { store, secret, unlocked }))
     }
 
-    /// Reads a secret that is stored with another one.
+    /// Prompts for a secret that is stored together with another one.
     pub fn line(prompt: &str) -> anyhow::Result<Secret> {
         typed::line(prompt)
     }
@@ -188,7 +188,7 @@ impl TypedSecret {
     }
 }
 
-/// Asks whether to create the encrypted file.
+/// Asks for permission to create the encrypted file.
 fn may_make(store: &SecretStore, screen: Screen) -> anyhow::Result<bool> {
     screen.confirmed(&format!(
         "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each start of \
@@ -197,7 +197,7 @@ fn may_make(store: &SecretStore, screen: Screen) -> anyhow::Result<bool> {
     ))
 }
 
-/// Creates the encrypted file. On a terminal, asks for the passphrase twice, because it cannot be recovered.
+/// Creates the encrypted file. On a terminal, prompts twice for the passphrase, which cannot be recovered.
 fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     let passphrase = typed::line("New passphrase for your secrets, at least four words")?;
     if screen.has_terminal() && typed::line("Repeat the passphrase")? != passphrase {
@@ -208,8 +208,8 @@ fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     ask(move || store.make(passphrase))
 }
 
-/// Returns a connection to the trusted process if it has unlocked the encrypted file. Secrets can then be listed,
-/// stored and removed without the passphrase.
+/// Returns a connection to the trusted process if it has unlocked the encrypted file, in which case secrets can be
+/// listed, stored and removed without the passphrase.
 fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
     if store()?.file_is_locked()?.is_none() {
         return Ok(None);
@@ -229,7 +229,7 @@ fn names() -> anyhow::Result<Vec<SecretName>> {
     ask(move || store.list())
 }
 
-/// Returns the open secret store. Asks for the passphrase if the store is a locked file.
+/// Returns the open secret store. Prompts for the passphrase if the store is a locked file.
 pub fn opened() -> anyhow::Result<SecretStore> {
     let store = store()?;
     if store.file_is_locked()? == Some(true) {
@@ -238,8 +238,7 @@ pub fn opened() -> anyhow::Result<SecretStore> {
     Ok(store)
 }
 
-/// Returns the secret store for a server that this command starts. Unlocks the store only if the server needs a
-/// secret.
+/// Returns the secret store for a server that this command starts, unlocked only if the server needs a secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     let store = store()?;
     let logins = Logins::of(&store);
@@ -250,8 +249,8 @@ pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     if needs { opened() } else { Ok(store) }
 }
 
-/// Returns an error if a secret that the server's entry refers to is not stored. Called before anything is downloaded
-/// for the server.
+/// Returns an error if a secret in the server's entry is not stored. Called before anything is downloaded for the
+/// server.
 pub fn must_have(server: &Server) -> anyhow::Result<()> {
     let needed = server.secret_names();
     if !needed.is_empty() && unlocked_elsewhere()?.is_some() {
@@ -282,8 +281,8 @@ pub fn must_have(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the names of secrets that a server's entry refers to but that are not stored. Never asks for a
-/// passphrase: secrets in a locked file count as stored.
+/// Returns the secrets in a server's entry that are not stored. Never prompts for a passphrase, so secrets in a locked
+/// file count as stored.
 pub fn missing(server: &Server) -> Vec<SecretName> {
     let Ok(store) = store() else { return Vec::new() };
     let is_missing = |name: &SecretName| {
@@ -314,7 +313,7 @@ fn store_name(store: &SecretStore) -> anyhow::Result<String> {
     })
 }
 
-/// Describes the state of the encrypted file.
+/// Returns a description of the encrypted file's state.
 pub fn file_words(file: &SecretsFileView) -> String {
     let state = if file.locked { "LOCKED: unlock with `ironcurtain secrets unlock`" } else { "unlocked" };
     format!("in the encrypted file {}, {state}", file.path)
@@ -352,14 +351,14 @@ pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     ask(move || plain_secrets::keep(&store, &secrets))
 }
 
-/// Returns one line for each secret, with its location and the name it will be stored under.
+/// Returns a line for each secret, with its current location and future name.
 pub fn lines(secrets: &[PlainSecret]) -> impl Iterator<Item = String> {
     secrets.iter().map(|plain| {
         format!("Move to the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
     })
 }
 
-/// Returns the location and name of each secret as JSON.
+/// Returns each secret's location and name as JSON.
 pub fn as_json(secrets: &[PlainSecret]) -> Vec<Value> {
     let one = |plain: &PlainSecret| json!({ "server": plain.server, "place": plain.place, "name": plain.name.as_str() });
     secrets.iter().map(one).collect()

@@ -1,6 +1,6 @@
 //! `servers`: lists, adds, changes and removes servers, and annotates their tools.
 //!
-//! - Shows each change in full, and writes it only if the user confirms it or passed `--yes`.
+//! - Shows each change in full. Writes it only after the user's confirmation or with `--yes`.
 
 mod add;
 mod catalog;
@@ -126,14 +126,14 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
     }
 }
 
-/// Selects the annotations to write without the user's confirmation.
+/// Annotations to write without the user's confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unconfirmed {
-    /// None; the user is asked.
+    /// None, because the user is asked.
     Nothing,
-    /// Those of tools whose arguments have a known or guessed meaning.
+    /// Those of tools whose arguments all have a known or guessed meaning.
     Known,
-    /// All, including arguments of unknown meaning.
+    /// All of them, even if the meaning of arguments is unknown.
     All,
 }
 
@@ -152,7 +152,7 @@ fn annotate(
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // Comparing first avoids asking about a change that cannot be written.
+    // Compares first, in order not to ask about a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
@@ -182,7 +182,7 @@ fn annotate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the hosts and files that the sandbox refused access to.
+/// Prints the hosts and files to which the sandbox refused access.
 fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)
@@ -212,7 +212,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the directory of this program, which contains all of IronCurtain's programs.
+/// Returns the directory of this program and all other programs of IronCurtain.
 pub fn programs() -> anyhow::Result<std::path::PathBuf> {
     Ok(std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf())
 }

@@ -1,4 +1,4 @@
-//! `sessions` and `session`: list sessions and decide about the files that they left behind.
+//! `sessions` and `session`: list sessions and decide about the autostart files that they left behind.
 
 use crate::arguments::SessionArguments;
 use crate::connection::Connection;
@@ -10,8 +10,7 @@ use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordV
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints the active sessions, and the closed sessions that left files about which the user has not
-/// decided.
+/// Prints the active sessions, and those closed sessions that left undecided files behind.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;
@@ -30,7 +29,7 @@ pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Applies the user's choices to the files of a session, and prints the session.
+/// Applies the user's choices to a session's files, then prints the session.
 pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let SessionArguments { id: session, keep, quarantine } = options;
@@ -44,13 +43,13 @@ pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the sandboxes that are still being scanned.
+/// Prints the sandboxes whose scan is still running.
 pub fn print_remaining_scans(words: &[String]) {
     let out: TextLines = words
         .iter()
         .map(|words| format!("Scanning for files that other programs may run: {words} ..."))
         .collect();
-    // A failure to write to standard error cannot be reported anywhere.
+    // A failure to write to standard error cannot be reported.
     let _ = io::stderr().write_all(out.as_str().as_bytes());
 }
 

@@ -1,8 +1,8 @@
-//! Environment of the user's login session, for a trusted process started by an agent client's shim.
+//! The login session's environment, for a trusted process that an agent client's shim starts.
 //!
-//! - The shim's environment is untrusted, because the client settings in a repository can set any variable. Only the
-//!   variables for the home directory, the language and the end of the search path are kept.
-//! - Display, bus and `XDG_*` variables come from the systemd user manager, logind and the sockets in the runtime
+//! - The shim's environment is untrusted, because client settings in a repository can set any variable. Kept are only
+//!   the variables for the home directory and the language, and the end of the search path.
+//! - Display, bus and `XDG_*` variables are taken from the systemd user manager, logind and the sockets in the runtime
 //!   directory.
 
 mod desktop;
@@ -15,44 +15,44 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Variables that select the home directory. The shim's values are kept, so that the shim and the trusted process use
-/// the same files. A home other than the usual one causes a warning ([`ironcurtain_config::home::OtherHome`]).
+/// the same files. An unusual home directory causes a warning ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
-/// Variables for which the shim's value takes precedence.
+/// Variables for which the shim's values take precedence.
 const LANGUAGE: [&str; 2] = ["LANG", "LC_ALL"];
 
 /// Variables that name a display.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 
-// Variables of the user's session. They are set or removed here and never inherited.
+// Variables of the user's session, which are set or removed but never inherited.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-/// Search path used if the systemd user manager has none (`login.defs(5)`).
+/// Search path if the systemd user manager has none (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Names and values of environment variables.
+/// Environment variables by name.
 type Variables = Vec<(OsString, OsString)>;
 
-/// Environment for the trusted process.
+/// Environment of the trusted process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnvironment(Variables);
 
-/// Inputs from which the environment is computed.
+/// Sources from which the environment is built.
 #[derive(Debug, Default)]
 struct Sources {
     account: Option<Account>,
-    /// Runtime directory that `pam_systemd(8)` created at login.
+    /// Runtime directory created at login by `pam_systemd(8)`.
     runtime: Option<PathBuf>,
     /// Environment of the systemd user manager.
     manager: Variables,
-    /// Display that was found without the user manager.
+    /// Display found without the user manager.
     desktop: Option<Desktop>,
     caller: Variables,
 }
 
 impl SessionEnvironment {
-    /// Queries the user's session for its environment.
+    /// Determines the environment of the user's session.
     pub async fn find() -> Self {
         let runtime = usual_runtime_directory();
         let bus = runtime.as_deref().and_then(own_bus);
@@ -91,12 +91,12 @@ impl SessionEnvironment {
         all
     }
 
-    /// Returns `true` if the environment names a display, so that the app can ask the user.
+    /// Returns `true` if the environment names a display on which the app can ask the user.
     pub fn has_display(&self) -> bool {
         names_display(&self.0)
     }
 
-    /// Returns the names and values of all variables.
+    /// Iterates over all variables.
     pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
@@ -126,10 +126,10 @@ fn names_display(variables: &Variables) -> bool {
     DISPLAYS.iter().any(|name| value(variables, name).is_some())
 }
 
-/// Returns the search path of the session, followed by the absolute directories that only the shim's path contains.
+/// Returns the session's search path, followed by the absolute directories that only the shim's path contains.
 ///
-/// The shim's directories come last, so that they can only add programs that the session lacks, such as Node.js
-/// installed by `nvm`. This path is used to find servers and `srt`, but not bubblewrap or git.
+/// The shim's directories come last, so they can only add programs that the session lacks, such as a Node.js installed
+/// by `nvm`. The path is used to find servers and `srt`, but not bubblewrap or git.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -137,11 +137,11 @@ fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
             all.push(directory);
         }
     }
-    // Cannot fail: the entries come from splitting a search path.
+    // Cannot fail, because the entries come from splitting a search path.
     std::env::join_paths(all).unwrap_or_else(|_| USUAL_PATH.into())
 }
 
-/// Returns the address of the user's bus if its socket exists in the runtime directory.
+/// Returns the address of the user's bus, or `None` if its socket is not in the runtime directory.
 fn own_bus(runtime: &Path) -> Option<String> {
     is_own_socket(&runtime.join("bus")).then(|| format!("unix:path={}", runtime.join("bus").display()))
 }
@@ -172,7 +172,7 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// Returns an environment that a hostile repository could set for a shim.
+    /// Returns an environment that a hostile repository could pass to a shim.
     fn hostile() -> Variables {
         variables(&[
             ("LD_PRELOAD", "/repo/evil.so"),

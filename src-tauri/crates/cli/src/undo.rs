@@ -12,7 +12,7 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Maximum number of paths of one group that are listed.
+/// Maximum number of paths listed per group.
 const MOST_LISTED: usize = 200;
 
 /// Lists checkpoints or changes, and restores what the user confirms.
@@ -68,7 +68,7 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns true if the run has not ended.
+/// Returns `true` if the run is still active.
 fn is_active(id: &str) -> anyhow::Result<bool> {
     let Some(mut connection) = Connection::open_if_running()? else { return Ok(false) };
     let reply = connection.ask(Request::Sessions)?;

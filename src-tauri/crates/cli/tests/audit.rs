@@ -1,4 +1,4 @@
-//! Verifies, searches and exports the audit log without a trusted process.
+//! Tests verifying, searching and exporting the audit log without a trusted process.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -36,7 +36,7 @@ fn verify_detects_changes_without_a_trusted_process() {
     assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("Its 20 entries"), "{told}");
 }
 
-/// Creates a home that contains a log in an earlier format, and a function that runs the command there.
+/// Creates a home with a log in an earlier format, and a function that runs the command there.
 fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
     let home = tempfile::tempdir().unwrap();
     let audit = home.path().join("ic/state/audit");

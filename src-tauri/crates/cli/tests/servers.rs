@@ -1,4 +1,4 @@
-//! Runs the built `ironcurtain servers` in a temporary home directory, without a trusted process.
+//! Tests `ironcurtain servers` in a temporary home directory, without a trusted process.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use serde_json::{Value, json};

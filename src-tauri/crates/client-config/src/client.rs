@@ -14,7 +14,8 @@ pub struct KnownClient {
     pub id: &'static str,
     /// Name of the client for display.
     pub name: &'static str,
-    /// Possible locations of the user's settings. The first one that exists is used, or the first one if none exists.
+    /// Possible locations of the user's settings. The client uses the first one that exists, or creates the first
+    /// one.
     pub(crate) files: &'static [Location],
     /// Path of a project's settings file relative to the project; `None` if the client has none.
     pub project_file: Option<&'static str>,
@@ -47,15 +48,15 @@ impl FoundClient {
 }
 
 impl KnownClient {
-    /// Searches for the client. Returns `None` if the client does not exist on this platform. `has_program`
-    /// must return `true` if a program is on the search path.
+    /// Searches for the client. `has_program` must return `true` if a program is on the search path. Returns `None`
+    /// if the client does not exist on this platform.
     #[must_use]
     pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<FoundClient> {
         let files: Vec<PathBuf> = self.files.iter().filter_map(|file| file.path(places)).collect();
         if let Some(file) = files.iter().find(|file| file.is_file()) {
             return Some(FoundClient::Configured(file.clone()));
         }
-        // A folder that other programs share does not show that the client is installed.
+        // An existing folder that several programs share does not show that the client is installed.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
             return Some(FoundClient::Installed(file.clone()));

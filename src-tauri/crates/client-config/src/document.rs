@@ -1,9 +1,9 @@
 //! A client's settings file, parsed losslessly: edits preserve comments and layout.
 //!
-//! - INVARIANT: a changed text is parsed again before it is returned, to verify that every changed entry has
-//!   its new value and every other entry its old one ([`Document::changed`]).
-//! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the
-//!   entries is an error, because clients disagree on which value counts.
+//! - INVARIANT: a changed text is parsed again before it is returned, to verify that every changed entry has its new
+//!   value and every other entry its old one ([`Document::changed`]).
+//! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the entries is
+//!   an error, because clients disagree on which value counts.
 
 mod jsonc;
 mod toml;
@@ -31,7 +31,7 @@ pub(crate) struct Place {
     pub is_list: bool,
 }
 
-/// Reason why a settings file could not be read or changed.
+/// Reason a settings file could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// The file has a syntax error.
@@ -39,7 +39,7 @@ pub enum DocumentError {
     Syntax {
         /// Line number, counted from 1.
         line: usize,
-        /// Message of the parser.
+        /// The parser's message.
         problem: String,
     },
     /// A key on the path to the entries has a value of the wrong type.

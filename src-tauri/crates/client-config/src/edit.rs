@@ -1,8 +1,8 @@
-//! Planned change of a file, stored as the text before and after.
+//! Planned change of a file: the text before and after.
 
 use similar::TextDiff;
 
-/// Number of unchanged lines that a diff shows around a change.
+/// Number of unchanged lines shown before and after each change.
 const AROUND: usize = 3;
 
 /// Planned change of a file, which has not been written yet.

@@ -7,8 +7,7 @@ use std::path::Path;
 /// File name of the shim.
 const SHIM: &str = "ironcurtain-shim";
 
-/// Timeout that Goose uses for a call, in seconds. It is longer than a question to the user stays
-/// open.
+/// Timeout of a call in Goose, in seconds. It exceeds the time for which a question to the user stays open.
 const GOOSE_SECONDS: u64 = 300;
 
 /// Command that a client runs to start a server.
@@ -29,11 +28,11 @@ pub struct SettingsEntry {
     pub name: String,
     /// Whole entry, as a JSON value.
     pub value: Value,
-    /// Command of a server that the client starts; `None` for a remote server.
+    /// Command that starts the server; `None` for a remote server.
     pub launch: Option<StartCommand>,
     /// URL of a remote server; `None` for a server that the client starts.
     pub url: Option<String>,
-    /// `true` if the client does not use the entry.
+    /// `true` if the client ignores the entry.
     pub is_disabled: bool,
 }
 
@@ -141,8 +140,8 @@ fn as_text(value: &Value) -> Option<String> {
 }
 
 impl Shape {
-    /// Returns the entry as a JSON value, with the fields in the client's usual order. Adds `name` as a
-    /// field for clients that store entries in a list.
+    /// Returns the entry as a JSON value, with its fields in the client's usual order. Adds `name` as a field for
+    /// clients that store entries in a list.
     pub(crate) fn write(self, name: Option<&str>, launch: &StartCommand) -> Value {
         let StartCommand { command, args, env } = launch;
         let mut fields: Vec<(&str, Value)> = match self {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Environment variables that change the folder of a client's settings.
+/// Environment variables that select the folder of a client's settings.
 const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 
 /// Base folders of settings files on this machine.
@@ -30,7 +30,7 @@ pub(crate) enum Base {
     Config,
     /// [`Places::xdg`].
     Xdg,
-    /// Folder that this environment variable names. If it is not set, the location does not exist.
+    /// Folder in this environment variable. Without the variable, the location does not exist.
     Variable(&'static str),
 }
 
@@ -66,7 +66,7 @@ impl Places {
 }
 
 impl Location {
-    /// Returns the absolute path, or `None` if the environment variable for the base folder is not set.
+    /// Returns the absolute path, or `None` if the variable that contains the base folder is not set.
     pub(crate) fn path(self, places: &Places) -> Option<PathBuf> {
         let base = match self.base {
             Base::Home => &places.home,

@@ -10,7 +10,7 @@ use crate::locations::at;
 
 const SERVERS: Place = Place { keys: &["mcpServers"], is_list: false };
 
-/// Supported clients, in the order in which they are displayed.
+/// Supported clients, in display order.
 pub const CLIENTS: &[KnownClient] = &[
     KnownClient {
         id: "claude-desktop",

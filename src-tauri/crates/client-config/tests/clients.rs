@@ -1,4 +1,4 @@
-//! Tests creating, extending, changing and restoring the settings of every client.
+//! Tests creating, extending, changing and restoring every client's settings.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use ironcurtain_client_config::{
@@ -133,7 +133,7 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Installed(file.clone())));
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Configured(file)));
-    // An existing home directory does not show that Claude Code is installed.
+    // An existing home directory does not mean that Claude Code is installed.
     let code = KnownClient::named("claude-code").unwrap();
     assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
     let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));

@@ -1,13 +1,13 @@
-//! Reasons why a server's entry is invalid.
+//! Reasons a server's entry is invalid.
 
 use ironcurtain_egress::RuleError;
 use ironcurtain_secrets::SecretNameError;
 
-/// Reason why a server's entry is invalid.
+/// Reason a server's entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     /// The name contains a character other than letters, digits, `-`, `_` and `.`.
-    #[error("its name may have letters, digits, `-`, `_` and `.` only")]
+    #[error("its name may contain only letters, digits, `-`, `_` and `.`")]
     Name,
     /// A local server's `command` is missing or empty.
     #[error("`command` is empty")]
@@ -31,10 +31,10 @@ pub(super) enum EntryError {
     /// The address or a header of a remote server is invalid.
     #[error(transparent)]
     Remote(#[from] RemoteEntryError),
-    /// The same name is defined inside and outside `mcpServers`.
+    /// The same name is defined both inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
-    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would limit.
+    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would then limit.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
@@ -54,7 +54,7 @@ pub(super) enum EntryError {
     Secret {
         /// Name of the environment variable.
         variable: String,
-        /// Reason why the secret's name is invalid.
+        /// Reason the secret's name is invalid.
         source: SecretNameError,
     },
     /// The path of the program is invalid.
@@ -68,7 +68,7 @@ pub(super) enum EntryError {
     Path {
         /// Key of the list.
         list: &'static str,
-        /// Reason why the path is invalid.
+        /// Reason the path is invalid.
         source: EntryPathError,
     },
     /// A host in one of the lists in `sandbox.network` is invalid.
@@ -76,12 +76,12 @@ pub(super) enum EntryError {
     Host {
         /// Key of the list.
         list: &'static str,
-        /// Reason why the host is invalid.
+        /// Reason the host is invalid.
         source: RuleError,
     },
 }
 
-/// Reason why a path in an entry is invalid.
+/// Reason a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
     /// The text is not a valid path.
@@ -98,7 +98,7 @@ pub(super) enum EntryPathError {
     Home,
 }
 
-/// Reason why the address or a header of a remote server is invalid.
+/// Reason the address or a header of a remote server is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
     /// The URL cannot be parsed or has no host.
@@ -132,7 +132,7 @@ pub enum RemoteEntryError {
     Secret {
         /// Name of the header.
         header: String,
-        /// Reason why the secret's name is invalid.
+        /// Reason the secret's name is invalid.
         source: SecretNameError,
     },
 }

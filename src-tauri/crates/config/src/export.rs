@@ -1,6 +1,6 @@
 //! The collector to which the audit log is exported.
 //!
-//! - The user chooses the collector, so its host may be on this machine or network.
+//! - The user chooses the collector, so its host may be this computer or on the local network.
 
 use super::entry_error::RemoteEntryError;
 use super::remote::{checked_header, is_local};
@@ -50,7 +50,7 @@ pub enum ExportedPaths {
     None,
 }
 
-/// Reason why a collector is refused.
+/// Reason a collector is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExportConfigError {
     /// The address is invalid.
@@ -91,7 +91,7 @@ impl ExportConfig {
     }
 }
 
-/// Omits the values of headers.
+/// Omits the values of the headers, which may be credentials.
 impl fmt::Debug for ExportConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, headers, paths, backlog_mib } = self;

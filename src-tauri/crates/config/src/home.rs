@@ -30,13 +30,13 @@ pub struct Home {
     pub socket: PathBuf,
     /// Directory of IronCurtain's programs, which no agent may change. `None` if it is unknown.
     pub programs: Option<PathBuf>,
-    /// `true` if the newest audit entry may be recorded in the keyring. Only for the account's own directories.
+    /// `true` if the keyring may store the newest audit entry. Only set for the account's own directories.
     pub has_keyring: bool,
-    /// Directory that an environment variable selects instead of the account's own, or `None` if there is none.
+    /// Directory that an environment variable selects instead of the account's own, if any.
     pub other: Option<OtherHome>,
 }
 
-/// Reason why one of IronCurtain's directories cannot be used.
+/// Reason one of IronCurtain's directories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// The path of the socket could not be determined from the environment.
@@ -104,7 +104,7 @@ impl Home {
         }
     }
 
-    /// Creates missing directories and removes the permissions of other users from existing ones.
+    /// Creates missing directories and removes other users' permissions from existing ones.
     ///
     /// # Errors
     /// Returns a [`HomeError`] that names the directory.
@@ -189,13 +189,13 @@ impl Home {
         self.runtime().join("srt")
     }
 
-    /// Returns the folder of the checkpoints of runs.
+    /// Returns the directory of the runs' checkpoints.
     #[must_use]
     pub fn checkpoints(&self) -> PathBuf {
         self.state.join("checkpoints")
     }
 
-    /// Returns the directory for data about all sandboxes, such as mount journals and quarantined files.
+    /// Returns the directory for data that all sandboxes share, such as mount journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes")
@@ -276,7 +276,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     if found.st_uid != geteuid().as_raw() {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
-    // Removing the permissions is not enough, because other users may already have created files in it.
+    // Removing the permissions is not enough, because other users may already have created files in the directory.
     if is_written_by_others(found.st_mode, found.st_gid) {
         return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }

@@ -65,7 +65,7 @@ pub enum ConfigError {
         /// Error from the operating system.
         source: io::Error,
     },
-    /// The content of the file is invalid.
+    /// The contents of the file are invalid.
     #[error("{place}: {problem}")]
     Invalid {
         /// File and line of the problem.
@@ -248,7 +248,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the duration for which a question stays open.
+    /// Returns the time for which a question stays open.
     #[must_use]
     pub fn question_deadline(&self) -> Duration {
         Duration::from_secs(self.question_deadline_seconds)
@@ -263,12 +263,12 @@ pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
-/// A file's path and its content at the time it was read.
+/// A file's path, and its contents at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// Path of the file.
     pub path: PathBuf,
-    /// Content of the file, or `None` if it did not exist.
+    /// Contents of the file, or `None` if the file did not exist.
     pub content: Option<String>,
 }
 

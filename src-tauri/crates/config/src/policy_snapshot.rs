@@ -19,12 +19,12 @@ use ironcurtain_policy::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Policy data that all sessions use to decide calls.
+/// Policy data that all sessions use to judge calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
     /// Version number, which starts at 1 when the trusted process starts.
     pub version: u64,
-    /// SHA-256 of the three files (or their defaults) and the hosts of all servers.
+    /// SHA-256 of the three files (or their defaults) and all servers' hosts.
     pub hash: String,
     /// Rules of the policy.
     pub policy: Policy,
@@ -115,7 +115,7 @@ impl PolicySnapshot {
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
 
-    /// Returns a copy of the snapshot in which each server may reach these hosts.
+    /// Returns a copy of the snapshot with other hosts for the servers.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
@@ -126,8 +126,8 @@ impl PolicySnapshot {
         Self { protected, ..self.clone() }
     }
 
-    /// Returns the snapshot's hosts, updated with those of `servers`. Keeps the hosts of a removed server, because a
-    /// session may still be using it.
+    /// Returns the snapshot's hosts, updated with those of `servers`. Keeps a removed server's hosts, because a
+    /// session may still be using that server.
     pub fn hosts_with(&self, servers: &Servers) -> Hosts {
         let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
@@ -157,8 +157,8 @@ impl PolicySnapshot {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Returns the folders that the rules permanently allow a server to access, except those that cannot be
-    /// granted as a whole.
+    /// Returns the folders that the rules permanently allow a server to access, except those that cannot be granted
+    /// as a whole.
     #[must_use]
     pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
         let mut folders = open_folders(&self.policy, server);

@@ -31,7 +31,7 @@ const MOST_NAMES: usize = 1024;
 /// Maximum depth of scanned folders below a protected folder.
 const DEPTH: usize = 3;
 
-/// Folders for installed software. A path inside counts as software only if root alone can write to it.
+/// Folders for installed software. A path inside them counts as software only if only root can write to it.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 
 /// Returns the currently protected paths. Blocking.
@@ -40,7 +40,7 @@ const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 /// Returns an error if one of IronCurtain's folders cannot be resolved.
 pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
     let mut following = Following::new(person);
-    // A server can see the package that it runs from, but no call may access packages.
+    // A server can access the package that it runs from, but no call may access packages.
     for own in home.own().into_iter().chain([home.installs()]) {
         following.close(&own_folder(&own, &following.resolver)?);
     }
@@ -87,12 +87,12 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
     Ok(found.path)
 }
 
-/// Returns a resolved path together with the symlinks that lead to it.
+/// Returns a resolved path and the symlinks that lead to it.
 pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
 
-/// Collector of protected paths, which follows the symlinks in protected folders.
+/// Collects protected paths and follows the symlinks in protected folders.
 struct Following<'a> {
     person: &'a CanonicalPath,
     resolver: Resolver,

@@ -1,6 +1,6 @@
 //! Address and HTTP headers of a remote server.
 //!
-//! - Unencrypted connections are limited to this machine and its network.
+//! - Unencrypted connections are limited to this computer and its network.
 //! - The address is displayed without its query, because some providers put API keys there.
 
 use super::entry_error::RemoteEntryError;
@@ -87,7 +87,7 @@ impl RemoteServer {
         &self.headers
     }
 
-    /// Returns the addresses that are not public and that its host, or its authorization server, may have.
+    /// Returns the non-public addresses that the server's host or its authorization server may have.
     #[must_use]
     pub fn allowed_addresses(&self) -> Vec<IpAddr> {
         let parsed = self.allowed_addresses.iter().filter_map(|text| HostPort::parse(text, Some(0)).ok());
@@ -98,13 +98,13 @@ impl RemoteServer {
         addresses.collect()
     }
 
-    /// Returns whether the user's login is sent: the entry has no credentials of its own.
+    /// Returns `true` if the user's login is sent, because the entry contains no credentials.
     #[must_use]
     pub fn uses_login(&self) -> bool {
         self.uses_login
     }
 
-    /// Returns the server without the headers that name a secret, and without the user's login.
+    /// Returns the server without headers that refer to a secret, and without the user's login.
     pub(super) fn without_secrets(mut self) -> Self {
         self.uses_login = false;
         self.headers.retain(|_, value| secrets::named_in_header(value) == Ok(None));
@@ -135,7 +135,7 @@ impl fmt::Display for RemoteServer {
     }
 }
 
-/// Omits the values of headers, which may be credentials.
+/// Omits the values of the headers, which may be credentials.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();
@@ -143,7 +143,7 @@ impl fmt::Debug for RemoteServer {
     }
 }
 
-/// Returns `true` if the configured host is on this machine or its network.
+/// Returns `true` if the configured host is this computer or on its network.
 pub(super) fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),

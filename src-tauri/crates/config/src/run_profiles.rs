@@ -35,7 +35,7 @@ const SHIPPED: [(&str, &str); 8] = [
     (RunProfiles::PLAIN, include_str!("../run-profiles/plain.json")),
 ];
 
-/// Reason why a run profile cannot be used.
+/// Reason a run profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunProfileError {
     /// A profile file cannot be read or is invalid.
@@ -101,8 +101,8 @@ impl RunProfiles {
         self.all.iter()
     }
 
-    /// Returns the profile to save for the user: `base` extended with the paths that a run has used, except
-    /// those of the `plain` profile.
+    /// Returns the profile to save for the user: `base` extended with the paths in `learned`, except those of the
+    /// `plain` profile.
     ///
     /// For a shipped `base`, the result contains only the new paths.
     #[must_use]
@@ -227,7 +227,7 @@ mod tests {
                 assert_eq!(known.iter().find(touches), None, "{} {path}", profile.name);
             }
         }
-        // An agent's autostart files are those that its profile names.
+        // The agent's autostart files are those that its profile names.
         let claude = CanonicalPath::assume_canonical("/home/u/.claude/settings.json").unwrap();
         assert!(clients(&home).contains(&claude));
     }

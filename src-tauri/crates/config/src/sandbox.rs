@@ -12,9 +12,9 @@ use std::fmt;
 /// Containment that a server's entry requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Runs without a sandbox, with all of the user's rights, because the entry contains `"sandbox": false`.
+    /// No sandbox: the server has all of the user's rights, because its entry contains `"sandbox": false`.
     OptedOut,
-    /// Runs in a sandbox with these settings. An entry without `sandbox` uses the defaults.
+    /// A sandbox with these settings. An entry without `sandbox` uses the defaults.
     Sandboxed(Box<SandboxSettings>),
 }
 

@@ -1,4 +1,4 @@
-//! A configured server, after its entry was validated.
+//! A configured server whose entry has been validated.
 
 use super::remote::RemoteServer;
 use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A configured server, after its entry was validated.
+/// A configured server whose entry has been validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Unique name.
     pub name: String,
-    /// Description that the user has written.
+    /// The user's description of the server.
     pub description: Option<String>,
     /// Address of a remote server, or `None` for a local one. A remote server has no program, variables or sandbox.
     pub remote: Option<RemoteServer>,
@@ -32,7 +32,7 @@ pub struct Server {
     pub access: ServerAccess,
     /// Containment of the server.
     pub sandbox: Sandbox,
-    /// Method by which the server writes files.
+    /// Strategy by which the server writes files.
     pub file_writes: FileWrites,
     /// Treatment of calls to unannotated tools. An unsandboxed local server cannot have `Ask`.
     pub unannotated: Unannotated,
@@ -96,8 +96,8 @@ impl Server {
         of_env.chain(of_headers).collect()
     }
 
-    /// Returns a copy of the server for a trial run, before the user has allowed it to receive secrets. Variables that
-    /// use a secret contain a placeholder, and headers that use one are removed.
+    /// Returns a copy of the server for a trial run before the user has allowed it to receive secrets. Variables that
+    /// refer to a secret contain a placeholder, and headers that refer to one are removed.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();
@@ -139,7 +139,7 @@ impl Server {
         Some(network.map_or(&[], |network| &network.allowed_domains))
     }
 
-    /// Returns `true` if the sandbox of the server has no network access.
+    /// Returns `true` if the server's sandbox has no network access.
     #[must_use]
     pub fn has_no_network(&self) -> bool {
         let network = self.sandbox.settings().map(|settings| settings.network.as_ref());

@@ -82,7 +82,7 @@ impl Servers {
         self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
-    /// Parses `text` as the content of the file at `path`. Errors name that path.
+    /// Parses `text` as the contents of the file at `path`. Errors name that path.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.

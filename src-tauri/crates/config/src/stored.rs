@@ -51,7 +51,7 @@ pub(super) fn is_disabled(entry: &Value) -> bool {
 }
 
 /// Returns `true` if the entry is for a remote server. For an unsupported form, returns an error that suggests the
-/// right one.
+/// correct one.
 pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
     let is_there = |key: &&str| entry.get(key).is_some();
     if entry.get("type").and_then(Value::as_str) == Some("sse") {

@@ -44,11 +44,11 @@ use tokio_util::sync::CancellationToken;
 use upstream::{FromUpstream, Phase, Upstream};
 pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
-/// Maximum number of our replies that the client has not read yet. At this limit, we stop reading from the client.
+/// Maximum number of replies that the client has not read yet. Beyond it, reading from the client stops.
 const MOST_UNREAD: usize = 256;
 
-/// Factor by which the length of a long request is multiplied to reserve memory: the number of copies that exist while
-/// it is judged and sent.
+/// Number of copies of a long request that exist while it is judged and sent. The memory reserved for a request is
+/// its length multiplied by this.
 const COPIES: u32 = 6;
 
 /// Maximum number of distinct warnings to send to one client.
@@ -70,14 +70,15 @@ pub struct AggregateHost {
     pub changes: watch::Sender<u64>,
     /// Cancelled when shutdown is requested.
     pub shutdown: CancellationToken,
-    /// Cancelled once sessions can be handed over to the process that replaces this one.
+    /// Cancelled once the process that replaces this one can take over sessions.
     pub taken_over: CancellationToken,
     /// Opens one server's session, and serves it in a separate task until it closes.
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
-    /// Looks up the tools that servers listed last, and sends an event for each.
+    /// Looks up the remembered tools of servers, and sends an event for each server.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
-    /// Remembers the tools of the server with this identity for clients of this kind.
-    pub remember: Box<dyn Fn(String, String, RememberedTools) + Send + Sync>,
+    /// Stores the tools of the server with this identity for clients of this kind. `None` deletes the stored tools, so
+    /// that the server is started at once.
+    pub remember: Box<dyn Fn(String, String, Option<RememberedTools>) + Send + Sync>,
 }
 
 /// Connection from one client to several servers.
@@ -98,13 +99,14 @@ pub struct Aggregate {
     greeted_at: Instant,
     /// The client's `initialize` request, until it has been answered.
     unanswered: Option<Unanswered>,
-    /// Servers that have answered `initialize` but are not yet marked as running, with their capabilities.
+    /// Capabilities of servers that have answered `initialize` but are not yet marked as running, with their upstream
+    /// numbers.
     initialized_upstreams: Vec<(u64, Fields)>,
     /// Parameters of the client's last `logging/setLevel`.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
-    /// Lists that the client has read since it was last notified of a change, identified by the method of the
-    /// `list_changed` notification.
+    /// Lists that the client has read since the last change notification, identified by the method of that
+    /// notification.
     fresh: BTreeSet<&'static str>,
     tables: RequestTables,
     waiting: Vec<Waiting>,
@@ -115,7 +117,7 @@ pub struct Aggregate {
     moved: BTreeMap<String, UpstreamHandover>,
     /// Tickets of sessions that are being handed over to another process, by server name.
     tickets: BTreeMap<String, String>,
-    /// Numbers of the upstreams that have an open session.
+    /// Upstream numbers of servers that have an open session.
     running: HashSet<u64>,
 }
 
@@ -210,7 +212,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Adds a server without a session.
+    /// Adds a server without opening its session.
     fn begin(&mut self, name: &str, config: ServerConfig) {
         self.last_upstream += 1;
         let memory = self.host.memory.allowance(COPIES);
@@ -218,7 +220,7 @@ impl Aggregate {
         self.upstreams.insert(name.to_owned(), upstream);
     }
 
-    /// Opens the session of a server, unless it has been opened.
+    /// Opens a server's session, unless it is open already.
     fn open_session(&mut self, name: &str, ticket: Option<String>) {
         let Some(upstream) = self.upstreams.get_mut(name) else { return };
         let Some(lines) = upstream.unopened.take() else { return };
@@ -228,7 +230,7 @@ impl Aggregate {
         (self.host.open)(UpstreamSession { connection, config, ticket, lines, events });
     }
 
-    /// Looks up the tools of new servers, once the client's kind is known.
+    /// Looks up the remembered tools of new servers, once the client's kind is known.
     fn look_up(&mut self) {
         let Some(client) = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client) else {
             return;
@@ -245,7 +247,7 @@ impl Aggregate {
         }
     }
 
-    /// Lists the remembered tools of a server, or starts it if it has none.
+    /// Lists a server's remembered tools, or starts the server if none are remembered.
     fn remembered(&mut self, number: u64, tools: Option<RememberedTools>) {
         let Some(name) = self.server(number) else { return };
         let Some(tools) = tools else { return self.open_session(&name, None) };
@@ -257,7 +259,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Starts a remembered server for its first call.
+    /// Starts a server for its first call. Until then, only its remembered tools were listed.
     fn wake(&mut self, name: &str) {
         if let Some(upstream) = self.upstreams.get_mut(name) {
             upstream.wake();
@@ -302,7 +304,7 @@ impl Aggregate {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
-            // The server's entry was removed in the meantime.
+            // The server's entry was removed while the session was being opened.
             return session.cancel();
         };
         upstream.session = Some(session);
@@ -329,7 +331,7 @@ impl Aggregate {
             None => {
                 upstream.phase = Phase::Ended;
                 upstream.hang_up();
-                self.forget(number, &format!("the session with the server `{name}` was ended"));
+                self.forget(number, &format!("the session with the server `{name}` was closed"));
                 self.catalogue.forget(&name);
                 self.refresh();
             }

@@ -22,8 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum time to wait for a peer's hello message.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
-/// Flags that keep received descriptors from leaking into child processes. On platforms without
-/// `CMSG_CLOEXEC`, the daemon starts no child processes.
+/// Flags that keep received descriptors from leaking into child processes. On platforms without `CMSG_CLOEXEC`, the
+/// daemon starts no child processes.
 #[cfg(target_os = "linux")]
 const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 #[cfg(not(target_os = "linux"))]
@@ -32,7 +32,7 @@ const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
 /// Maximum length of a hello message, in bytes.
 const LONGEST_HELLO: usize = 64 * 1024;
 
-/// Error returned when the daemon cannot start to listen.
+/// Failure to start listening.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another daemon of this user holds the lock file at this path.
@@ -101,7 +101,7 @@ pub struct ClientStdio {
 }
 
 impl Lock {
-    /// Locks the file without waiting, and creates it if necessary.
+    /// Locks the file without waiting. Creates the file if it does not exist.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
@@ -170,12 +170,13 @@ impl Peer {
         Self::accept_with(stream, Some(Vec::new())).await
     }
 
-    /// Like [`accept`](Self::accept), for a peer in a sandbox: the kernel drops descriptors that come with the message.
+    /// Like [`accept`](Self::accept), for a sandboxed peer. The kernel discards any descriptors sent with the
+    /// message.
     pub async fn accept_sandboxed(stream: UnixStream) -> Option<Self> {
         Self::accept_with(stream, None).await
     }
 
-    /// Reads the hello message of a connection, and its descriptors if there is a list for them.
+    /// Reads a connection's hello message. Receives descriptors only if `descriptors` is `Some`.
     async fn accept_with(mut stream: UnixStream, descriptors: Option<Vec<OwnedFd>>) -> Option<Self> {
         let peer = stream.peer_cred().ok()?;
         let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
@@ -214,7 +215,7 @@ impl Peer {
         send(&mut self.stream, &welcome).await
     }
 
-    /// Sends the peer a refusal, with a code for programs and a message for people.
+    /// Sends the peer a refusal, with a code for programs and a message for the user.
     pub async fn refuse(&mut self, code: RefusalCode, message: String) {
         refuse(&mut self.stream, code, message).await;
     }
@@ -276,7 +277,7 @@ impl From<ShimNote> for OutgoingNote {
     }
 }
 
-/// Sends notes to a shim. Completes when the shim disconnects, or has received the note that its session was handed
+/// Sends notes to a shim. Completes when the shim disconnects or has received the note that its session was handed
 /// over.
 pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
@@ -320,8 +321,8 @@ async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, because a later reader owns the following bytes, and receives the descriptors if
-/// there is a list for them.
+/// Reads the first line byte by byte, because the bytes after it belong to a later reader. Receives descriptors only
+/// if there is a list for them.
 async fn read_hello(
     stream: &UnixStream,
     mut descriptors: Option<Vec<OwnedFd>>,
@@ -390,7 +391,7 @@ mod tests {
         let refused = Listener::bind(&here, &other).unwrap_err();
         assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
         assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
-        // The failed attempt above created it.
+        // The failed attempt above created the file.
         std::fs::remove_file(other.join("lock")).unwrap();
         std::fs::create_dir(other.join("lock")).unwrap();
         let refused = Listener::bind(&there, &other).unwrap_err().to_string();

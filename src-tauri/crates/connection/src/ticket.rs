@@ -1,6 +1,6 @@
-//! Tickets with which another daemon process continues a session or connection of this one.
+//! Tickets with which another daemon process continues a session or connection of this process.
 //!
-//! - The state file is in the sessions directory, which only IronCurtain can write. Its ticket works once.
+//! - The state file is in the sessions directory, which only IronCurtain can write. Its ticket can be used once.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Name of the state file, which is in the directory of its session or connection.
+/// Name of the state file in the directory of a session or connection.
 const NAME: &str = "moved.json";
 
 /// Error for calls that are in flight during a handover.
@@ -21,7 +21,7 @@ pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in f
 /// Maximum size of the state file, in bytes. It holds one partial client message and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// Reason why a ticket cannot be redeemed.
+/// Reason a ticket cannot be redeemed.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
     /// The ticket is unknown, was redeemed before, or belongs to another client or server.
@@ -51,8 +51,8 @@ pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<Stri
     Ok(ticket)
 }
 
-/// Redeems a ticket, which can then not be used again, and returns its state. `is_for` receives the directory name and
-/// the state, and returns `true` if they belong to the caller.
+/// Redeems a single-use ticket and returns its state. `is_for` receives the directory name and the state, and returns
+/// `true` if they belong to the caller.
 ///
 /// # Errors
 /// Returns [`TicketError`] if the ticket is invalid or the state cannot be read.
@@ -76,7 +76,7 @@ pub fn redeem<T: DeserializeOwned>(
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }
-    // A state of another type belongs to another caller.
+    // State of another type belongs to another caller.
     let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);

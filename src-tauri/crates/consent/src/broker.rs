@@ -40,18 +40,18 @@ pub enum QuestionOutcome {
     Denied {
         /// The user's note for the agent, if any.
         note: Option<String>,
-        /// Further calls to which the denial applies.
+        /// Additional calls to which the denial applies.
         reach: DenialReach,
     },
-    /// A stop denies the call. Stops are a lockdown, a paused session and a session-long denial.
+    /// A stop (a lockdown, a paused session or a session-long denial) denied the call.
     Stopped(Stop),
-    /// The user could not be asked. Contains the reason.
+    /// The user could not be asked, for this reason.
     Unavailable(String),
     /// The user closed the dialog without an answer.
     Closed,
     /// The question's deadline passed.
     TimedOut,
-    /// The question was no longer needed, for example because of a new grant. The caller judges the call again.
+    /// The question became unnecessary, for example because of a new grant. The caller must judge the call again.
     Settled,
 }
 
@@ -75,9 +75,9 @@ impl QuestionOutcome {
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
-    /// Front ends of sessions that are not asked through `consent`, keyed by session id.
+    /// Front ends that replace `consent` for individual sessions, keyed by session id.
     elsewhere: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
-    /// Warning to add to each question, or `None`.
+    /// Warning added to each question, if any.
     notice: Option<String>,
     open: watch::Sender<usize>,
     questions: Arc<Mutex<Vec<OnScreen>>>,
@@ -89,8 +89,7 @@ pub struct Broker {
     pub(super) denied: Arc<DeniedCalls>,
 }
 
-/// An open question and the channel that denies it. Sending denies the question; the value is an optional note for the
-/// agent.
+/// An open question and the channel that denies it. The value sent is an optional note for the agent.
 #[derive(Debug)]
 struct OnScreen {
     shown: OpenQuestion,
@@ -137,7 +136,7 @@ impl Broker {
         self.consent.asked_on()
     }
 
-    /// Asks about this session through another front end, until [`Self::end_session`] is called.
+    /// Uses another front end for this session's questions until [`Self::end_session`] is called.
     pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
         self.lock_elsewhere().insert(session.to_owned(), consent);
     }
@@ -316,7 +315,7 @@ struct Shown<'a> {
     broker: &'a Broker,
     consent: Arc<dyn Consent>,
     id: String,
-    /// Reason that is reported to the front end on drop, or `None` if the front end has already closed the question.
+    /// Withdrawal reason to report to the front end on drop; `None` if the front end has already closed the question.
     why: Option<Withdrawn>,
     _registration: WaitingQuestion,
 }

@@ -18,8 +18,8 @@ use std::time::Duration;
 const LONGEST: u64 = 1024 * 1024;
 /// Maximum size of a diff: 256 KiB, which is also the maximum text of a question.
 const LONGEST_CHANGE: usize = 256 * 1024;
-/// Time limit for reading and comparing together, and for the diff algorithm alone. If the algorithm reaches it, the
-/// diff is correct but not minimal.
+/// Time limit for reading and comparing a file, and for the diff algorithm on its own. A diff that reaches the limit
+/// is correct but not minimal.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
 /// Number of unchanged lines shown before and after each change.
@@ -46,10 +46,10 @@ pub(super) enum Compared {
         removed: usize,
         /// Number of lines in the current file.
         before: usize,
-        /// Reason why the server may produce another result, or `None`.
+        /// Reason the server's result may differ from this diff, if there is one.
         doubt: Option<&'static str>,
     },
-    /// No diff was computed. Contains the reason for the user.
+    /// No diff was computed, for this reason, which is shown to the user.
     Not(&'static str),
 }
 
@@ -162,7 +162,7 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     text.ok_or("it is not text")
 }
 
-/// Applies each edit to the first match of its old text, as file servers do. Returns the new text, and a reason why the
+/// Applies each edit to the first match of its old text, as file servers do. Returns the new text and any reason the
 /// server's result may differ. Returns `None` if an old text is missing.
 fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
     let (mut text, mut doubt) = (before.to_owned(), None);

@@ -1,10 +1,11 @@
 //! Describes the effects of a call in one line each, worst effect first. Pure.
 //!
 //! - Every value with a role is shown in full, either in an effect line or as a named argument.
-//! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says little.
+//! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says
+//!   little.
 //! - The verb of a line is that of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
-//!   select another verb for that role, but never a milder one. That a program is run is derived only from the role,
-//!   not from the tool's name.
+//!   select another verb for that role, but never a milder one. Only the role, not the tool's name, determines
+//!   whether the line says that a program is run.
 
 mod called;
 mod request;
@@ -36,7 +37,7 @@ pub(super) struct CallEffects<'a> {
     pub(super) home: &'a CanonicalPath,
 }
 
-/// Effect lines of a call, and the arguments that they mention.
+/// Effect lines of a call, and the arguments that appear in them.
 pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
@@ -163,7 +164,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// Returns words that say when a written autostart file will run. Returns `None` for any other file.
+    /// Returns a phrase for when a written autostart file will run, or `None` for any other file.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
@@ -221,7 +222,7 @@ impl<'a> CallEffects<'a> {
         self.found(given).map(|found| found.target)
     }
 
-    /// Adds git remotes with the branch. A tool counts as pushing unless it is known to only fetch.
+    /// Adds git remotes and branches. A tool is assumed to push unless it is known only to fetch.
     fn remotes(&self, output: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
         let fetches = self.verb_of_name().is_some_and(Verb::only_looks);

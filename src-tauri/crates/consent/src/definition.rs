@@ -1,4 +1,4 @@
-//! Difference between two definitions of a tool: changed words, a diff in lines, and hints about the new one. Pure.
+//! Compares two definitions of a tool: changed words, a line diff, and hints about the new definition. Pure.
 
 mod hints;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff, capture_diff_slices_deadline};
 use std::time::{Duration, Instant};
 
-/// Time for comparing one text. After it, the rest counts as replaced.
+/// Time limit for comparing one text. Once it is reached, the remaining words count as replaced.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Unchanged lines shown around a changed one.
+/// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 2;
 
-/// Parts of a definition, in the order in which they are shown, with their names.
+/// Parts of a definition and their display names, in display order.
 const PARTS: [(&str, &str); 5] = [
     ("title", "title"),
     ("description", "description"),
@@ -38,24 +38,24 @@ pub struct DefinitionChange {
 pub struct PartChange {
     /// Name of the part.
     pub part: &'static str,
-    /// Its old and new words.
+    /// Unchanged, removed and added words, in order.
     pub words: Vec<ChangedWords>,
 }
 
-/// Consecutive words of a changed text.
+/// Consecutive words of a part, by the texts that contain them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedWords {
-    /// In both texts.
+    /// Words in both texts.
     Same(String),
-    /// Only in the old text.
+    /// Words only in the old text.
     Removed(String),
-    /// Only in the new text.
+    /// Words only in the new text.
     Added(String),
 }
 
 impl DefinitionChange {
-    /// Compares two definitions in JSON of the tool `name`. `names` are the names of all tools of its server. A new tool has
-    /// an empty definition `before`.
+    /// Compares two definitions of the tool `name`, both as JSON. `names` contains the names of all tools of its
+    /// server. For a new tool, `before` is an empty definition.
     #[must_use]
     pub fn between(before: &str, after: &str, name: &str, names: &[&str]) -> Self {
         let (before, after) = (fields(before), fields(after));
@@ -67,7 +67,7 @@ impl DefinitionChange {
         Self { parts: parts.collect(), hints: hints(name, &text(&after, "description"), names) }
     }
 
-    /// Returns the changed lines of each part, with the signs of a diff. A sentence is a line.
+    /// Returns a diff of each changed part, with one sentence per line.
     #[must_use]
     pub fn diff(&self) -> String {
         let mut diff = String::new();

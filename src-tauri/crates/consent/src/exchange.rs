@@ -1,9 +1,9 @@
-//! Asks the user, records the question and the answer, and creates grants. Questions lead to grants nowhere else.
+//! Asks the user, records the question and the answer, and creates grants. No other code turns answers into grants.
 //!
-//! - Checks in this order before asking: a stop denies, a late approval allows, the call joins an identical pending
-//!   question, a recent denial denies, too many questions deny. No other code checks these.
-//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before it
-//!   is created.
+//! - Before asking, checks in this order: stops, late approvals, identical pending questions, recent denials and the
+//!   question limit. No other code performs these checks.
+//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before
+//!   it is created.
 //! - The caller chooses the question and the grants; this module only carries them out.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
@@ -50,13 +50,13 @@ pub struct Approval {
     pub offer: Offer,
     /// Chosen lifetime.
     pub lifetime: Lifetime,
-    /// The question's audit entry, to which the audit entries of the grants refer.
+    /// Audit entry of the question. The grants' audit entries refer to it.
     question: Entry,
-    /// Guard that makes identical questions wait until the grants exist.
+    /// Keeps identical questions waiting until the grants exist.
     _first: Option<AskedFirst>,
 }
 
-/// Reason why a call was not approved or its grants were not created.
+/// Reason a call was not approved or its grants were not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The user denied the call or did not answer.
@@ -199,8 +199,8 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Waits until an identical question is closed. If it was denied, this call is denied too; otherwise this call must
-    /// be judged again.
+    /// Waits until an identical question is closed. If the user denied it, denies this call too. Otherwise, the
+    /// caller must judge this call again.
     async fn wait_for(
         &self,
         inquiry: &Inquiry,

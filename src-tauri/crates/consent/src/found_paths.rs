@@ -128,8 +128,7 @@ pub fn paths(
     Ok(found)
 }
 
-/// Returns the plan and its facts without git remotes. From the paths alone, the judge decides whether git may be
-/// queried.
+/// Returns the plan and its facts without git remotes. The judge uses them to decide whether git may be queried.
 #[must_use]
 pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
     let kept = plan.values().iter().zip(facts).filter(|(value, _)| !value.is_remote());
@@ -154,7 +153,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    /// Passes the plan of a push from a folder to a remote to `look`.
+    /// Calls `look` with the plan for a push from a folder to a remote.
     fn planned<T>(arguments: &Value, look: impl FnOnce(CallPlan<'_>) -> T) -> T {
         let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
         let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);

@@ -41,7 +41,7 @@ pub struct Grantable {
     pub tool: Option<ToolUse>,
     /// `true` if the tool's annotation declares it read-only.
     pub only_reads: bool,
-    /// True if a folder that may be changed is mounted, so that everything in it can be read and deleted too.
+    /// `true` if a grant to change a folder mounts the folder, so that everything in it can also be read and deleted.
     pub mounts_folders: bool,
 }
 
@@ -104,7 +104,7 @@ impl Grantable {
         self.requested.iter().fold(change, |access, requested| access.with(requested.access))
     }
 
-    /// Returns true if the call itself deletes something.
+    /// Returns `true` if the call itself deletes something.
     pub(super) fn removes(&self) -> bool {
         self.requested.iter().any(|requested| requested.access == Access::Delete)
     }

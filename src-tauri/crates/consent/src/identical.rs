@@ -75,7 +75,8 @@ pub(super) enum Turn {
     },
 }
 
-/// Guard for the call that asks on behalf of all identical ones. Dropping it makes the waiting calls be judged again.
+/// Guard for the call that asks on behalf of all identical ones. When it is dropped, the waiting calls are judged
+/// again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,

@@ -30,7 +30,7 @@ pub struct LateAsking<'a> {
     pub limits: QuestionLimits,
 }
 
-/// Reason why a question was not shown again or its answer was discarded.
+/// Reason a question was not shown again or its answer was discarded.
 #[derive(Debug, thiserror::Error)]
 pub enum LateError {
     /// The question does not exist, is already shown, or is denied by a stop.
@@ -105,7 +105,7 @@ pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns a copy of the question which states that its call was denied and offers only to allow a repetition.
+/// Returns a copy of the question that says its call was denied and offers only to allow one repetition.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

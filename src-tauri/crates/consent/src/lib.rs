@@ -72,7 +72,7 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// A front end that can put a question to the user.
+/// Front end that asks the user.
 pub trait Consent: Send + Sync + 'static {
     /// Shows the question and returns immediately. The front end later answers once through `slot`, from any thread.
     fn ask(&self, question: Question, slot: Slot);
@@ -83,7 +83,7 @@ pub trait Consent: Send + Sync + 'static {
     /// Shows the user a message that needs no answer, if possible.
     fn notify(&self, _notice: &str) {}
 
-    /// Returns where the user is asked. The app may take over from a daemon that asks [`AskedOn::Nobody`].
+    /// Returns the kind of front end. The app may replace a daemon that returns [`AskedOn::Nobody`].
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }
@@ -110,7 +110,7 @@ impl Slot {
         self.answer.is_closed()
     }
 
-    /// Reports that the user is active in the dialog. This restarts the deadline.
+    /// Restarts the deadline, because the user is active in the dialog.
     pub fn working(&self) {
         // If the channel is full, a report is already pending.
         let _ = self.working.try_send(());
@@ -136,7 +136,7 @@ pub enum Answer {
     Deny {
         /// The user's note, which the agent receives.
         note: Option<String>,
-        /// Further calls to which the denial applies.
+        /// Additional calls to which the denial applies.
         reach: DenialReach,
     },
 }
@@ -169,7 +169,7 @@ impl DenialReach {
     }
 }
 
-/// Reason why a question is removed from the screen without an answer.
+/// Reason a question is removed from the screen without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
     /// The question's deadline passed.
@@ -201,14 +201,14 @@ pub struct Question {
     pub sandboxed: bool,
     /// `true` if the server is remote. A remote server is not sandboxed, and the call's data leaves this computer.
     pub remote: bool,
-    /// Name of the tool, or `None` if the server asks without a tool call.
+    /// Name of the tool, or `None` if the server makes the request itself.
     pub tool: Option<String>,
     /// Effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,
-    /// Arguments that no effect mentions, as names and full values.
+    /// Names and full values of the arguments that appear in no effect.
     pub with: Vec<(String, String)>,
-    /// Further effects of allowing the call, one sentence each, such as that a folder is opened to create a file. Never
-    /// shortened.
+    /// Additional effects of allowing the call, one sentence each, such as that a folder is opened to create a file.
+    /// Never shortened.
     pub also: Vec<String>,
     /// Name of the rule that requires approval.
     pub rule: String,
@@ -222,8 +222,8 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// Describes the calls to which a session-long denial would apply, such as "read_file in ~/docs".
     pub denial: String,
-    /// `true` if the question can be allowed in a batch. This requires a sandboxed call that only reads or changes
-    /// existing files and needs no other access.
+    /// `true` if the question can be allowed as part of a batch: the call is sandboxed, only reads or changes
+    /// existing files, and needs no other access.
     pub fits_a_batch: bool,
     /// Time until the question is denied. Restarts while the user is active in the dialog.
     pub deadline: Duration,
@@ -305,7 +305,7 @@ pub enum Preview {
     Diff(String),
 }
 
-/// Choice that the user can allow.
+/// Permission that the user can choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
     /// Extent of the offer.
@@ -353,7 +353,8 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns whether an offer of this extent is a decision that holds until the user changes it, rather than a permission.
+    /// Returns `true` for a decision about a tool's definition, which holds until the user changes it and grants
+    /// nothing.
     #[must_use]
     pub fn is_decision(self) -> bool {
         matches!(self, Self::NewDefinition | Self::OldDefinition | Self::NoDefinition)

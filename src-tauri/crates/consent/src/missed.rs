@@ -50,11 +50,11 @@ pub enum MissedState {
     Open,
     /// Shown to the user again.
     Shown,
-    /// Allowed late. The next identical call is allowed without asking.
+    /// Allowed late. The next identical call does not prompt the user.
     Allowed,
 }
 
-/// Reason why an expired question is not shown again.
+/// Reason an expired question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissedError {
     /// The question never existed, was forgotten, or was asked again.

@@ -1,4 +1,4 @@
-//! Reasons why a call was not approved.
+//! Reasons a call was not approved.
 
 use super::Stop;
 use ironcurtain_audit::{DecidedBy, EscalationResult};
@@ -6,7 +6,7 @@ use ironcurtain_audit::{DecidedBy, EscalationResult};
 /// Rule name in the audit log for calls that are denied because the agent is paused.
 pub const PAUSED: &str = "paused";
 
-/// Reason why a call was not approved.
+/// Reason a call was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
     /// The user denied the call and left a note for the agent.
@@ -15,7 +15,7 @@ pub enum NotApproved {
     /// The user denied the call without a note.
     #[error("the user denied it")]
     Denied,
-    /// The user could not be asked. Contains the reason.
+    /// The user could not be asked, for this reason.
     #[error("{0}")]
     Unavailable(String),
     /// The user closed the dialog without an answer.
@@ -27,15 +27,15 @@ pub enum NotApproved {
         /// Duration for which the question was open, in seconds.
         seconds: u64,
     },
-    /// A stop denies the call. Stops are a lockdown, a paused session and a session-long denial.
+    /// A stop (a lockdown, a paused session or a session-long denial) denied the call.
     #[error(transparent)]
     Stopped(#[from] Stop),
     /// The user recently denied the same call, so it is denied without asking.
     #[error("{}; it is denied without asking for another {seconds} s", denied(.note.as_deref()))]
     StillDenied {
-        /// Note that the user left with that denial, or `None`.
+        /// Note that the user left with the denial, if any.
         note: Option<String>,
-        /// Seconds until the same call leads to a question again.
+        /// Seconds until the same call prompts the user again.
         seconds: u64,
     },
     /// The session or client asked too many questions, so the call is denied without asking.

@@ -1,9 +1,10 @@
 //! Offers that a question gives the user, derived from the access that the call needs. Pure.
 //!
 //! - Ordered from the narrowest to the widest.
-//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a folder
-//!   that contains or is inside a protected path.
-//! - Permission to delete is never offered permanently, except with all other access to a folder that a run may change.
+//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a
+//!   folder that contains or is inside a protected path.
+//! - Permission to delete is never offered permanently, except as part of full access to a folder that a run may
+//!   change.
 
 mod project;
 mod request;
@@ -87,7 +88,7 @@ pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     }
 }
 
-/// Creates the grants for the resources in `what`. `name` returns a new grant id.
+/// Creates a grant for each permission in `opened`. `name` returns a new grant id.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
     subject: &GrantSubject,

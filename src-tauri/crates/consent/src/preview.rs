@@ -9,7 +9,7 @@ use super::{Preview, binary, words};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 
-/// A preview, with the argument that it replaces and a phrase for the amount of change.
+/// A preview, the argument that it replaces, and a phrase for the amount of change.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
@@ -75,7 +75,7 @@ fn lines_of(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Puts each text's sign in front of each of its lines, and joins the texts.
+/// Prefixes every line of each text with the text's sign, and joins the texts.
 fn signed(texts: &[(&str, &str)]) -> String {
     let lines =
         texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));

@@ -6,7 +6,7 @@ use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One client with one server, in one session.
+/// Client, server and session on whose behalf a call is made.
 #[derive(Debug, Clone)]
 pub struct Principal {
     /// Session id.

@@ -12,7 +12,7 @@ pub trait QuestionMetrics: fmt::Debug + Send + Sync {
     /// Counts a call that is waiting for the answer to an identical question.
     fn merged(&self);
 
-    /// Counts a call that was denied or allowed without asking, by the rule name in the audit log.
+    /// Counts a call that was denied or allowed without asking. `rule` is the rule name in the audit log.
     fn unasked(&self, rule: &'static str);
 
     /// Counts a question that was answered or closed, and records how long it was open.

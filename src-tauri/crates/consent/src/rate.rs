@@ -20,8 +20,8 @@ use tokio::time::Instant;
 /// Time window in which questions are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Maximum number of clients to count, far more than users run. Beyond it, the client whose last question is oldest is
-/// removed.
+/// Maximum number of clients to track, far more than users run. Beyond it, the client whose last question is oldest
+/// is removed.
 const MOST_CLIENTS: usize = 1000;
 
 /// Limit for all sessions of a client, as a multiple of the limit for one session.
@@ -174,10 +174,10 @@ struct DeniedCall {
     note: Option<String>,
 }
 
-/// Remembered denial, because of which repetitions of the call are denied.
+/// Denial that still applies to repeated calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecentDenial {
-    /// Time until the same call leads to a question again.
+    /// Time until the same call prompts the user again.
     pub(super) left: Duration,
     /// The user's note with the denial.
     pub(super) note: Option<String>,
@@ -266,7 +266,7 @@ mod tests {
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself(60, 5).unwrap();
-        // With a limit of one question per minute, a call or another cause may use it.
+        // With a limit of one question per minute, either a call or another cause can use it.
         assert_eq!(rate.count(("b", "s"), false, began, 1), Ok(()));
         assert_eq!(rate.count(("c", "s"), true, began, 1), Ok(()));
         assert_eq!(

@@ -59,7 +59,7 @@ fn shown_length(value: &Value) -> usize {
     }
 }
 
-/// Reason why a question cannot be shown, worded for the agent.
+/// Reason a question cannot be shown, worded for the agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
     /// The text of the call is too long.

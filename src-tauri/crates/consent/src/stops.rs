@@ -21,7 +21,7 @@ use tokio::sync::watch;
 /// Maximum number of session-long denials. Beyond it, the oldest is removed.
 const MOST_DENIALS: usize = 200;
 
-/// A stop that denies a call without asking the user.
+/// Condition set by the user that denies a call without asking.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// Lockdown denies every call that needs approval.
@@ -53,7 +53,7 @@ pub struct SessionDenial {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Tool and places to which the denial applies.
+    /// Tool and targets to which the denial applies.
     pub scope: DenialScope,
     /// Description of the scope for the user.
     pub words: String,
@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(stops.of("s", &other), None, "{other:?}");
         }
         assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
-        // For a call with several places, one denied place is enough.
+        // For a call with several targets, one denied target is enough.
         let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
         assert_eq!(stops.of("s", &both), denied);
         assert_eq!(stops.revoke_denial("d").unwrap().id, "d");

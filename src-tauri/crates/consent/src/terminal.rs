@@ -26,7 +26,7 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Prompt for the user's input.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Any input other than the number of an answer denies the question, and so does end of input.
+/// Front end on a terminal. Any input other than the number of an answer denies the question, as does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
@@ -214,7 +214,7 @@ fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slo
     Ok(!is_left)
 }
 
-/// Replaces the question on the screen with the reason why it was closed.
+/// Replaces the question on the screen with the reason it was closed.
 fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let why = match why {
         Withdrawn::Deadline => "it was not answered in time",

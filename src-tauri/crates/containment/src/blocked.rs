@@ -1,15 +1,15 @@
-//! Marks error messages of servers that the sandbox probably caused.
+//! Marks a server's error messages that the sandbox probably caused.
 //!
-//! - This is a guess from the text of the message. Only messages of servers that run in a sandbox are marked.
+//! - This is a guess from the message text. Only messages of sandboxed servers are marked.
 
 /// Prefix of a marked message.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// Texts with which operating systems and common programs report a denial, in lower case.
+/// Lower-case texts with which operating systems and common programs report a denial.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// Returns the message with the prefix if it resembles a denial by the sandbox; `None` otherwise.
+/// Returns the message with `PREFIX` if it looks like a denial by the sandbox, otherwise `None`.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let resembles_denial = || {

@@ -21,7 +21,7 @@ pub struct QuoteError(String);
 /// Returns the `srt` command line that runs a program with the settings in `files`.
 ///
 /// # Errors
-/// Returns [`QuoteError`] with the word that contains a NUL character.
+/// Returns a [`QuoteError`] with the word that contains a NUL character.
 pub fn launch(srt: &str, program: &Launch, files: &ServerFiles) -> Result<Launch, QuoteError> {
     let words = std::iter::once(&program.command).chain(&program.args).map(String::as_str);
     let line = words.map(quoted).collect::<Result<Vec<_>, _>>()?.join(" ");

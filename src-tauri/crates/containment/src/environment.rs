@@ -1,15 +1,15 @@
-//! Environment variables of a sandboxed server, as an allow-list.
+//! Environment of a sandboxed server, built from an allow-list.
 
 use ironcurtain_config::{PassEnv, Server};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Variables that are always passed on, if they are set.
+/// Variables passed on whenever they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the environment of a server. The sources are, in order: fixed variables, variables passed on from `ours`,
-/// variables for the proxy, and variables in the server's entry. Later sources override earlier ones.
+/// Returns a server's environment. Fixed variables come first, then those passed on from `ours`, those for the proxy,
+/// and those in the server's entry. Later ones override earlier ones.
 #[must_use]
 pub fn environment(
     server: &Server,
@@ -25,7 +25,7 @@ pub fn environment(
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
     let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // The description of the sandbox is JSON, which cannot contain invalid UTF-8.
+    // The specification of the sandbox is JSON, which cannot contain invalid UTF-8.
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));

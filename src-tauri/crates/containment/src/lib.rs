@@ -1,10 +1,9 @@
-//! Determines the sandbox of a local server: resolves its `sandbox` entry, creates the settings and command line for
-//! `srt`, and marks errors that the sandbox caused.
+//! Determines a local server's sandbox: resolves its `sandbox` entry, creates the settings and command line for `srt`,
+//! and marks errors that the sandbox caused.
 //!
-//! - A server runs in its resolved sandbox. If the machine cannot create one, the server starts only if its
-//!   entry opts out or `sandboxPolicy` is `warn`.
-//! - The same paths are unreadable for all servers: the policy's defaults and IronCurtain's own folders. An
-//!   entry can only add to them.
+//! - A server runs in the sandbox that its entry describes. If the machine cannot create sandboxes, the server starts
+//!   only if its entry opts out or `sandboxPolicy` is `warn`.
+//! - All servers are denied the policy's default paths and IronCurtain's own folders. An entry can only add to these.
 
 mod blocked;
 mod command;

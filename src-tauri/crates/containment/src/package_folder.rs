@@ -1,13 +1,13 @@
-//! Recognizes folders that contain only installed packages. A server that can read such a folder sees none of the
-//! user's documents.
+//! Recognizes folders that contain nothing but installed packages, so reading them reveals none of the user's
+//! documents.
 
 use std::path::Path;
 
-/// Names of the folders into which package managers install.
+/// Names of folders into which package managers install.
 const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
-/// Returns `true` if a path is in a folder that contains only installed packages, judging by folder names or by files
-/// that pip or a virtual environment creates.
+/// Returns `true` if a path is in a folder of installed packages, judging by folder names or by files that pip or a
+/// virtual environment creates.
 pub(super) fn holds_packages_alone(path: &Path) -> bool {
     let is_named = |name: &str| INSTALLED.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {
@@ -38,7 +38,7 @@ mod tests {
         assert!(folder("venv", &["lib", "pyvenv.cfg"]));
         assert!(folder("node_modules/mcp", &["dist"]));
         assert!(holds_packages_alone(Path::new("/opt/mcp/node_modules")));
-        // A project contains packages next to the user's own files.
+        // A project folder contains the user's own files next to packages.
         assert!(!folder("project", &["node_modules", "package.json", "src"]));
         assert!(!folder("notes", &["2026"]));
         assert!(!folder("empty", &[""]));

@@ -1,8 +1,7 @@
-//! Converts a profile to the parameters of IronCurtain's own sandbox: its view, its limits and its writable
-//! paths.
+//! Converts a profile to the view, limits and writable paths of IronCurtain's own sandbox.
 //!
-//! - An entry cannot open protected paths. IronCurtain's own folders are always rejected, and so is a folder
-//!   that contains a protected path in a view that cannot hide it.
+//! - An entry cannot open protected paths. Rejected are IronCurtain's own folders and, in a view that cannot hide
+//!   single paths, folders that contain a protected path.
 
 use super::resolve::{Profile, expand_home, normal};
 use super::served::served_view;
@@ -15,31 +14,31 @@ use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders and protected paths on which a sandbox's view depends.
+/// Folders and protected paths that affect a sandbox's view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
-    /// Sandbox directory of the session.
+    /// The session's sandbox directory.
     pub session_dir: CanonicalPath,
-    /// Home directory of the user.
+    /// The user's home directory.
     pub home: CanonicalPath,
     /// IronCurtain's own folders.
     pub own: Vec<CanonicalPath>,
-    /// Paths that no server may read or may change; includes IronCurtain's own folders.
+    /// Paths that no server may read or change, including IronCurtain's own folders.
     pub protected: ProtectedPaths,
-    /// Folder with the journals and the quarantined files of all sandboxes.
+    /// Folder with the journals and quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
-    /// Folders that contain the data folders of all servers. Each server can see only its own.
+    /// Folders that contain the servers' data folders. Each server sees only its own.
     pub data: [PathBuf; 2],
 }
 
-/// Path in an entry that the server must not get access to.
+/// Path in an entry that must stay inaccessible to the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.
-    #[error("`{0}` is not a path that can be opened to a server")]
+    #[error("`{0}` is not a valid path, so no server can get access to it")]
     NotAPath(String),
     /// The path is, or is inside, one of IronCurtain's own folders.
-    #[error("`{0}` belongs to IronCurtain and cannot be opened to a server")]
+    #[error("`{0}` belongs to IronCurtain, so no server can get access to it")]
     Own(CanonicalPath),
     /// The folder contains a protected path.
     #[error(
@@ -51,7 +50,7 @@ pub enum ViewError {
         /// Protected path inside it.
         inside: CanonicalPath,
     },
-    /// The path contains, or is inside, a path that no server may change.
+    /// The path contains or is inside a path that no server may change.
     #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
     ReadOnly {
         /// Path in the entry.
@@ -61,18 +60,18 @@ pub enum ViewError {
     },
 }
 
-/// Folders of the kernel. Every sandbox has its own versions of these.
+/// Kernel file systems, of which every sandbox has its own.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Returns the view that a server's settings choose. The default shows only what is granted.
+/// Returns the view selected in a server's settings. By default, it shows only granted paths.
 #[must_use]
 pub fn view_of(settings: &SandboxSettings) -> FileView {
     settings.view.unwrap_or(FileView::Roots)
 }
 
-/// Returns the default access to the `config` file of git repositories.
+/// Returns the default access to git repositories' `config` files.
 ///
-/// It is writable for servers whose tools change repositories, because git writes to it.
+/// It is writable for servers whose tools change repositories, because git then writes to it.
 #[must_use]
 pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
     let is_of_git =
@@ -84,7 +83,7 @@ pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigS
     }
 }
 
-/// Iterates over the roles that the arguments of the server's tools can have.
+/// Iterates over the roles of the arguments of a server's tools.
 fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> {
     let arguments = annotations.tools(server).flat_map(|(_, tool)| &tool.arguments);
     arguments.flat_map(|(_, roles)| {
@@ -93,7 +92,7 @@ fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> 
 }
 
 impl Surroundings {
-    /// Creates the surroundings for a sandbox of a session.
+    /// Collects the surroundings of a session's sandboxes.
     ///
     /// # Errors
     /// Returns an error if one of IronCurtain's own folders does not exist.
@@ -114,11 +113,10 @@ impl Surroundings {
         Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes, data })
     }
 
-    /// Returns the part of the file system that the server sees without any grant. `program` is the file to
-    /// run.
+    /// Returns the view that a server has without any grant. `program` is the file to run.
     ///
     /// # Errors
-    /// Returns [`ViewError`] with the path that cannot be opened.
+    /// Returns a [`ViewError`] with the path that cannot be opened.
     pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, ViewError> {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
@@ -131,7 +129,7 @@ impl Surroundings {
         }
         let mut view = match kind {
             FileView::Roots => {
-                // A path that does not exist opens nothing, as in the other view.
+                // Missing paths are ignored, as in the other view.
                 let programs = read.into_iter().filter(|path| Path::new(path).exists()).collect();
                 View::Roots { session_dir, programs }
             }
@@ -185,12 +183,12 @@ impl Surroundings {
         denied
     }
 
-    /// Returns the data folders to hide. The server's own data folder is mounted again later.
+    /// Returns the data folders to hide. The server's own one is mounted again later.
     fn data_folders(&self) -> impl Iterator<Item = String> {
         self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
-    /// Returns the paths that the server must not write to, including existing ones that no server may change.
+    /// Returns the paths that the server must not write to, including the existing ones that no server may change.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -201,7 +199,7 @@ impl Surroundings {
             .collect()
     }
 
-    /// Returns the writable mounts to add to a view. Paths that do not exist are omitted.
+    /// Returns the writable mounts to add to a view. Missing paths are omitted.
     #[must_use]
     pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
         let writable = self.paths(&profile.allow_write);
@@ -222,13 +220,13 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// Returns the paths that the entry makes read-only, including paths that do not exist.
+    /// Returns the paths that the entry makes read-only, including missing ones.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
     }
 
-    /// Returns the paths in a folder that the sandbox must mask, so that the rest of the folder can be writable.
+    /// Returns the paths in a folder that the sandbox must mask before the rest of the folder can be writable.
     #[must_use]
     pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
@@ -240,7 +238,7 @@ impl Surroundings {
     }
 
     fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
-        // Both the path as written and its real path must be permitted.
+        // Both the written path and its real path must be permitted.
         let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
         for path in std::iter::once(path.to_owned()).chain(real) {
             let Ok(path) = CanonicalPath::assume_canonical(&path) else {
@@ -263,8 +261,8 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// Returns an error if making `path` writable would also open a read-only path, which [`FileView::Roots`]
-    /// cannot always mask.
+    /// Returns an error if making `path` writable would also open a read-only path. [`FileView::Roots`] cannot always
+    /// mask such a path.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
@@ -278,14 +276,14 @@ impl Surroundings {
     }
 }
 
-/// Returns the files that a program needs: the program or, if it is a symlink in a virtual environment, the
-/// environment.
+/// Returns the path that a program needs to run: the virtual environment for a symlink inside one, otherwise the
+/// program itself.
 fn own_files(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
-/// Converts the limits in an entry. Limits that the entry does not set get their defaults.
+/// Converts an entry's limits, with defaults for those it does not set.
 #[must_use]
 pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;

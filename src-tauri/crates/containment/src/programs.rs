@@ -1,4 +1,4 @@
-//! Finds the programs of servers, and checks that no other user can change IronCurtain's own.
+//! Finds servers' programs, and checks that no other user can change IronCurtain's own.
 
 use ironcurtain_config::Exposure;
 use ironcurtain_packages::Packages;
@@ -7,26 +7,26 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Function that returns an error if another server may change the given program.
+/// Returns an error if another server can change the given program.
 pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Directories and stores from which servers are started.
+/// Sources of servers' programs and secrets.
 #[derive(Debug, Clone)]
 pub struct ServerPrograms {
     /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
-    /// `true` if uid 0 may create sandboxes.
+    /// `true` if uid 0 is allowed to create sandboxes.
     pub allow_root: bool,
-    /// Installed packages, from which servers may run.
+    /// Installed packages from which servers can run.
     pub packages: Packages,
-    /// Store of the secrets to which entries refer.
+    /// Store of the secrets that entries refer to.
     pub secrets: SecretStore,
 }
 
-/// Reason a program is not started.
+/// Reason a program cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// The path is relative, so it would depend on the current directory.
+    /// The path is relative, so its meaning would depend on the current directory.
     #[error("`{0}` is a relative path; write the whole path or a name")]
     Relative(String),
     /// No folder in `PATH` contains the program.
@@ -40,12 +40,12 @@ pub enum ProgramError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A user other than root and this one can change the program.
+    /// A user other than this one and root can change the program.
     #[error("`{program}` is not started: {source}")]
     Refused {
         /// Path of the program.
         program: PathBuf,
-        /// Description of who can change the program and how to prevent that.
+        /// Users who can change the program, and how to prevent that.
         source: io::Error,
     },
     /// Another server can change the program.
@@ -58,11 +58,11 @@ pub enum ProgramError {
 
 /// Finds a program by its absolute path, among IronCurtain's own programs, or in `PATH`, and resolves symlinks.
 ///
-/// The `python` of a virtual environment remains a symlink, because Python finds its modules relative to it.
+/// The `python` of a virtual environment is returned as a symlink, because Python finds its modules relative to it.
 ///
 /// # Errors
-/// Returns [`ProgramError`] if the program is not found, or if it is IronCurtain's own and another user can
-/// change it.
+/// Returns a [`ProgramError`] if the program is not found, or is one of IronCurtain's own that another user can
+/// change.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
@@ -78,10 +78,10 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError>
     }
 }
 
-/// Finds a program like [`find_program`], without resolving symlinks or checking who can change it.
+/// Like [`find_program`], but neither resolves symlinks nor checks who can change the program.
 ///
 /// # Errors
-/// Returns [`ProgramError`] if the program is not found.
+/// Returns a [`ProgramError`] if the program is not found.
 pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
@@ -95,7 +95,7 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
     found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
 }
 
-/// Checks that only root and this user can change a program.
+/// Checks that nobody except root and this user can change a program.
 ///
 /// # Errors
 /// Returns [`ProgramError::Refused`] otherwise.

@@ -1,5 +1,4 @@
-//! Resolves a server's `sandbox` entry, as a pure function of the entry, the session, the machine and the
-//! policy setting.
+//! Resolves a server's `sandbox` entry, given the session, the machine and the policy.
 
 use super::package_folder::holds_packages_alone;
 use ironcurtain_config::{
@@ -27,33 +26,34 @@ pub enum Exemption {
     PlatformUnavailable,
 }
 
-/// Access of a server in its sandbox. Paths are as written, with symlinks. The default grants no access.
+/// Access of a server in its sandbox. Paths are as written, and may contain symlinks. By default, no access is
+/// granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Writable paths, absolute and starting with the session's sandbox directory.
+    /// Writable absolute paths, beginning with the session's sandbox directory.
     pub allow_write: Vec<String>,
     /// Readable paths.
     pub allow_read: Vec<String>,
-    /// Paths that are unreadable in addition to those for all servers, as written in the entry; `None` if the
-    /// entry has none.
+    /// Unreadable paths in addition to those for all servers, as written in the entry, or `None` if the entry lists
+    /// none.
     pub deny_read: Option<Vec<String>>,
     /// Read-only paths, as written in the entry.
     pub deny_write: Vec<String>,
-    /// Autostart files that the server may write despite the defaults.
+    /// Autostart files that the server may write, as exceptions from the defaults.
     pub allow_persistence: Vec<String>,
-    /// Treatment of autostart files that the server creates.
+    /// Handling of autostart files that the server creates.
     pub autostart: AutostartSettings,
-    /// Access to the `config` file of git repositories; `None` derives it from the tools' annotations.
+    /// Access to git repositories' `config` files. If `None`, the tools' annotations decide.
     pub git_config: Option<GitConfigSettings>,
-    /// Hosts that the server can reach; `None` for no network.
+    /// Hosts that the server is allowed to reach, or `None` for no network.
     pub network: Option<NetworkSettings>,
     /// `true` if the server may use Unix sockets.
     pub unix_sockets: bool,
-    /// Resource limits; missing ones get their defaults.
+    /// Resource limits, with defaults for missing ones.
     pub limits: LimitSettings,
 }
 
-/// The server requires a sandbox that this machine cannot create, and `sandboxPolicy` is `enforce`.
+/// The machine cannot create the sandbox that the server requires, and `sandboxPolicy` is `enforce`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it requires a sandbox, which this machine cannot create: {missing}{fix}; `sandboxPolicy` is `enforce`"
@@ -64,7 +64,7 @@ pub struct Unavailable {
 }
 
 impl Profile {
-    /// Creates the profile of an entry.
+    /// Creates the profile for an entry.
     #[must_use]
     pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Self {
         let files = &settings.filesystem;
@@ -86,11 +86,11 @@ impl Profile {
 }
 
 impl Profile {
-    /// Returns `true` if the server can access only the session's sandbox directory, its own data folder `data`
-    /// and installed packages, and has no network.
+    /// Returns `true` if the server has no network and can access only the session's sandbox directory, its own data
+    /// folder `data` and installed packages.
     #[must_use]
     pub fn opens_nothing(&self, session_dir: &Path, data: &Path) -> bool {
-        // The pattern is exhaustive, so that a new field cannot be forgotten.
+        // Exhaustive, so that a new field cannot be forgotten.
         let Self {
             allow_write,
             allow_read,
@@ -100,7 +100,7 @@ impl Profile {
             allow_persistence: _,
             autostart: _,
             git_config: _,
-            // Without other access, the server finds only its own sockets.
+            // A server without other access finds only sockets of its own.
             unix_sockets: _,
             limits: _,
         } = self;
@@ -114,10 +114,10 @@ impl Profile {
     }
 }
 
-/// Determines how a server runs.
+/// Determines whether a server runs in a sandbox, and with which profile.
 ///
 /// # Errors
-/// Returns [`Unavailable`] with the missing parts and the command that installs it.
+/// Returns [`Unavailable`] with the missing requirements and the command that installs them.
 pub fn resolve(
     sandbox: &Sandbox,
     session_dir: &Path,
@@ -138,7 +138,7 @@ pub fn resolve(
     }
 }
 
-/// Replaces the `~` in `~` and `~/x` with the home directory.
+/// Replaces the tilde in `~` and `~/x` with the home directory.
 #[must_use]
 pub fn expand_home(path: &str, home: &Path) -> String {
     match path.strip_prefix('~') {
@@ -147,14 +147,13 @@ pub fn expand_home(path: &str, home: &Path) -> String {
     }
 }
 
-/// Makes a path absolute, starting at `dir`, without accessing the file system. An absolute path is returned
-/// unchanged.
+/// Makes a path absolute relative to `dir`, without accessing the file system. Absolute paths are returned unchanged.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
     if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }
 }
 
-/// Joins a path to `dir` and removes `.`, `..` and redundant slashes, without accessing the file system.
+/// Joins a path to `dir` and removes `.`, `..` and doubled slashes, without accessing the file system.
 pub(super) fn normal(path: &str, dir: &Path) -> String {
     let mut found = PathBuf::new();
     for part in dir.join(path).components() {

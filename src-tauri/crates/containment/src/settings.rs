@@ -1,4 +1,4 @@
-//! Settings files for `srt`. Each server has one, which only this user can access.
+//! Settings files for `srt`, one per server, accessible only to this user.
 
 use super::Profile;
 use ironcurtain_config::home::{HomeError, private_dir};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Content of a settings file. Keys that IronCurtain does not know are preserved.
+/// Content of a settings file. Unknown keys are preserved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SrtSettings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -47,7 +47,7 @@ struct Filesystem {
     other: Map<String, Value>,
 }
 
-/// Paths of the files for one server.
+/// Paths of one server's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
     /// Path of the settings file.
@@ -56,7 +56,7 @@ pub struct ServerFiles {
     pub cwd: PathBuf,
 }
 
-/// Reason a settings file could not be written.
+/// Failure to write a settings file.
 #[derive(Debug, thiserror::Error)]
 pub enum SrtSettingsError {
     /// The server name contains a slash or NUL, or is empty.
@@ -92,8 +92,8 @@ impl ServerFiles {
 }
 
 impl SrtSettings {
-    /// Creates the settings for a profile. `agent` is the socket of the user's SSH agent, if the server may use
-    /// it.
+    /// Creates the settings for a profile. `agent` is the socket of the user's SSH agent, if the server is allowed to
+    /// use it.
     #[must_use]
     pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
         let network = profile.network.clone();
@@ -119,10 +119,10 @@ impl SrtSettings {
         }
     }
 
-    /// Writes the settings file and creates the working directory. Only this user can access them.
+    /// Writes the settings file and creates the working directory, both accessible only to this user.
     ///
     /// # Errors
-    /// Returns [`SrtSettingsError`] with the path that could not be written.
+    /// Returns an [`SrtSettingsError`] with the path that could not be written.
     pub fn write(&self, files: &ServerFiles) -> Result<(), SrtSettingsError> {
         private_dir(&files.cwd)?;
         let problem = |source: io::Error| SrtSettingsError::Write { path: files.settings.clone(), source };
@@ -138,7 +138,7 @@ impl SrtSettings {
     }
 }
 
-/// Appends the paths in `more` that the list does not contain.
+/// Appends those paths in `more` that the list does not contain yet.
 fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
     if more.is_empty() {
         return;

@@ -1,7 +1,6 @@
-//! Finds `srt`, the program of the npm package `@anthropic-ai/sandbox-runtime`, and tests whether it can create
-//! a sandbox.
+//! Finds `srt` (npm package `@anthropic-ai/sandbox-runtime`) and tests whether it can create a sandbox.
 //!
-//! - Each server has a separate `srt` process with its own settings.
+//! - Each server has its own `srt` process with its own settings.
 
 use super::command::{Launch, QuoteError, launch};
 use super::settings::{ServerFiles, SrtSettings, SrtSettingsError};
@@ -16,14 +15,14 @@ use tokio::process::Command;
 /// Command that installs `srt`.
 const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
 
-/// Command that installs the programs on which `srt` depends.
+/// Command that installs the programs that `srt` requires.
 const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
 
 /// Timeout of the test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Tests whether `srt` can create a sandbox. `trial` is a directory for the files of the test. If the test
-/// fails, the result names what is missing.
+/// Tests whether `srt` can create a sandbox. `trial` is a directory for the test's files. On failure, the result lists
+/// the missing requirements.
 pub async fn check(programs: &Path, trial: &Path) -> Availability {
     let problem = match try_sandbox(programs, trial).await {
         Ok(()) => return Availability { usable: true, missing: vec![], fix_command: None, warnings: vec![] },
@@ -49,7 +48,7 @@ pub async fn check(programs: &Path, trial: &Path) -> Availability {
 /// Reason the test failed.
 #[derive(Debug, thiserror::Error)]
 enum TrialError {
-    /// `srt` was not found, or must not be started.
+    /// `srt` was not found, or is not trusted.
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The directory of the test cannot be created.

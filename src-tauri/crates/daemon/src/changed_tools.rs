@@ -28,7 +28,7 @@ impl ChangedTools {
     /// Finds the configured servers with tools that were suspended earlier. Blocking.
     pub(crate) fn resume(&self, servers: &Servers) {
         let is_suspended = |identity: &str| {
-            self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::is_suspended))
+            self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::needs_decision))
         };
         for server in servers.iter().filter(|server| is_suspended(&server.identity())) {
             self.follow(&server.name, server.identity());
@@ -71,7 +71,7 @@ impl ChangedTools {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.
         let is_settled = |identity: &str| {
-            self.pins.of_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::is_suspended))
+            self.pins.of_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::needs_decision))
         };
         let settled: Vec<_> = before.into_iter().filter(|(_, identity)| is_settled(identity)).collect();
         let mut servers = self.lock();

@@ -62,7 +62,7 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>)
         remember: Box::new(move |server, client, tools| {
             let memory = memory_to_write.clone();
             tokio::task::spawn_blocking(move || {
-                if let Err(problem) = memory.remember(&server, &client, &tools) {
+                if let Err(problem) = memory.remember(&server, &client, tools.as_ref()) {
                     tracing::warn!(%problem, "failed to remember a server's tools");
                 }
             });

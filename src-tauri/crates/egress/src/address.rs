@@ -1,5 +1,5 @@
-//! Classifies IP addresses, to refuse names that resolve to this machine, its network or a cloud metadata service.
-//! Pure, except for [`is_own`].
+//! Classifies IP addresses, in order to refuse names that resolve to this machine, its network or a cloud metadata
+//! service. Performs no I/O, except in [`is_own`].
 //!
 //! - An address that embeds an IPv4 address (mapped, NAT64, 6to4) is classified as the embedded address.
 //! - IPv6 addresses outside global unicast are never public.
@@ -14,9 +14,9 @@ pub enum AddressScope {
     Unspecified,
     /// A loopback address of this machine.
     Loopback,
-    /// An address that is valid only on the local link.
+    /// A link-local address.
     LinkLocal,
-    /// The metadata service of a cloud provider, which issues this machine's credentials.
+    /// The metadata service of a cloud provider, which hands out this machine's credentials.
     Metadata,
     /// An address in a private network (RFC 1918, or an IPv6 unique local address).
     Private,
@@ -46,7 +46,7 @@ impl fmt::Display for AddressScope {
     }
 }
 
-/// Returns the scope of an address that is not public, or `None` if the address is public.
+/// Returns the scope of a non-public address, or `None` if the address is public.
 #[must_use]
 pub fn scope(address: IpAddr) -> Option<AddressScope> {
     match address {
@@ -55,8 +55,8 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// Returns `true` if the address is assigned to this machine, which is the case if the kernel's route to it uses it as
-/// the source. Sends no packet.
+/// Returns `true` if the address is assigned to this machine, that is, if the kernel's route to it has it as the
+/// source. Sends no packet.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
@@ -68,13 +68,13 @@ pub fn is_own(address: IpAddr) -> bool {
         socket.connect((address, 9))?;
         Ok(socket.local_addr()?.ip())
     };
-    // Without a route, no connection to the address is possible either.
+    // Without a route, no connection to the address is possible.
     route().is_ok_and(|source| source == address)
 }
 
 fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
     match address.octets() {
-        // The first address belongs to Azure and is otherwise public; the ranges below cover the others.
+        // The first address is Azure's and otherwise public. The ranges below cover other providers.
         [168, 63, 129, 16]
         | [169, 254, 169, 254]
         | [169, 254, 170, 2 | 23]
@@ -109,7 +109,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
         [0xfe80..=0xfeff, ..] => Some(AddressScope::LinkLocal),
         [0xfc00..=0xfdff, ..] => Some(AddressScope::Private),
         [0xff00..=0xffff, ..] => Some(AddressScope::Multicast),
-        // Teredo, ORCHID, benchmark and documentation ranges, which are inside global unicast.
+        // Teredo, ORCHID, benchmark and documentation ranges inside global unicast.
         [0x2001, 0x0000 | 0x0002 | 0x0010..=0x002f | 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
             Some(AddressScope::Reserved)
         }
@@ -118,8 +118,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
     }
 }
 
-/// Returns the IPv4 address that is embedded in a mapped, translated, NAT64 (well-known prefix) or 6to4 address.
-/// Returns `None` for other addresses.
+/// Returns the IPv4 address embedded in a mapped, translated, NAT64 (well-known prefix) or 6to4 address, or `None`.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {

@@ -1,8 +1,7 @@
 //! Asks the user about targets that no rule matches.
 //!
-//! - Connections that are waiting for the same target share one question, which is withdrawn when the last of them
-//!   closes.
-//! - The rules are checked again after every answer; an answer cannot override them.
+//! - Connections waiting for the same target share one question, which is withdrawn when the last of them closes.
+//! - The rules are checked again after every answer, and an answer cannot override them.
 
 use crate::BoxFuture;
 use crate::host::HostPort;
@@ -21,11 +20,11 @@ pub trait AskHost: Send + Sync + 'static {
 /// The user's answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// Allows the connections that are waiting for this answer, but no later ones.
+    /// Allows the connections waiting for this answer, but no later ones.
     Once,
-    /// The user added a grant for the target. The rules are then checked again.
+    /// The user granted access to the target. The rules are then checked again.
     Granted,
-    /// Denies the connections that are waiting for this answer.
+    /// Denies the connections waiting for this answer.
     No {
         /// Reason to show to the agent.
         why: String,
@@ -53,7 +52,7 @@ impl PendingQuestions {
     }
 
     fn question(&self, target: &HostPort) -> Question {
-        // Every update leaves the map consistent, so a poisoned lock is safe to use.
+        // Every update leaves the map consistent, so a poisoned lock can be used.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let joined =
             open.get(target).and_then(WeakShared::upgrade).filter(|question| question.peek().is_none());
@@ -81,7 +80,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::watch;
 
-    /// Simulated user who gives the answer that a test supplies. Counts the questions that were asked and withdrawn.
+    /// Simulated user who answers as a test requires, and counts the asked and withdrawn questions.
     struct Person {
         asked: AtomicUsize,
         open: Arc<AtomicUsize>,

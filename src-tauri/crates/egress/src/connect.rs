@@ -1,7 +1,7 @@
-//! Connects to a target through the proxy and relays standard input and output. Serves as ssh's `ProxyCommand`.
+//! Connects to a target through the proxy and relays standard input and output, as ssh's `ProxyCommand`.
 //!
-//! - Uses only the standard library, because it runs inside the sandbox in a program that must start quickly.
-//! - Reads no byte after the proxy's response head, because that byte belongs to the target.
+//! - Uses only the standard library, because it is part of a program in the sandbox that must start quickly.
+//! - Reads no byte past the proxy's response head, because later bytes belong to the target.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,33 +9,33 @@ use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// Maximum time to wait for the proxy's response. It is long because the user may first have to answer a question.
+/// Maximum time to wait for the proxy's response. Long, because the user may have to answer a question first.
 const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
-/// Reason why no connection through the proxy was established.
+/// Failure to connect through the proxy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConnectError {
     /// The host or port contains characters that are invalid in a `CONNECT` request.
     #[error("invalid target `{0}`; expected a host and a port")]
     Target(String),
-    /// The proxy refused the connection and gave this reason.
+    /// The proxy refused the connection, with this reason.
     #[error("{0}")]
     Refused(String),
-    /// The proxy cannot be reached, or the connection to it failed.
+    /// The proxy is unreachable, or the connection to it failed.
     #[error("failed to connect through the proxy at {proxy}: {source}")]
     Io {
         /// Address of the proxy.
         proxy: SocketAddr,
-        /// Operating system error, or a description of the invalid response.
+        /// I/O error, or a description of the invalid response.
         source: io::Error,
     },
 }
 
 /// Connects to `host` and `port`, and relays the standard streams until the target closes the connection. `http_proxy`
-/// is the value of `HTTP_PROXY`; if it is `None`, uses the proxy's default address in the sandbox.
+/// is the value of `HTTP_PROXY`. If `None`, the proxy's default address in the sandbox is used.
 ///
 /// # Errors
-/// Returns [`ProxyConnectError`], which is worded for standard error.
+/// Returns a [`ProxyConnectError`], worded for standard error.
 pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ProxyConnectError> {
     let proxy = http_proxy
         .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
@@ -47,7 +47,7 @@ pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), Proxy
 /// Connects to `host` and `port` through the proxy.
 ///
 /// # Errors
-/// Returns [`ProxyConnectError`], which is worded for standard error.
+/// Returns a [`ProxyConnectError`], worded for standard error.
 pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
@@ -66,7 +66,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
         return Ok(stream);
     }
     let mut why = String::new();
-    // If the body cannot be read, report the status line.
+    // If the body cannot be read, the status line is reported instead.
     let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
     Err(ProxyConnectError::Refused(if why.trim().is_empty() {
@@ -88,14 +88,14 @@ pub fn copy(
     let mut sending = stream.try_clone()?;
     // The thread runs until the process exits, because a blocking read of standard input cannot be interrupted.
     std::thread::spawn(move || {
-        // Ignore write errors: they mean that the target has closed, which the reader below detects.
+        // Ignores the error: the target has closed, which the reader below detects.
         let _ = pass(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });
     pass(&mut &stream, &mut output)
 }
 
-/// Copies until end of file. Flushes after each read, so that no data is held back in a buffer.
+/// Copies until EOF, and flushes after each read so that no data is held back.
 fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -110,7 +110,7 @@ fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Reads the response head byte by byte, so that no byte from the target is consumed.
+/// Reads the response head byte by byte, in order not to consume bytes from the target.
 fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Starts a proxy that sends one response and then echoes. Joining the returned thread yields the request.
+    /// Starts a proxy that sends one response, then echoes. Joining the returned thread yields the request.
     fn proxy(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,13 +1,13 @@
 //! Tracks open connections, so that a revocation can wait until no affected connection remains.
 //!
-//! - A connection is counted before the rules are checked for the last time, so no open connection is missed.
+//! - A connection is counted before the final check of the rules, so no open connection is missed.
 
 use crate::host::HostPort;
 use crate::rules::{HostRules, PermittedBy};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// One proxy's open connections. Clones share the same set.
+/// Open connections of one proxy. Clones share the same set.
 #[derive(Debug, Clone, Default)]
 pub struct Connections(watch::Sender<OpenSet>);
 
@@ -17,7 +17,7 @@ struct OpenSet {
     open: BTreeMap<u64, (HostPort, PermittedBy)>,
 }
 
-/// Entry for one open connection. Dropping it removes it from the set.
+/// Entry for an open connection, removed from the set on drop.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     number: u64,
@@ -25,12 +25,12 @@ pub(crate) struct CountedConnection {
 }
 
 impl Connections {
-    /// Completes when `rules` allow every connection that is open.
+    /// Waits until `rules` allow every open connection.
     pub async fn all_within(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
         let only_allowed =
             |counted: &OpenSet| counted.open.values().all(|(to, by)| rules.still_allows(to, by));
-        // `self` holds the sender while this runs, so the channel cannot close.
+        // `self` holds the sender, so the channel cannot close.
         let _ = counted.wait_for(only_allowed).await.is_ok();
     }
 

@@ -1,5 +1,5 @@
-//! Opens connections that IronCurtain itself makes on behalf of a server. Rules, questions and records are the same as
-//! for the proxy.
+//! Opens connections that IronCurtain itself makes on behalf of a server, under the same rules, questions and records
+//! as the proxy.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::host::HostPort;
@@ -16,7 +16,7 @@ pub struct Dialer(Gate);
 pub struct Dialed {
     /// Stream to the target.
     pub stream: TcpStream,
-    /// Permit for the connection, which counts as open until the permit is dropped.
+    /// Permit for the connection, which counts as open until this is dropped.
     pub permit: DialPermit,
 }
 
@@ -31,10 +31,10 @@ impl Dialer {
         Self(Gate::new(proxy))
     }
 
-    /// Connects to the target if it is allowed and reachable.
+    /// Connects to the target, if the rules or the user allow it.
     ///
     /// # Errors
-    /// Returns [`ConnectionRefusal`], which has already been recorded.
+    /// Returns a [`ConnectionRefusal`], which has already been recorded.
     pub async fn open(&self, target: &HostPort) -> Result<Dialed, ConnectionRefusal> {
         let OpenConnection { stream, permit } = self.0.open(Protocol::Direct, target.clone()).await?;
         Ok(Dialed { stream, permit: DialPermit(permit) })
@@ -42,7 +42,7 @@ impl Dialer {
 }
 
 impl DialPermit {
-    /// Completes when the rules no longer allow the connection.
+    /// Waits until the rules no longer allow the connection, and returns the reason.
     pub async fn withdrawn(&mut self) -> ConnectionRefusal {
         self.0.withdrawn().await
     }

@@ -1,13 +1,13 @@
-//! Environment variables that direct a sandboxed program to the proxy. Pure.
+//! Environment variables that direct a sandboxed program to the proxy.
 //!
-//! - No host is exempt, because the sandbox has no network except the proxy.
-//! - `ALL_PROXY` is an `http://` URL although the port also supports SOCKS: Python's `httpx` refuses to start with a
-//!   `socks5h` URL if no SOCKS package is installed, and gRPC ignores such a URL.
+//! - No host is exempt, because the proxy is the sandbox's only network access.
+//! - `ALL_PROXY` is an `http://` URL although the port also supports SOCKS, because Python's `httpx` does not start
+//!   with a `socks5h` URL unless a SOCKS package is installed, and gRPC ignores such URLs.
 
 use std::collections::BTreeMap;
 
-/// Returns the variables for a proxy on loopback port `port`. `program` is the path of `ironcurtain-sandbox` inside the
-/// sandbox, which ssh runs to connect. With `None`, ssh is not configured.
+/// Returns the variables for a proxy on loopback port `port`. `program` is the path of `ironcurtain-sandbox` inside
+/// the sandbox, which ssh uses to connect. If `None`, ssh is not configured.
 #[must_use]
 pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String> {
     const HTTP: [&str; 10] = [
@@ -22,7 +22,7 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
         "npm_config_proxy",
         "npm_config_https_proxy",
     ];
-    // Empty values override exemptions in configuration files of the user or of a project.
+    // Empty values override exemptions in the user's or a project's configuration files.
     const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
     let http = format!("http://127.0.0.1:{port}");
     let mut env: BTreeMap<String, String> =
@@ -31,7 +31,7 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
     env.insert("PIP_PROXY".to_owned(), http.clone());
     env.insert("FTP_PROXY".to_owned(), format!("socks5h://127.0.0.1:{port}"));
     env.insert("ftp_proxy".to_owned(), format!("socks5h://127.0.0.1:{port}"));
-    // Node ignores the variables above unless this is set.
+    // Node.js ignores the variables above unless this is set.
     env.insert("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
     if let Some(program) = program {
         env.insert("GIT_SSH_COMMAND".to_owned(), ssh_command(program));
@@ -39,10 +39,10 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
     env
 }
 
-/// Returns an `ssh` command that connects through `program`. Disables connection sharing, because the sandbox does not
-/// permit its socket.
+/// Returns an `ssh` command that connects through `program`. Connection sharing is disabled, because the sandbox
+/// blocks its socket.
 fn ssh_command(program: &str) -> String {
-    // ssh expands `%` sequences and passes the command to a shell, and git passes the ssh command to another shell.
+    // ssh expands `%` sequences and passes the command to a shell. Git passes the whole ssh command to another shell.
     let program = quoted(&program.replace('%', "%%"));
     let proxy = quoted(&format!("ProxyCommand={program} --connect %h %p"));
     format!("ssh -o ControlMaster=no -o ControlPath=none -o {proxy}")

@@ -1,8 +1,8 @@
 //! Opens a connection to a target: checks the rules, asks the user, resolves the name, checks the addresses, records
-//! the decision, and dials.
+//! the decision, and connects.
 //!
-//! - This is the only code that dials, and it dials only checked addresses that the rules still allow.
-//! - Relaying bytes requires an [`OpenConnection`], which only this module creates.
+//! - Only this module opens connections, and only to checked addresses that the rules still allow.
+//! - Relaying data requires an [`OpenConnection`], which only this module creates.
 
 use crate::address::{self, AddressScope};
 use crate::ask::{HostAnswer, PendingQuestions};
@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Decides on one server's connections, and opens them.
+/// Decides on a server's connections and opens them.
 pub(crate) struct Gate {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -38,7 +38,7 @@ pub(crate) struct OpenConnection {
     pub(crate) permit: Permit,
 }
 
-/// Proof that the rules or the user allow a connection to a target.
+/// Permission for a connection to a target, from the rules or the user.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Permit {
@@ -64,7 +64,7 @@ impl Gate {
         }
     }
 
-    /// Connects to the target if it is allowed and reachable. A refusal has already been recorded when this returns.
+    /// Connects to the target if it is allowed and reachable. A refusal is recorded before this returns.
     pub(crate) async fn open(
         &self,
         protocol: Protocol,
@@ -119,7 +119,7 @@ impl Gate {
             rules: self.rules.clone(),
         };
         self.allowed(&permit).await?;
-        // INVARIANT: dials only the addresses checked above, and does not resolve the name again.
+        // INVARIANT: connects only to the addresses checked above, without resolving the name again.
         let dialled = tokio::select! {
             biased;
             withdrawn = permit.withdrawn() => return Err(withdrawn),
@@ -148,7 +148,7 @@ impl Gate {
 
     /// Checks the rules. Returns `None` if the user must be asked.
     fn judge(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
-        // Without a sender, the rules can no longer change and nothing could be revoked, so refuse.
+        // Without a sender, nothing could be revoked, so the connection is refused.
         if self.rules.has_changed().is_err() {
             return Err(ConnectionRefusal::Withdrawn(target.to_string()));
         }
@@ -179,7 +179,7 @@ impl Gate {
             match timeout(self.limits.dial, TcpStream::connect(SocketAddr::new(*address, target.port))).await
             {
                 Ok(Ok(stream)) => {
-                    // If this fails, small writes are only delayed.
+                    // Ignores the error: small writes are merely delayed.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -229,7 +229,7 @@ impl Gate {
 }
 
 impl Permit {
-    /// Completes when the rules no longer allow the connection.
+    /// Waits until the rules no longer allow the connection, and returns the reason.
     pub(crate) async fn withdrawn(&mut self) -> ConnectionRefusal {
         loop {
             let gone = self.rules.changed().await.is_err();
@@ -244,7 +244,7 @@ impl Permit {
     }
 }
 
-/// Refuses an address that no name may resolve to. One such address refuses the whole name.
+/// Checks an address to which a target's name resolved. A single refused address refuses the whole name.
 fn judge_address(
     rules: &HostRules,
     (target, by): (&HostPort, &PermittedBy),

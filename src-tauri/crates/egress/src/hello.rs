@@ -1,9 +1,9 @@
-//! Reads the server name from a TLS ClientHello. Pure; never responds.
+//! Reads the server name from a TLS ClientHello, without responding.
 //!
-//! - [`inspect`] returns no result until it has the whole message, which may be split into several records.
-//! - Anything other than a ClientHello is an error, because other bytes on port 443 could be meant for another host.
+//! - [`inspect`] returns a result only for a complete message, which may span several records.
+//! - Anything else is an error, because other bytes on port 443 could be meant for a different host.
 
-/// Maximum size of a ClientHello, in bytes. Known clients send much less.
+/// Maximum size of a ClientHello in bytes. Known clients send far less.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
 const HANDSHAKE: u8 = 22;
@@ -12,14 +12,14 @@ const SERVER_NAME: u16 = 0;
 const LONGEST_RECORD: usize = 1 << 14;
 const LONGEST_NAME: usize = 255;
 
-/// The parts of a ClientHello that the proxy uses.
+/// Parts of a ClientHello that the proxy uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// Server name as sent, or `None` if the message has no `server_name` extension.
+    /// Server name as sent, or `None` without a `server_name` extension.
     pub name: Option<String>,
 }
 
-/// Reason why the first bytes of a connection are not an acceptable ClientHello.
+/// Reason the first bytes of a connection are not an acceptable ClientHello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientHelloError {
     /// The bytes are not TLS.
@@ -39,10 +39,10 @@ pub enum ClientHelloError {
     Missing,
 }
 
-/// Parses the bytes that have arrived. Returns `None` if the message is still incomplete.
+/// Parses the bytes received so far. Returns `None` if the message is incomplete.
 ///
 /// # Errors
-/// Returns [`ClientHelloError`] as soon as the bytes cannot become a valid ClientHello.
+/// Returns a [`ClientHelloError`] as soon as the bytes cannot become a valid ClientHello.
 pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -59,15 +59,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
         }
         rest = after;
     }
-    // Checks the announced length too, so that a message that will be refused is not buffered first.
+    // Checks the announced length too, so that an oversized message is refused without buffering it.
     let announced = message_length(&message)?.unwrap_or_default();
     if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
-/// Bytes split off from the front of a buffer, and the remaining bytes.
+/// Bytes split off the front of a buffer, and the remaining bytes.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
-/// Splits off the payload of the first record. Returns `None` if the record is incomplete.
+/// Splits off the first record's payload. Returns `None` if the record is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
     if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// Returns the length of the message including its header, or `None` if the header is incomplete.
+/// Returns the length of the message with its header, or `None` if the header is incomplete.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);
@@ -121,7 +121,7 @@ fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     Ok(ClientHello { name: names.pop() })
 }
 
-/// Returns the name in a server name list. RFC 6066 defines one name type and allows each type only once.
+/// Returns the name in a server name list. RFC 6066 defines a single name type, which occurs at most once.
 fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut content = Reader(content);
     let mut list = Reader(content.long()?);
@@ -137,7 +137,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     }
 }
 
-/// Bytes that have not been read yet.
+/// Unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

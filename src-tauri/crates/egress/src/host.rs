@@ -1,19 +1,19 @@
-//! Target host in canonical spelling. Rule checks, resolution and comparison all use the same spelling.
+//! Target host in canonical form, which rule checks, resolution and comparison all use.
 //!
 //! - A name is ASCII, lower case and without a trailing dot.
-//! - Text that a resolver would parse as an address, in any notation, is a [`Host::Address`] and never a name.
+//! - Text that a resolver would parse as an address, in any notation, is a [`Host::Address`] rather than a name.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Maximum length of a DNS name, in characters.
+/// Maximum length of a DNS name in characters.
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
 /// Host name or IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// Host name in canonical spelling.
+    /// Host name in canonical form.
     Name(String),
     /// IP address. An IPv4-mapped IPv6 address is stored as IPv4.
     Address(IpAddr),
@@ -28,21 +28,21 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// Error for text that is not a valid host. Contains the text.
+/// Text that is not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid host name", text = .0.escape_debug())]
 pub struct HostError(pub String);
 
 impl Host {
-    /// Parses a host as in a URL, but refuses percent-encoding.
+    /// Parses a host as in a URL, but rejects percent-encoding.
     ///
     /// # Errors
-    /// Returns [`HostError`] if the text is not a valid host. Such text must not be passed to a resolver.
+    /// Returns a [`HostError`] if the text is not a valid host. Such text must not be passed to a resolver.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// Returns `true` if the host is a name for this machine or for one in its local network.
+    /// Returns `true` if the host names this machine or one in its local network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -52,10 +52,10 @@ impl Host {
 }
 
 impl HostPort {
-    /// Parses `host:port`. If the port is missing, uses `default`.
+    /// Parses `host:port`. Without a port, uses `default`.
     ///
     /// # Errors
-    /// Returns [`HostError`] if the host or the port is invalid, or if the port is missing and `default` is `None`.
+    /// Returns a [`HostError`] if the host or port is invalid, or the port is missing and `default` is `None`.
     pub fn parse(text: &str, default: Option<u16>) -> Result<Self, HostError> {
         let bad = || HostError(text.chars().take(LONGEST_NAME).collect());
         let (host, port) = match text.rsplit_once(':') {
@@ -96,7 +96,7 @@ pub(crate) fn is_below(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
-/// Parses a port number. Refuses 0, a sign and leading zeros.
+/// Parses a port number. Rejects 0, signs and leading zeros.
 pub(crate) fn parse_port(digits: &str) -> Option<u16> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
     digits.parse().ok().filter(|_| plain)
@@ -110,7 +110,7 @@ fn read(text: &str) -> Option<Host> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(address);
     }
-    // The URL parser would decode percent-encoding, but the resolver and the target would not.
+    // The URL parser would decode percent-encoding, unlike the resolver and the target.
     if text.contains('%') {
         return None;
     }

@@ -1,7 +1,7 @@
-//! HTTP proxy: CONNECT opens a tunnel, and a request with an absolute URL is forwarded. Any other request is refused.
+//! HTTP proxy. CONNECT opens a tunnel, requests with an absolute URL are forwarded, and all others are refused.
 //!
-//! - hyper parses and writes every message, so that the proxy and the target cannot interpret it differently.
-//! - Each request is checked and dialled separately, including the request that follows a redirect.
+//! - hyper parses and writes every message, so the proxy and the target cannot interpret it differently.
+//! - Each request is checked and connected separately, including the one after a redirect.
 
 mod forward;
 
@@ -24,15 +24,15 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-/// Response header that contains the refusal's code.
+/// Response header with the refusal code.
 const REASON: &str = "x-ironcurtain-reason";
 
 /// State of one client connection.
 struct State<'a> {
     gate: &'a Gate,
-    /// Tunnel to start once the response to CONNECT has been sent.
+    /// Tunnel to start after the response to CONNECT has been sent.
     tunnel: Mutex<Option<(OnUpgrade, OpenConnection)>>,
-    /// Permit for the request in progress, or `None` between requests.
+    /// Permit for the current request, or `None` between requests.
     permit: watch::Sender<Option<Permit>>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
         .serve_connection(TokioIo::new(client), service_fn(|request| answer(request, &state)))
         .with_upgrades();
     let ended = tokio::select! {
-        // Ignore the result: hyper has already answered a malformed request, or the client has disconnected.
+        // Ignores the result: hyper has answered the malformed request, or the client has disconnected.
         _ = served => None,
         cut = withdrawn(&state.permit) => Some(cut),
     };
@@ -54,7 +54,7 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
         return gate.cut(&permit, &refusal).await;
     }
     let State { tunnel, permit, .. } = state;
-    // Release the permit of the request; the tunnel has its own.
+    // Releases the request's permit. The tunnel has its own.
     drop(permit);
     if let Some((upgrade, passage)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
         && let Ok(upgraded) = upgrade.await
@@ -108,7 +108,7 @@ async fn turn_away(
     Err(refusal)
 }
 
-/// Completes when the rules no longer allow the request in progress.
+/// Waits until the rules no longer allow the current request, and returns its permit and the reason.
 async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, ConnectionRefusal) {
     let mut changes = permit.subscribe();
     loop {
@@ -121,7 +121,7 @@ async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, Connectio
         };
         tokio::select! {
             gone = gone => return gone,
-            // `permit` holds the sender while this runs, so the channel cannot close.
+            // `permit` holds the sender, so the channel cannot close.
             _ = changes.changed() => {}
         }
     }

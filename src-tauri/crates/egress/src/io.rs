@@ -1,4 +1,4 @@
-//! Wraps a stream and records the time of its last read or write.
+//! Stream wrapper that records the time of the last read or write.
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl<T> Watched<T> {
 }
 
 impl Activity {
-    /// Completes once the stream has been idle for `bound`.
+    /// Waits until the stream has been idle for `bound`.
     pub(crate) async fn silence(&self, bound: Duration) {
         loop {
             let ends = self.began + Duration::from_millis(self.last.load(Ordering::Relaxed)) + bound;

@@ -1,14 +1,14 @@
-//! Proxy that is a sandbox's only way to the network. It checks the target of every connection before connecting.
+//! Proxy through which a sandbox's entire network traffic passes. It checks the target of every connection.
 //!
-//! The sandbox creates one listener in its network namespace and passes it to the proxy, which speaks HTTP CONNECT,
-//! plain HTTP and SOCKS5 on it. [`HostRules`] lists the reachable hosts; for other hosts, the proxy can ask the user
-//! through [`AskHost`].
+//! The sandbox creates a listener in its network namespace and passes it to the proxy, which speaks HTTP CONNECT,
+//! plain HTTP and SOCKS5. [`HostRules`] lists the reachable hosts. For other hosts, the proxy can ask the user
+//! ([`AskHost`]).
 //!
-//! - Opens no connection without a [`HostDecision`] that allows it and that [`Record`] has recorded.
-//! - Resolves a name once, checks every address, and dials only checked addresses.
-//! - On port 443, forwards no byte before a ClientHello has named the allowed host.
-//! - Limits every wait. Dropping the future of [`serve`] closes all connections.
-//! - Never decrypts TLS, holds no secrets and starts no process.
+//! - A connection is opened only after a [`HostDecision`] allows it and [`Record`] has recorded it.
+//! - Names are resolved once. Every address is checked, and only checked addresses are connected to.
+//! - On port 443, no byte is forwarded before a ClientHello has named the allowed host.
+//! - Every wait is limited. Dropping the future of [`serve`] closes all connections.
+//! - TLS is never decrypted, no secrets are held and no process is started.
 
 pub mod address;
 mod ask;

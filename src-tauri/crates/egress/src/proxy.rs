@@ -9,42 +9,42 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Configuration of one server's proxy: its rules, limits and services.
+/// One server's proxy: its rules, limits and services.
 pub struct Proxy {
     /// Name of the server, for the audit log.
     pub server: String,
-    /// Rules for reachable hosts. After a change, connections that are no longer allowed are closed. Dropping the
-    /// sender revokes every permission.
+    /// Rules for reachable hosts. A change closes connections that are no longer allowed. Dropping the sender revokes
+    /// every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// Asks the user about targets that no rule matches. If it is `None`, such targets are refused.
+    /// Asks the user about targets that no rule matches. If `None`, such targets are refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// Receives each decision before it takes effect.
+    /// Records each decision before it takes effect.
     pub record: Arc<dyn Record>,
     /// Resolver for the host names in targets.
     pub resolve: Arc<dyn Resolve>,
-    /// Set to which this proxy adds its open connections.
+    /// Set of this proxy's open connections.
     pub connections: Connections,
-    /// Limits on sizes, times and the number of connections.
+    /// Limits on sizes, durations and the number of connections.
     pub limits: ProxyLimits,
 }
 
-/// A proxy's limits on sizes, times and the number of connections.
+/// Limits of a proxy on sizes, durations and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
     /// Maximum number of open connections. Further connections wait in the kernel's backlog.
     pub connections: usize,
-    /// Maximum length of an HTTP request head, in bytes.
+    /// Maximum length of an HTTP request head in bytes.
     pub head: usize,
-    /// Maximum time to wait for each message in the client's handshake: first byte, HTTP head, SOCKS messages and
+    /// Timeout for each message of the client's handshake: the first byte, the HTTP head, SOCKS messages and the
     /// ClientHello.
     pub handshake: Duration,
-    /// Maximum time for a name lookup.
+    /// Timeout of a name lookup.
     pub resolve: Duration,
-    /// Maximum time to connect to each address.
+    /// Timeout for connecting to each address.
     pub dial: Duration,
-    /// Maximum time to wait for the user's answer. Must exceed the question's own time limit.
+    /// Timeout for the user's answer. Must exceed the time limit of the question itself.
     pub answer: Duration,
-    /// Time without traffic after which a connection is closed.
+    /// Idle time after which a connection is closed.
     pub idle: Duration,
 }
 

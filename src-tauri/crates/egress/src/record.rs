@@ -6,16 +6,16 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Recorder of decisions. A connection whose permission cannot be recorded is refused.
+/// Records decisions. A connection whose permission cannot be recorded is refused.
 pub trait Record: Send + Sync + 'static {
     /// Records a decision before it takes effect.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the event cannot be written. In that case, an allowed connection is refused.
+    /// Returns a [`RecordError`] if the event cannot be written, in which case an allowed connection is refused.
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>>;
 }
 
-/// Error returned when a decision cannot be recorded.
+/// Failure to record a decision.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct RecordError(Box<dyn Error + Send + Sync>);
@@ -34,33 +34,33 @@ pub struct ConnectionEvent {
     pub server: String,
     /// Protocol of the server's request.
     pub protocol: Protocol,
-    /// Host in canonical spelling, or as sent if it is invalid.
+    /// Host in canonical form, or as sent if it is invalid.
     pub host: String,
     /// Port, or 0 if the request was invalid.
     pub port: u16,
     /// Decision and its reason.
     pub verdict: ConnectionVerdict,
-    /// Addresses that the name resolved to, including the dialled one. Empty if the name was not resolved.
+    /// Addresses to which the name resolved, including the one connected to. Empty if the name was not resolved.
     pub addresses: Vec<IpAddr>,
 }
 
 /// Decision on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// The connection is allowed. Contains the rule, grant or answer that allows it.
+    /// The connection is allowed by this rule, grant or answer.
     Allowed(PermittedBy),
     /// The rules or the user refused the connection.
     Refused {
-        /// Stable code for programs.
+        /// Stable machine-readable code.
         code: &'static str,
-        /// Reason, worded for people.
+        /// Human-readable reason.
         reason: String,
     },
     /// The target is allowed, but the connection failed.
     Failed {
-        /// Stable code for programs.
+        /// Stable machine-readable code.
         code: &'static str,
-        /// Reason, worded for people.
+        /// Human-readable reason.
         reason: String,
     },
 }
@@ -74,7 +74,7 @@ pub enum Protocol {
     Http,
     /// SOCKS version 5.
     Socks5,
-    /// Connection that a [`Dialer`](crate::Dialer) opens without a proxy protocol.
+    /// Connection opened by a [`Dialer`](crate::Dialer), without a proxy protocol.
     Direct,
 }
 

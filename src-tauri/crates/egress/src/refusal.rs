@@ -1,10 +1,10 @@
-//! Reasons for refusing a connection, each with a text for people and a code for programs.
+//! Reasons for refusing a connection, each with a human-readable text and a machine-readable code.
 
 use crate::address::AddressScope;
 use crate::hello::ClientHelloError;
 use std::net::IpAddr;
 
-/// Reason why a connection was refused or closed.
+/// Reason a connection was refused or closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
     /// The target matches a denied pattern.
@@ -13,7 +13,7 @@ pub enum ConnectionRefusal {
     /// The target matches no pattern and no grant.
     #[error("`{0}` is not on the list of allowed domains")]
     NotAllowed(String),
-    /// The target is an IP address. Only a pattern that contains this address can allow it.
+    /// The target is an IP address that no allowed pattern contains.
     #[error("`{0}` is an IP address, which the list of allowed domains does not cover")]
     Address(String),
     /// The target is not a valid host.
@@ -24,7 +24,7 @@ pub enum ConnectionRefusal {
     SaidNo {
         /// Target that the question was about.
         target: String,
-        /// Reason to show to the agent.
+        /// Reason shown to the agent.
         why: String,
     },
     /// The resolver failed or found no address.
@@ -35,7 +35,7 @@ pub enum ConnectionRefusal {
         /// Error from the resolver.
         why: String,
     },
-    /// The target is or resolves to an address that is not public.
+    /// The target is a non-public address or resolves to one.
     #[error("`{target}` resolves to {address}, which {place}")]
     NotPublic {
         /// Requested host and port.
@@ -58,18 +58,18 @@ pub enum ConnectionRefusal {
     Unreachable {
         /// Requested host and port.
         target: String,
-        /// Error from the last attempt.
+        /// Error of the last attempt.
         why: String,
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.
     #[error("closed the connection to `{target}`: {why}")]
     Hello {
-        /// Host and port that the rules allow.
+        /// Host and port allowed by the rules.
         target: String,
         /// Problem with the first bytes.
         why: ClientHelloError,
     },
-    /// The ClientHello names a host other than the allowed one.
+    /// The ClientHello names a different host.
     #[error("closed the connection to `{target}`: the TLS ClientHello names `{named}`")]
     OtherName {
         /// Host and port that the rules allow.
@@ -94,7 +94,7 @@ pub enum ConnectionRefusal {
 }
 
 impl ConnectionRefusal {
-    /// Returns a stable code, which is sent in the proxy's response header and recorded in the audit log.
+    /// Returns a stable code for the proxy's response header and the audit log.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

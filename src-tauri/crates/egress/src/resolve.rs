@@ -1,7 +1,7 @@
 //! Resolves host names to addresses.
 //!
-//! Uses the system resolver, so that names resolve as they do in the user's other programs (hosts file, search domains,
-//! VPN split DNS, cache). A second resolver could return different addresses.
+//! Uses the system resolver, so names resolve as in the user's other programs (hosts file, search domains, VPN split
+//! DNS, cache).
 
 use crate::BoxFuture;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 /// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {
-    /// Returns a name's addresses in the order in which to dial them.
+    /// Returns the addresses of a name, in the order in which to try them.
     ///
     /// # Errors
     /// Fails if the name has no address or the lookup fails.

@@ -1,43 +1,43 @@
-//! Rules that list the hosts that a server may reach. Pure: neither resolves names nor reads a clock.
+//! Rules for the hosts that a server is allowed to reach. They neither resolve names nor read a clock.
 //!
 //! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval or is
 //!   denied.
 //! - `*.x` matches every subdomain of `x`, but not `x` itself. `*` alone is valid only as a denied pattern.
 //! - An allowed pattern without a port covers ports 80 and 443; a denied one covers all ports.
-//! - A name pattern covers neither an IP address nor a name that resolves to a non-public address. Only a pattern that
-//!   contains the address itself covers these.
+//! - A name pattern covers neither IP addresses nor names that resolve to non-public addresses. Those are covered only
+//!   by a pattern that contains the address itself.
 
 use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
 use std::net::IpAddr;
 
-/// Name of this computer.
+/// Name of this computer in targets.
 const LOCALHOST: &str = "localhost";
 
-/// Ports that an allowed pattern without a port covers.
+/// Ports covered by an allowed pattern without a port.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// Rules for the hosts that one server may reach.
+/// Rules for the hosts that one server is allowed to reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     denied: Vec<HostEntry>,
     allowed: Vec<HostEntry>,
     granted: Vec<GrantedHost>,
     ask_unknown: bool,
-    /// Services of this computer are asked about by port, as `localhost`.
+    /// `true` if services on this computer require approval per port, under the name `localhost`.
     local_services: bool,
 }
 
-/// Target that a grant allows.
+/// Target allowed by a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedHost {
     /// Identifier of the grant.
     pub id: String,
-    /// Host and port that the grant allows.
+    /// Granted host and port.
     pub target: HostPort,
 }
 
-/// The rules' decision on a target.
+/// Decision of the rules on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
@@ -60,18 +60,18 @@ pub enum HostDecision {
     },
 }
 
-/// Reason why a connection is allowed.
+/// Permission under which a connection is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
-    /// An allowed pattern. Contains its text.
+    /// An allowed pattern, as written.
     Rule(String),
-    /// A grant. Contains its identifier.
+    /// A grant, by identifier.
     Grant(String),
-    /// The user's answer, which applies only to the connections that were waiting for it.
+    /// The user's answer, for the connections that were waiting for it.
     Once,
 }
 
-/// Error for an invalid pattern. Each variant contains the pattern.
+/// Invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// The pattern is a URL or contains parts of one.
@@ -121,11 +121,11 @@ enum Hosts {
 }
 
 impl HostRules {
-    /// Parses patterns into rules. If `ask_unknown` is `true`, names that no pattern matches require approval;
-    /// otherwise they are denied.
+    /// Parses patterns into rules. If `ask_unknown` is `true`, unmatched names require approval; otherwise they are
+    /// denied.
     ///
     /// # Errors
-    /// Returns [`RuleError`] for the first invalid pattern.
+    /// Returns a [`RuleError`] for the first invalid pattern.
     pub fn new<A: AsRef<str>, D: AsRef<str>>(
         allowed: impl IntoIterator<Item = A>,
         denied: impl IntoIterator<Item = D>,
@@ -137,19 +137,21 @@ impl HostRules {
         Ok(Self { denied, allowed, ask_unknown, ..Self::default() })
     }
 
-    /// Creates rules without patterns, under which every name requires approval.
+    /// Returns rules without patterns, under which every name requires approval.
     #[must_use]
     pub fn asking() -> Self {
         Self { ask_unknown: true, ..Self::default() }
     }
 
-    /// Returns the same rules, which ask about services of this computer as about hosts. Without questions, this has no effect.
+    /// Returns the same rules, but with approval required for services on this computer. Has no effect on rules that
+    /// never ask.
     #[must_use]
     pub fn with_local_services(self) -> Self {
         Self { local_services: self.ask_unknown, ..self }
     }
 
-    /// Returns the target under which it is judged: a loopback address is `localhost`, unless the rules name the address.
+    /// Returns the target that the rules are applied to: `localhost` for a loopback address, unless the rules name
+    /// that address.
     #[must_use]
     pub(crate) fn judged_as(&self, target: HostPort) -> HostPort {
         let is_loopback =
@@ -161,14 +163,14 @@ impl HostRules {
         target
     }
 
-    /// Returns a copy of the rules in which `granted` replaces all grants.
+    /// Returns the same rules with all grants replaced by `granted`.
     #[must_use]
     pub fn with_grants(&self, granted: Vec<GrantedHost>) -> Self {
         Self { granted, ..self.clone() }
     }
 
-    /// Returns the hosts that are reachable without a question: allowed patterns, and granted targets that no denied
-    /// pattern matches.
+    /// Returns the hosts that are reachable without approval: allowed patterns, and grants that no denied pattern
+    /// matches.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
         let granted = self
@@ -188,7 +190,7 @@ impl HostRules {
         hosts
     }
 
-    /// Returns `true` if no target can be reached under these rules, so that no proxy is needed.
+    /// Returns `true` if these rules allow no target at all, so no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
@@ -217,8 +219,8 @@ impl HostRules {
         }
     }
 
-    /// Returns `true` if an open connection may stay open. If the user allowed it once, it may stay open until a rule
-    /// denies it.
+    /// Returns `true` if an open connection is still allowed. A connection that the user allowed once stays allowed
+    /// until a rule denies it.
     #[must_use]
     pub(crate) fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -236,8 +238,8 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// Returns `true` if a non-public address may be dialled for a target. Either the address itself is allowed, or the
-    /// target is `localhost` and the address is a loopback address.
+    /// Returns `true` if connecting to a non-public address is allowed for a target, because a pattern contains the
+    /// address, or the target is `localhost` and the address is a loopback address.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
@@ -245,7 +247,7 @@ impl HostRules {
         self.allowed.iter().any(|entry| entry.allows(&literal) || (localhost() && entry.allows(target)))
     }
 
-    /// Returns whether the user allowed a service of this computer, and the address is loopback.
+    /// Returns `true` if the user allowed a service on this computer and the address is a loopback address.
     #[must_use]
     pub(crate) fn opens_service(&self, target: &HostPort, address: IpAddr, by: &PermittedBy) -> bool {
         let is_answered = match by {
@@ -326,7 +328,7 @@ fn hosts(text: &str, host: &str, denied: bool) -> Result<Hosts, RuleError> {
     }
 }
 
-/// Accepts an IPv4 address only in canonical notation, because parsers disagree on others.
+/// Accepts an IPv4 address only in canonical notation, because parsers disagree about other notations.
 fn literal(text: &str, written: &str, address: IpAddr) -> Result<Hosts, RuleError> {
     let canonical = match address {
         IpAddr::V4(v4) => v4.to_string(),

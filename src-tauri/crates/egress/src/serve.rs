@@ -1,4 +1,4 @@
-//! Accepts connections from the sandbox, detects their protocol, and enforces the proxy's limits.
+//! Accepts connections from the sandbox, detects their protocol and enforces the proxy's limits.
 
 use crate::gate::Gate;
 use crate::io::Watched;
@@ -12,8 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Accepts connections until the listener fails, and returns the listener's error. Dropping the future closes every
-/// connection.
+/// Accepts connections until the listener fails, and returns its error. Dropping the future closes all connections.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let accepting = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
     let listener = match accepting {
@@ -24,12 +23,12 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let gate = Arc::new(Gate::new(proxy));
     let mut connections = JoinSet::new();
     loop {
-        // Acquire a permit before accepting, so that excess connections wait in the kernel's backlog.
+        // Acquires a permit before accepting, so that excess connections wait in the kernel's backlog.
         let Ok(place) = places.clone().acquire_owned().await else { return io::ErrorKind::Other.into() };
         let accepted = loop {
             tokio::select! {
                 accepted = listener.accept() => break accepted,
-                // Reap finished tasks, so that the set does not grow.
+                // Reaps finished tasks, so that the set does not grow.
                 Some(_) = connections.join_next() => {}
             }
         };
@@ -47,8 +46,7 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     }
 }
 
-/// Returns `true` for a temporary error, which occurs if the client has already disconnected or the file descriptor
-/// limit is reached.
+/// Returns `true` for a temporary error: the client has already disconnected, or the descriptor limit was reached.
 fn is_passing(problem: &io::Error) -> bool {
     const TOO_MANY: [i32; 2] = [23, 24];
     let kinds =
@@ -57,7 +55,7 @@ fn is_passing(problem: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, gate: &Gate) {
-    // If this fails, small writes are only delayed.
+    // Ignores the error: small writes are merely delayed.
     let _ = stream.set_nodelay(true);
     let mut first = [0];
     let Ok(Ok(1)) = timeout(gate.limits.handshake, stream.peek(&mut first)).await else { return };
@@ -66,7 +64,7 @@ async fn connection(stream: TcpStream, gate: &Gate) {
         match first {
             [socks::VERSION] => socks::serve(stream, gate).await,
             [b'A'..=b'Z'] => http::serve(stream, gate).await,
-            // Close a connection with an unknown protocol.
+            // An unknown protocol: closes the connection.
             _ => {}
         }
     };

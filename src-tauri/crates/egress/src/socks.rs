@@ -1,4 +1,4 @@
-//! SOCKS5 proxy (RFC 1928). Supports only CONNECT, without authentication.
+//! SOCKS5 proxy (RFC 1928) with only the CONNECT command and no authentication.
 
 use crate::gate::Gate;
 use crate::host::{Host, HostPort};
@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Protocol version, which is the first byte of each connection.
+/// Protocol version, the first byte of each connection.
 pub(crate) const VERSION: u8 = 5;
 
 const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Reply codes defined in RFC 1928, section 6.
+/// Reply codes (RFC 1928, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {
@@ -117,7 +117,7 @@ async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Resul
 }
 
 async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
-    // Send 0.0.0.0 as the bound address, so that the sandbox does not learn the real one.
+    // Reports 0.0.0.0 as the bound address, to hide the real one from the sandbox.
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 

@@ -1,4 +1,4 @@
-//! Relays bytes in both directions between the client and an allowed target.
+//! Relays data between the client and an allowed target.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::hello::{self, ClientHelloError};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Port on which the client must send a TLS ClientHello that names the allowed host.
 pub(crate) const HTTPS: u16 = 443;
 
-/// Relays a tunnel until either side closes it, it becomes idle, or it is no longer allowed.
+/// Relays a tunnel until either side closes it, it is idle for too long, or it is no longer allowed.
 pub(crate) async fn run(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     passage: OpenConnection,
@@ -21,12 +21,12 @@ pub(crate) async fn run(
     let carried = async {
         if watched.target.port == HTTPS {
             let greeting = greeting(&mut client, &watched, gate).await?;
-            // The target has closed the connection.
+            // The target has already closed the connection.
             if stream.write_all(&greeting).await.is_err() {
                 return Ok(());
             }
         }
-        // Ignore the error: it closes the tunnel in both directions.
+        // Ignores the error, which closes both directions.
         let _ = copy_bidirectional(&mut client, &mut stream).await;
         Ok(())
     };
@@ -37,14 +37,13 @@ pub(crate) async fn run(
     if let Err(refusal) = ended {
         gate.cut(&watched, &refusal).await;
     }
-    // Close the connection to the target.
+    // Closes the connection to the target.
     drop((stream, permit, watched));
-    // Close the connection to the client, if it is still open.
+    // Closes the connection to the client, if it is still open.
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
-/// Reads a complete ClientHello and checks that it is for the allowed host. Returns its bytes, which have not been
-/// forwarded yet.
+/// Reads a complete ClientHello and checks that it names the allowed host. Returns its bytes, to be forwarded.
 async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,
@@ -70,7 +69,7 @@ async fn greeting(
     match (&permit.target.host, hello.name) {
         (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
         (Host::Name(_), None) => Err(wrong(ClientHelloError::NoName)),
-        // The rules name the address itself, so there is no host name to compare.
+        // The rules allow the address itself, so there is no host name to compare.
         (Host::Address(_), None) => Ok(bytes),
         (Host::Name(_) | Host::Address(_), Some(named)) => {
             Err(ConnectionRefusal::OtherName { target, named })

@@ -1,10 +1,10 @@
-//! Directories that the server may access, and the check of requested paths against them.
+//! Directories that the server is allowed to access, and the check of requested paths against them.
 //!
 //! - A path is allowed if both its text and its real path are in an allowed directory.
-//! - The returned [`ResolvedPath`] can be opened only inside the allowed directory, so that a symlink that is
-//!   created after the check has no effect.
-//! - A name means the entry with exactly that name. The reference server also accepts other Unicode forms of a name.
-//!   Here, a path would then refer to another file than the one that the trusted process judged.
+//! - A [`ResolvedPath`] can be opened only inside its allowed directory, so a symlink created after the check has no
+//!   effect.
+//! - A name matches only the entry with exactly that name. The reference server also accepts other Unicode forms of a
+//!   name, so a path could refer to a different file than the one that the trusted process judged.
 //! - An empty list allows nothing.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::error::ToolError;
 use crate::paths;
 use crate::resolved_path::ResolvedPath;
 
-/// Immutable set of allowed directories. A change of the roots replaces the set.
+/// Immutable set of allowed directories. A change of the roots replaces the whole set.
 #[derive(Debug, Default)]
 pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
@@ -24,18 +24,18 @@ pub(crate) struct AllowedDirectories {
 }
 
 impl AllowedDirectories {
-    /// Creates a set that allows these directories and everything below them. A directory whose path contains a
-    /// symlink must be listed under its real path too.
+    /// Creates a set of these directories and everything below them. A directory whose path contains a symlink must
+    /// also be listed under its real path.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
         Self { directories, narrowed: AtomicBool::new(false) }
     }
 
-    /// Iterates over the allowed directories, in the order in which they were given.
+    /// Iterates over the allowed directories in their original order.
     pub(crate) fn directories(&self) -> impl Iterator<Item = String> {
         self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
     }
 
-    /// Marks this set as replaced by `next`. If `next` allows less, running calls stop.
+    /// Marks this set as replaced by `next`. If `next` allows less, running calls are cancelled.
     pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
             self.narrowed.store(true, Ordering::Release);
@@ -47,7 +47,7 @@ impl AllowedDirectories {
         self.narrowed.load(Ordering::Acquire)
     }
 
-    /// Checks a path that an agent wrote. Its last components need not exist.
+    /// Checks a path from an agent. Its last components need not exist.
     pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
@@ -66,8 +66,8 @@ impl AllowedDirectories {
         self.place(real)
     }
 
-    /// Makes a path absolute. A relative path is searched in each allowed directory; if none contains it, it
-    /// starts at the first.
+    /// Makes a path absolute. A relative path is looked up in each allowed directory, and is relative to the first one
+    /// if none contains it.
     fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() {
             return paths::normalize(path);
@@ -82,7 +82,7 @@ impl AllowedDirectories {
         candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
     }
 
-    /// Resolves the existing part of a path whose last components do not exist.
+    /// Resolves the existing part of a path whose last components are missing.
     fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
         let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
         let base = self
@@ -100,7 +100,7 @@ impl AllowedDirectories {
             match fs::symlink_metadata(&found) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Nothing exists below, so there are no more symlinks to resolve.
+                    // Nothing exists below this point, so there are no symlinks left to resolve.
                     current.push(name);
                     current.extend(components);
                     return Ok(current);
@@ -234,7 +234,7 @@ mod tests {
         fs::write(nested.join("secret"), "harmless").expect("file");
         let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
-        // Replace the directory by a symlink after the check.
+        // Replaces the directory with a symlink after the check.
         let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));
     }
 
-    /// Creates a temporary tree with the directories `in`, `in2` and `out`, of which only `in` is to be allowed.
+    /// Creates a temporary tree with the directories `in`, `in2` and `out`. Tests allow only `in`.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("temporary directory");
         let root = keep.path().canonicalize().expect("real path");

@@ -1,7 +1,7 @@
-//! Errors of tool calls, as agents see them.
+//! Errors of tool calls, as shown to agents.
 //!
-//! - The texts match those of the reference server, and so of Node, including capitals and codes, because
-//!   agents and the trusted process recognize `Access denied`, `ENOENT`, `EACCES` and similar words.
+//! - The texts match those of the reference server, and therefore Node.js, including capitalization and codes, because
+//!   agents and the trusted process look for `Access denied`, `ENOENT`, `EACCES` and similar strings.
 //! - A message about a path contains the path.
 
 use std::fmt;
@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// Error of a system call, with the paths that the call was about.
+/// I/O error with the paths of the call.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,
@@ -53,12 +53,12 @@ pub(crate) struct IoError {
 }
 
 impl ToolError {
-    /// Creates the error of the system call named `call` on a path.
+    /// Creates the error of the system call `call` on a path.
     pub(crate) fn io(error: io::Error, call: &'static str, path: &Path) -> Self {
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination: None })
     }
 
-    /// Creates the error of a system call with a source and a destination.
+    /// Creates the error of a system call with a source and a destination path.
     pub(crate) fn io_between(error: io::Error, call: &'static str, path: &Path, destination: &Path) -> Self {
         let destination = Some(destination.to_path_buf());
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination })
@@ -79,7 +79,7 @@ impl fmt::Display for IoError {
     }
 }
 
-/// Returns Node's code and text for an error with an errno; `None` if Node's text is unknown.
+/// Returns Node.js's code and text for an error with an errno, or `None` if the text is unknown.
 #[cfg(unix)]
 fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     use rustix::io::Errno;
@@ -117,8 +117,8 @@ fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     describe_kind(error.kind())
 }
 
-/// Returns Node's code and text for an error without an errno: one of our own errors, or the error that cap-std
-/// returns for a path that leads outside its directory.
+/// Returns Node.js's code and text for an error without an errno: one of our own errors, or cap-std's error for a path
+/// that leaves its directory.
 fn describe_kind(kind: io::ErrorKind) -> Option<(&'static str, &'static str)> {
     let known = [
         (io::ErrorKind::PermissionDenied, "EACCES", "permission denied, path leaves its directory"),

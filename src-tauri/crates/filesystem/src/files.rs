@@ -1,8 +1,7 @@
-//! Reads and writes regular files of limited size.
+//! Reads and writes regular files, up to a size limit.
 //!
-//! - Named pipes, sockets and devices are rejected, and opening them never blocks.
-//! - Files are written in place. A granted file may be a mount of that file only, where renaming another file
-//!   over it is impossible.
+//! - Named pipes, sockets and devices are rejected. Opening them never blocks.
+//! - Files are written in place, because a granted file may be a mount point, which cannot be replaced by a rename.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,13 +11,13 @@ use cap_std::fs::OpenOptions;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// Maximum size of the text in one result, in bytes.
+/// Maximum size of the text in a result, in bytes.
 pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
-    // Opening a device can have side effects, so the type is checked before. The check of the open file below
-    // decides.
+    // Opening a device can have side effects, so the type is checked first. The check after opening is the decisive
+    // one.
     let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
     if metadata.is_dir() {
         return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));
@@ -32,7 +31,7 @@ pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
     require_regular(place, file)
 }
 
-/// Reads a whole file of at most `limit` bytes. For a larger file, the error contains `advice`.
+/// Reads a whole file of at most `limit` bytes. The error for a larger file includes `advice`.
 pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
     let file = open(place)?;
     let fail = |error| ToolError::io(error, "read", place.path());
@@ -75,7 +74,7 @@ pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolErro
     file.write_all(content).map_err(fail)
 }
 
-/// Returns the open file if it is a regular file, and an error otherwise.
+/// Returns the open file if it is a regular file, otherwise an error.
 fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }

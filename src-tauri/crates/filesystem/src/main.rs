@@ -1,12 +1,12 @@
-//! `ironcurtain-filesystem`: the embedded MCP filesystem server.
+//! `ironcurtain-filesystem`: the built-in MCP filesystem server.
 //!
-//! It offers the 14 tools of the reference server from npm, with the same arguments and results, over standard
-//! input and output. In IronCurtain's sandbox, the kernel restricts its access; elsewhere, the server itself
-//! enforces its allowed directories.
+//! Offers the 14 tools of the npm reference server, with the same arguments and results, over standard input and
+//! output. In IronCurtain's sandbox, the kernel restricts its access. Elsewhere, the server itself enforces its
+//! allowed directories.
 //!
 //! - Nothing outside the allowed directories is accessed, even through symlinks or races.
-//! - No file or directory stays open between two calls, so that mounts can be removed at once.
-//! - Access is never widened by a failure; an empty list of roots allows nothing.
+//! - No file or directory stays open between calls, so mounts can be removed immediately.
+//! - A failure never widens access. An empty list of roots allows nothing.
 //! - Standard output contains only protocol messages.
 
 mod allowed_directories;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 
 /// Writes a line to the server's log on standard error.
 pub(crate) fn note(text: &str) {
-    // INVARIANT: a closed standard error never stops the server.
+    // INVARIANT: the server keeps running if standard error is closed.
     let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");
 }
 
@@ -57,7 +57,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
         return Ok(());
     };
     let roots = Arc::new(Roots::from_command_line(&directories)?);
-    // A working directory in a granted folder would keep its mount busy.
+    // A working directory inside a granted folder would keep its mount busy.
     #[cfg(unix)]
     std::env::set_current_dir("/")?;
 
@@ -99,7 +99,7 @@ async fn serve(roots: Arc<Roots>) -> anyhow::Result<()> {
             service.waiting().await?;
             Ok(())
         }
-        // A client that disconnects before the handshake is not an error.
+        // Disconnecting before the handshake is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
 //! Path operations that do not access the disk.
 //!
-//! - Symlinks are resolved in `allowed_directories`.
+//! - `allowed_directories` resolves symlinks.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Replaces the `~` in `~` and `~/x` with the home directory, if it is known.
+/// Replaces the tilde in `~` and `~/x` with the home directory, if it is known.
 pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     let (Some(rest), Some(home)) = (path.strip_prefix('~'), home) else {
         return PathBuf::from(path);

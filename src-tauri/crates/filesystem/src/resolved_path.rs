@@ -1,8 +1,8 @@
-//! Checked path that cannot be redirected by later changes on disk.
+//! Checked path that later changes on disk cannot redirect.
 //!
-//! - The allowed directory is opened by its real path without following symlinks. Everything below is opened relative
-//!   to that handle, and paths cannot lead outside of it (`openat2` where available).
-//! - A value is dropped at the end of the call that created it.
+//! - The allowed directory is opened by its real path, without following symlinks. Everything else is opened relative
+//!   to that handle and cannot leave it (`openat2` where available).
+//! - A value lives only for the duration of one call.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use crate::error::ToolError;
 
-/// Open allowed directory, with a path below it.
+/// Open allowed directory and a path below it.
 #[derive(Debug)]
 pub(crate) struct ResolvedPath {
     directory: Dir,
@@ -33,7 +33,7 @@ impl ResolvedPath {
         Ok(Self { directory, below, path })
     }
 
-    /// Returns the real absolute path, for messages and results. It must not be used for opening.
+    /// Returns the real absolute path, for messages and results only.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -43,12 +43,12 @@ impl ResolvedPath {
         &self.directory
     }
 
-    /// Returns the path relative to the allowed directory; `.` for the directory itself.
+    /// Returns the path relative to the allowed directory, or `.` for the directory itself.
     pub(crate) fn below(&self) -> &Path {
         &self.below
     }
 
-    /// Returns the metadata of the file. Symlinks are followed within the allowed directory.
+    /// Returns the file's metadata, following symlinks inside the allowed directory.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.directory.metadata(&self.below)
     }
@@ -69,7 +69,7 @@ impl ResolvedPath {
         self.directory.open_with(&self.below, options).map(cap_std::fs::File::into_std)
     }
 
-    /// Opens the parent directory, and returns it with the last component.
+    /// Opens the parent directory and returns it with the last component.
     pub(crate) fn parent(&self) -> io::Result<(Dir, &OsStr)> {
         let name = self.below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = self.below.parent().filter(|above| !above.as_os_str().is_empty());
@@ -94,7 +94,7 @@ fn open_directory(path: &Path) -> io::Result<Dir> {
     open_real(path)
 }
 
-/// Opens a directory whose path contains no symlinks. Used where `openat2` is unavailable.
+/// Opens a directory whose path contains no symlinks, where `openat2` is unavailable.
 fn open_real(path: &Path) -> io::Result<Dir> {
     let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     if std::fs::canonicalize(path)? == path {

@@ -1,13 +1,13 @@
 //! Converts between `file:` URIs and paths (RFC 8089).
 //!
 //! - Bytes that are not UTF-8 are preserved in both directions.
-//! - A URI that is not a local absolute path is rejected: another scheme or host, an encoded slash, a NUL.
+//! - URIs that are not local absolute paths are rejected: other schemes or hosts, encoded slashes, NUL bytes.
 
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 
-/// Characters that are percent-encoded in the path of a URI.
+/// Characters that are percent-encoded in a URI's path.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,7 +25,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Returns the path of an MCP root, which is a `file:` URI or a plain absolute path; `None` if it is invalid.
+/// Returns the path of an MCP root (a `file:` URI or a plain absolute path), or `None` if it is invalid.
 pub(crate) fn to_path(uri: &str, home: Option<&Path>) -> Option<PathBuf> {
     let Some(rest) = uri.strip_prefix("file://") else {
         let path = crate::paths::expand_home(uri, home);

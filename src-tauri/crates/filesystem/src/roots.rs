@@ -1,9 +1,9 @@
-//! Directories that are currently allowed: those of the command line, until the client sends its roots.
+//! Currently allowed directories: those from the command line until the client sends its roots.
 //!
-//! - Messages keep their order: a call that follows an announced change waits at most [`PATIENCE`] for the new roots,
-//!   and uses them.
-//! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a failure
-//!   to send roots again allow nothing.
+//! - A call that arrives after the announcement of a change waits at most [`PATIENCE`] for the new roots and uses
+//!   them.
+//! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a client that
+//!   fails to resend its roots allow nothing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 use crate::allowed_directories::AllowedDirectories;
 use crate::{note, paths, root_uri};
 
-/// Timeout of the client's response to `roots/list`.
+/// Timeout for the client's response to `roots/list`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Allowed directories, and pending changes of the client's roots.
+/// Allowed directories and pending changes of the client's roots.
 #[derive(Debug)]
 pub(crate) struct Roots {
     current: Mutex<Current>,
@@ -37,10 +37,10 @@ struct Current {
 }
 
 impl Roots {
-    /// Allows the directories of the command line.
+    /// Allows the directories from the command line.
     ///
     /// # Errors
-    /// Returns an error if directories were given but none is usable.
+    /// Returns an error if directories were given and none is usable.
     pub(crate) fn from_command_line(directories: &[PathBuf]) -> anyhow::Result<Self> {
         let home = paths::home();
         let mut usable = Vec::new();
@@ -51,7 +51,7 @@ impl Roots {
             };
             let absolute = paths::normalize(&std::path::absolute(expanded)?);
             match std::fs::canonicalize(&absolute) {
-                // A directory whose path contains a symlink is allowed under both paths.
+                // A directory whose path contains a symlink is allowed under both of its paths.
                 Ok(real) if real.is_dir() && real != absolute => usable.extend([absolute, real]),
                 Ok(real) if real.is_dir() => usable.push(real),
                 Ok(_) => note(&format!("warning: {} is not a directory, skipping", absolute.display())),
@@ -72,12 +72,12 @@ impl Roots {
         })
     }
 
-    /// Records that the client announced a change of its roots. Called in the order of the messages.
+    /// Records that the client announced a change of its roots. Must be called in message order.
     pub(crate) fn announce(&self) {
         self.announced.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Requests the client's roots and allows them, until the latest announcement has taken effect.
+    /// Requests the client's roots and allows them, until no newer change has been announced.
     pub(crate) async fn refresh(&self, client: &Peer<RoleServer>) {
         let _one_at_a_time = self.refreshing.lock().await;
         loop {
@@ -92,12 +92,12 @@ impl Roots {
         }
     }
 
-    /// Returns the allowed directories, after waiting for all announced changes.
+    /// Waits for all announced changes and returns the allowed directories.
     pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
-        // `refresh` itself has a timeout, so this one only guards against a bug. Nothing is allowed then,
-        // because the previous directories may no longer be.
+        // `refresh` has its own timeout, so this one only guards against bugs. It allows nothing, because the previous
+        // directories may no longer be allowed.
         match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),

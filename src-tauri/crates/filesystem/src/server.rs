@@ -1,8 +1,8 @@
-//! MCP server: its capabilities, and the dispatch of tool calls.
+//! MCP server: capabilities and dispatch of tool calls.
 //!
-//! - The protocol versions with a handshake are supported (2024-11-05 to 2025-11-25), because roots require it.
-//! - A call waits for announced changes of the roots, then runs on a blocking thread. A panic there becomes an
-//!   error response.
+//! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25), which roots require.
+//! - A call waits for announced changes of the roots, then runs on a blocking thread. A panic there becomes an error
+//!   response.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A known method arrives here if its parameters are invalid.
+        // Known methods arrive here if their parameters are invalid.
         let known = ["tools/call", "tools/list", "initialize", "ping"];
         if known.contains(&request.method.as_str()) {
             let text = format!("Invalid params for {}", request.method);
@@ -99,7 +99,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Creates a result that contains the answer as text and as structured content, like the reference server's.
+/// Creates a result with the answer as text and as structured content, like the reference server.
 fn success(answer: Answer) -> CallToolResult {
     let (content, structured) = match answer {
         Answer::Text(text) => (ContentBlock::text(text.clone()), serde_json::json!({ "content": text })),

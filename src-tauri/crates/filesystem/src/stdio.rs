@@ -1,10 +1,10 @@
-//! Transport over standard input and output, with one JSON message per line.
+//! Transport over standard input and output, one JSON message per line.
 //!
-//! - One thread reads and another writes, so that a slow client does not delay calls, and the descriptors,
-//!   which other programs may share, stay in blocking mode.
-//! - A change of roots is announced here, before any later message is passed on.
-//! - Invalid input never stops the server. A line that is not JSON is logged; JSON that is not a message, and a
-//!   line longer than [`LINE_LIMIT`], get an error response.
+//! - One thread reads and another one writes, so a slow client does not delay calls, and the descriptors, which other
+//!   programs may share, stay in blocking mode.
+//! - Changes of the roots are announced here, before any later message is passed on.
+//! - Invalid input never stops the server. A line that is not JSON is logged. JSON that is not a message, and a line
+//!   longer than [`LINE_LIMIT`], get an error response.
 
 mod lines;
 
@@ -27,10 +27,10 @@ use crate::roots::Roots;
 /// Maximum length of a line in bytes: 64 MiB of content plus its envelope.
 const LINE_LIMIT: usize = 65 * 1024 * 1024;
 
-/// Maximum number of messages that are queued for processing. While the queue is full, no more input is read.
+/// Maximum number of messages queued for processing. Reading pauses while the queue is full.
 const READ_AHEAD: usize = 64;
 
-/// Server's end of the transport.
+/// Server end of the transport.
 pub(crate) struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -43,14 +43,14 @@ struct Outgoing {
     done: oneshot::Sender<io::Result<()>>,
 }
 
-/// Error response for a message that is not passed to the server.
+/// Error response for a message that the server never sees.
 struct Refusal {
     id: Option<RequestId>,
     reason: String,
 }
 
 impl Stdio {
-    /// Spawns the two threads.
+    /// Spawns the reading and the writing thread.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be spawned.
@@ -145,7 +145,7 @@ fn read(
     }
 }
 
-/// Parses a message. On failure, returns the error response to send, or `None` if the line must be ignored.
+/// Parses a message. On failure, returns the error response to send, or `None` to ignore the line.
 fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
@@ -187,7 +187,7 @@ fn write(mut output: impl io::Write, mut messages: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { message, done }) = messages.blocking_recv() {
         let outcome = write_line(&mut output, &message);
         let broken = outcome.is_err();
-        // Sending fails if the task that waits was cancelled.
+        // Ignores the error: the task that was waiting has been cancelled.
         let _ = done.send(outcome);
         if broken {
             return;

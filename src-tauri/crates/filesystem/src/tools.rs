@@ -1,7 +1,7 @@
-//! The 14 tools.
+//! The 14 tools of the filesystem server.
 //!
-//! - A tool accesses the disk only through a [`ResolvedPath`].
-//! - Long operations stop when the call is cancelled, or when its directories are no longer allowed.
+//! - Tools access the disk only through a [`ResolvedPath`].
+//! - Long operations stop when the call is cancelled or its directories are no longer allowed.
 
 mod arguments;
 mod catalogue;
@@ -35,11 +35,11 @@ pub(crate) enum Answer {
     Media { block: Box<ContentBlock>, data: Value },
 }
 
-/// Context in which a tool call runs.
+/// Context of a tool call.
 pub(crate) struct Call<'a> {
-    /// Directories that the call may access.
+    /// Directories that the call is allowed to access.
     pub(crate) allowed: &'a AllowedDirectories,
-    /// Function that returns `true` once the client has cancelled the call.
+    /// Returns `true` once the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 

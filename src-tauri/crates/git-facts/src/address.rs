@@ -1,13 +1,12 @@
-//! Prepares addresses of remotes for the policy's judge, for display and for the audit log.
+//! Prepares remote addresses for the policy, for display and for the audit log.
 //!
-//! - A displayed address contains no password. The judge's parser finds the same target in it as in the original
-//!   address.
+//! - A displayed address contains no password. The policy's parser finds the same target in it as in the original.
 //! - An address that git and the parser may interpret differently is reported as unknown.
 
 use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
-/// Returns an address for display, without a password or token. Fails if the address may be ambiguous.
+/// Returns an address for display, without a password or token. Fails if the address is ambiguous.
 pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
@@ -21,7 +20,7 @@ pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
-/// Returns the address that is sent to the server in place of the one that the agent wrote.
+/// Returns the address to send to the server instead of the one that the agent wrote.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }
@@ -35,7 +34,7 @@ fn without_login(address: &str) -> String {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let Some((login, host)) = authority.rsplit_once('@') else { return address.to_owned() };
     match login.split_once(':') {
-        // Code hosts accept a token as the user name.
+        // Code hosts accept a token in place of the user name.
         _ if scheme.starts_with("http") => format!("{scheme}://{host}{path}"),
         Some((name, _)) => format!("{scheme}://{name}@{host}{path}"),
         None => address.to_owned(),

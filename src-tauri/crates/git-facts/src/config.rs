@@ -1,11 +1,9 @@
 //! Reads the settings in a repository's own configuration files.
 //!
-//! - The settings of an included file apply at the position of the include. Its path is resolved as git does:
-//!   relative to the path under which the including file was opened.
-//! - Settings that git reads before any include, namely the extensions of the repository, are taken from the
-//!   file itself only.
-//! - If a repository redirects its connections, or stores remotes outside its configuration, its addresses are
-//!   unknown.
+//! - An included file's settings apply at the position of the include. Its path is resolved relative to the path under
+//!   which the including file was opened, as git does.
+//! - Settings that git reads before any include, namely repository extensions, are taken from the file itself.
+//! - If a repository redirects its connections or stores remotes outside its configuration, its addresses are unknown.
 
 use super::UnknownAddress;
 use super::files::{MayLook, is_empty, is_there, read};
@@ -17,7 +15,7 @@ use std::path::Path;
 /// Maximum nesting depth of includes, as in git.
 const DEEPEST: usize = 10;
 
-/// Maximum number of settings in one repository.
+/// Maximum number of settings read for one repository.
 const MOST: usize = 20_000;
 
 /// Reads the settings of a repository.
@@ -26,7 +24,7 @@ pub(super) fn read_settings(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<GitSettings, UnknownAddress> {
-    // Git takes addresses from these folders if the configuration has none.
+    // Git reads remotes from these folders if the configuration has none.
     for legacy in ["remotes", "branches"] {
         if !is_empty(&place.common, legacy, may_look)? {
             return Err(UnknownAddress::Legacy);
@@ -49,7 +47,7 @@ pub(super) fn read_settings(
 }
 
 /// Returns `true` if worktrees have their own settings. Fails if the repository uses an extension that some versions
-/// of git do not support, because those versions may ignore the repository.
+/// of git do not support, because those versions ignore the repository.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
@@ -66,7 +64,7 @@ fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     }
 }
 
-/// Returns the reason this setting makes the repository's addresses unknown, if it does.
+/// Returns the reason why a setting makes the repository's addresses unknown, or `None`.
 fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
@@ -75,7 +73,7 @@ fn objection(key: &str) -> Option<UnknownAddress> {
         | ("remote", "proxy")
         | ("core", "sshcommand" | "gitproxy")
         | ("fetch", "bundleuri") => Some(UnknownAddress::Connected),
-        // Git then uses the name of the setting as the name of the remote.
+        // Git then uses the setting's name as the remote's name.
         ("remote", _) if before == "remote." => Some(UnknownAddress::NotUnderstood),
         _ => None,
     }
@@ -87,13 +85,13 @@ struct SettingsReader<'a> {
 }
 
 impl SettingsReader<'_> {
-    /// Reads the settings of one file. Does not follow includes.
+    /// Reads one file's settings, without following includes.
     fn alone(&self, file: &Path) -> Result<GitSettings, UnknownAddress> {
         let text = read(file, self.may_look)?;
         text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
-    /// Adds the settings of a file. The settings of included files are added at the positions of the includes.
+    /// Adds a file's settings, with those of included files at the positions of the includes.
     fn with_included(
         &self,
         own: GitSettings,

@@ -1,7 +1,7 @@
-//! Reads files of a repository without git.
+//! Reads a repository's files without git.
 //!
-//! - A file must be permitted by the caller, regular, and at most [`MOST_BYTES`] long. It is opened without
-//!   blocking and without following a symlink.
+//! - Only regular files of at most [`MOST_BYTES`] that the caller permits are read. They are opened without blocking
+//!   and without following symlinks.
 
 use super::UnknownAddress;
 use ironcurtain_paths::bounded_read;
@@ -13,10 +13,10 @@ use std::path::Path;
 /// Maximum size of a file in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Function that returns `true` if a path may be accessed.
+/// Returns `true` if a path may be accessed.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
-/// Reads a file as text; `None` if it does not exist. Symlinks in `path` are resolved first.
+/// Reads a file as text, or returns `None` if it does not exist. Symlinks in `path` are resolved first.
 pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, UnknownAddress> {
     let path = path.to_str().ok_or(UnknownAddress::NotPlain)?;
     let path = resolve(&CanonicalPath::root(), path)?;
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>
     String::from_utf8(content).map(Some).map_err(|_| UnknownAddress::NotUnderstood)
 }
 
-/// Reads a file in a folder like [`read`], but fails if the file is a symlink.
+/// Like [`read`], for a file in a folder, but fails if the file is a symlink.
 pub(super) fn read_unlinked(
     folder: &CanonicalPath,
     name: &str,
@@ -66,13 +66,13 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns `true` if a folder has a subfolder with this name that can be searched.
+/// Returns `true` if a folder has a subfolder with this name that can be entered.
 pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
     let path = folder.as_path().join(name);
     path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
 }
 
-/// Returns `true` if a folder has no entry with this name, or if the entry is an empty folder.
+/// Returns `true` if a folder has no entry with this name, or the entry is an empty folder.
 pub(super) fn is_empty(
     folder: &CanonicalPath,
     name: &str,

@@ -1,17 +1,16 @@
-//! Resolves the git remotes of a call to addresses, using the configuration of the repository and the user.
+//! Resolves the git remotes named in a call to addresses, using the repository's and the user's configuration.
 //!
-//! - Git never runs in the repository. This crate reads the repository's configuration, within limits and only
-//!   from regular files that the caller permits, and git merely parses it (`git config --file -`). No hook,
-//!   file system monitor, credential helper, ssh command, pager or alias is started, and git follows no
-//!   include.
-//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because git's
-//!   own rules determine what these files include. With `GIT_DIR` set, git reads only `HEAD` and `config` there,
-//!   for conditional includes.
-//! - Every run is limited in time, memory and output. An address that cannot be determined is replaced by one
-//!   that no pattern covers, so that the call requires approval or is denied.
-//! - This crate never decides, connects or writes.
-//! - All possible addresses are reported: those of every push URL, with and without the user's configuration if
-//!   the server may not see it, and with and without the machine's if the environment may make git ignore it.
+//! - Git never runs in the repository. This crate reads the repository's configuration within limits, from regular
+//!   files that the caller permits, and git only parses it (`git config --file -`). Git starts no hook, file system
+//!   monitor, credential helper, ssh command, pager or alias, and follows no include.
+//! - Git itself reads the user's and the machine's configuration (`git config --file` and `--system`), because its own
+//!   rules determine which files they include. With `GIT_DIR` set, git reads only `HEAD` and `config` there, to
+//!   evaluate conditional includes.
+//! - Runs are limited in time, memory and output. An address that cannot be determined is replaced by one that no
+//!   pattern covers, so that the call requires approval or is denied.
+//! - This crate neither decides, nor connects, nor writes.
+//! - All possible addresses are reported: every push URL, with and without the user's configuration if the server may
+//!   be unable to see it, and with and without the machine's if the environment may make git ignore it.
 
 mod address;
 mod config;
@@ -29,16 +28,16 @@ use repository::Repository;
 use run::GitRunner;
 use settings::GitSettings;
 
-/// Environment on which the result depends.
+/// Environment that affects how git resolves remotes.
 #[derive(Debug, Clone)]
 pub struct GitContext {
     /// The user's home directory.
     pub home: CanonicalPath,
-    /// `true` if the server runs in a sandbox in which git may not see the user's configuration.
+    /// `true` if the server runs in a sandbox where git may be unable to read the user's configuration.
     pub in_sandbox: bool,
 }
 
-/// Remotes in a call, whose addresses must be determined.
+/// Remotes of a call whose addresses must be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
@@ -53,29 +52,29 @@ enum UnknownAddress {
     Late,
     #[error("failed to run git")]
     NotRun,
-    #[error("git cannot parse the configuration of the repository")]
+    #[error("git cannot parse the repository's configuration")]
     NotUnderstood,
-    #[error("the configuration of the repository is too large")]
+    #[error("the repository's configuration is too large")]
     TooBig,
-    #[error("the configuration of the repository is in a place that may not be read")]
+    #[error("the repository's configuration is in a place that may not be read")]
     NotAllowed,
-    #[error("the configuration of the repository is not in regular files")]
+    #[error("the repository's configuration is not in regular files")]
     NotPlain,
-    #[error("not every version of git supports the format of the repository")]
+    #[error("not every version of git supports the repository's format")]
     Foreign,
-    #[error("the configuration of the repository has conditional includes")]
+    #[error("the repository's configuration has conditional includes")]
     Conditional,
     #[error("the user's git configuration has includes that depend on a repository's remotes")]
     ByRemote,
     #[error("the repository has remotes in files outside its configuration")]
     Legacy,
-    #[error("the configuration of the repository changes how git connects")]
+    #[error("the repository's configuration changes how git connects")]
     Connected,
     #[error("the remote uses a helper program")]
     Helper,
     #[error("a remote has an empty address")]
     Empty,
-    #[error("programs may read the address of the remote differently")]
+    #[error("programs may interpret the remote's address differently")]
     Ambiguous,
     #[error("the call does not name its repository")]
     NoRepository,
@@ -84,15 +83,15 @@ enum UnknownAddress {
 /// Remotes that git may use for a call.
 #[derive(Default)]
 struct KnownRemotes {
-    /// Remotes in the repositories of the call.
+    /// Remotes configured in the call's repositories.
     there: Vec<Remotes>,
-    /// Remotes outside any repository, if git may use those instead.
+    /// Remotes configured outside any repository, if git may use those.
     anywhere: Vec<Remotes>,
 }
 
 impl RemoteQuestion {
-    /// Collects the remotes of a call; `None` if it has none. `paths` are folders that may be in repositories. The
-    /// addresses in the call must have the form in which they are sent to the server.
+    /// Collects a call's remotes, or returns `None` if it has none. `paths` are folders that may be in repositories.
+    /// Addresses in the call must be in the form that is sent to the server.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -102,7 +101,7 @@ impl RemoteQuestion {
         (!values.is_empty()).then(|| Self { repositories, way: RemoteUse::of(plan.tool()), values })
     }
 
-    /// Returns unknown addresses for all remotes, for a caller that may not read the repositories.
+    /// Returns unknown addresses for all remotes, for callers that are not allowed to read the repositories.
     #[must_use]
     pub fn refused(&self) -> Vec<(usize, Fact)> {
         self.values.iter().map(|(at, _)| (*at, unknown(&UnknownAddress::NotAllowed))).collect()
@@ -114,8 +113,7 @@ impl RemoteQuestion {
         &self.repositories
     }
 
-    /// Determines the addresses of the remotes. Blocking. `may_look` returns `true` for paths that may be
-    /// accessed.
+    /// Determines the remotes' addresses. Blocking. `may_look` returns `true` for paths that may be accessed.
     #[must_use]
     pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
         let runner = GitRunner::new(&git.home);
@@ -142,13 +140,12 @@ impl RemoteQuestion {
         Ok(all)
     }
 
-    /// Returns the remotes in each repository, with the user's configuration and, in a sandbox, also without
-    /// it.
+    /// Returns the remotes of each repository, with the user's configuration and, in a sandbox, also without it.
     ///
-    /// - A call that creates a repository uses no existing repository, and git ignores repositories above its folder.
-    /// - Any other call without a path works in a repository from an earlier call or in the server's folder,
-    ///   whose settings could redirect the address anywhere. Its addresses are unknown.
-    /// - Push and fetch require a repository. Other operations also work without one, or if git rejects the
+    /// - A call that creates a repository uses no existing one, and git ignores repositories above its folder.
+    /// - Another call without a path uses the repository of an earlier call or of the server's folder. Settings there
+    ///   could redirect the address anywhere, so its addresses are unknown.
+    /// - Push and fetch require a repository. Other operations also work outside one, or if git rejects the
     ///   repository.
     fn all_settings(
         &self,
@@ -187,10 +184,10 @@ fn inside(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<Vec<Remotes>, UnknownAddress> {
-    // Unsupported content must be found before git reads the repository.
+    // Detects unsupported content before git reads the repository.
     let local = config::read_settings(place, runner, may_look)?;
     let branch = place.branch(&local, may_look)?;
-    // With a separate working tree, git resolves names there.
+    // With a separate worktree, git resolves names relative to it.
     let is_elsewhere = local.last("core.worktree").is_some();
     let known = |own| {
         let remotes = Remotes::new([own, local.clone()], branch.clone());
@@ -200,7 +197,7 @@ fn inside(
 }
 
 /// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only the
-/// machine's settings. The environment may make git ignore the machine's settings.
+/// machine's, and the environment may make git ignore those.
 fn own_layers(
     git: &GitContext,
     runner: &GitRunner,
@@ -216,7 +213,7 @@ fn own_layers(
     Ok(layers)
 }
 
-/// Returns a placeholder for an unknown address. No pattern covers it, because it is a sentence.
+/// Returns a sentence in place of an unknown address. No pattern covers a sentence.
 fn unknown(why: &UnknownAddress) -> Fact {
     Fact::Remotes(vec![format!("(unknown: {why})")])
 }

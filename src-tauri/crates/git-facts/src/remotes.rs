@@ -1,21 +1,21 @@
-//! Resolves remotes to addresses from settings, as git's `remote.c` does. Performs no IO.
+//! Resolves remotes to addresses from settings, like git's `remote.c`. Performs no I/O.
 
 use super::UnknownAddress;
 use super::settings::GitSettings;
 
-/// Maximum number of names that are resolved for one call.
+/// Maximum number of names resolved for one call.
 const MOST: usize = 1000;
 
-/// Direction in which a tool uses a remote.
+/// Operation that a tool performs with a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteUse {
     /// Receives objects from the remote.
     Fetch,
     /// Sends objects to the remote.
     Push,
-    /// Creates a new repository from the remote; git ignores an existing one.
+    /// Creates a new repository from the remote, ignoring any existing one.
     Clone,
-    /// Cannot be derived from the tool's name.
+    /// Unknown from the tool's name.
     Either,
 }
 
@@ -44,22 +44,20 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Creates the remotes from the name of the current branch and from settings, in the order in which git reads
-    /// them.
+    /// Creates the remotes from the current branch's name and from settings, in the order in which git reads them.
     pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
         let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
         Self { settings, branch, beside: Vec::new() }
     }
 
-    /// Records which of the default remotes may be names of repositories in the folder. `is_beside` returns `true`
-    /// for these.
+    /// Records which default remotes may be names of repositories in the folder, according to `is_beside`.
     pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
         let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
         self.beside = beside.collect();
         self
     }
 
-    /// Returns every address that the tool's argument can mean. `raw` is `None` if the call does not name a remote.
+    /// Returns every address that the tool's argument can mean. `raw` is `None` if the call names no remote.
     pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
         match way {
             RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
@@ -71,26 +69,26 @@ impl Remotes {
     fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         match raw {
-            // Git would parse a leading dash as an option.
+            // Git parses a leading dash as an option.
             Some(raw) if raw.starts_with('-') => all.push(raw.to_owned()),
             Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
             None => self.usual(pushes, &mut all)?,
         }
-        // Any operation may make git fetch missing objects from these remotes.
+        // Any operation can make git fetch missing objects from these remotes.
         for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
             all.extend(self.remote(name, false)?);
         }
         Ok(all)
     }
 
-    /// Returns `true` if git may fetch objects from this remote later, because a partial clone omitted them.
+    /// Returns `true` if git may later fetch objects from this remote that a partial clone omitted.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// Adds the addresses that a name can mean: the addresses of a remote or of the remotes in a group, or the name
-    /// itself if it is an address.
+    /// Adds every address that a name can mean: those of a remote or of a group's remotes, or the name itself as an
+    /// address.
     fn named(
         &self,
         name: &str,
@@ -111,14 +109,14 @@ impl Remotes {
             self.named(member, pushes, met, all)?;
         }
         let own = self.remote(name, pushes)?;
-        // Only a fetch accepts a group. Other operations take its name as a remote.
+        // Only fetches accept a group. Other operations treat its name as a remote.
         if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
             all.extend(own);
         }
         Ok(())
     }
 
-    /// Adds the addresses that git uses if the call names no remote. Skips a plain name that is not configured.
+    /// Adds the addresses used if the call names no remote. Skips plain names that are not configured.
     fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
@@ -143,7 +141,7 @@ impl Remotes {
         Ok(())
     }
 
-    /// Returns the remotes that the configuration chooses as defaults, in order of precedence.
+    /// Returns the default remotes from the configuration, in order of precedence.
     fn defaults(&self, pushes: bool) -> Vec<String> {
         let of_branch = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
         let for_push = [of_branch("pushremote"), Some("remote.pushdefault".to_owned())];
@@ -151,7 +149,7 @@ impl Remotes {
         keys.filter_map(|key| self.settings.last(&key).map(str::to_owned)).collect()
     }
 
-    /// Returns the addresses of the remote with this name, whether it is configured or not.
+    /// Returns the addresses of the remote with this name, even if it is not configured.
     fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let given = |key: &str| {
             let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
@@ -193,7 +191,7 @@ impl Remotes {
         self.of_remote(name).next().is_some()
     }
 
-    /// Iterates over the settings of a remote. Git ignores the settings of a remote whose name starts with a slash.
+    /// Iterates over a remote's settings. Git ignores remotes whose name starts with a slash.
     fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {
@@ -215,8 +213,8 @@ impl Remotes {
         Ok(names)
     }
 
-    /// Replaces the longest matching prefix of an address; `None` if no prefix matches. If several prefixes have that
-    /// length, git uses the replacement that it read first, even if it read that one for another prefix.
+    /// Replaces the longest matching prefix of an address, or returns `None` if none matches. Among prefixes of that
+    /// length, git uses the replacement that it read first, even if it belongs to another prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
@@ -229,7 +227,7 @@ impl Remotes {
     }
 }
 
-/// Splits a list at the characters that git uses as separators.
+/// Splits a list at git's separator characters.
 fn words(list: &str) -> impl Iterator<Item = &str> {
     list.split([' ', '\t', '\n']).filter(|word| !word.is_empty())
 }

@@ -1,34 +1,34 @@
-//! Finds the repository of a folder, and its current branch.
+//! Finds a folder's repository and its current branch.
 //!
-//! - The search works like git's: it finds `.git` in the folder or its nearest parent, a `.git` file that points
-//!   elsewhere, a bare repository, or a linked worktree. Folders that git ignores are ignored. Folders that git might
-//!   ignore are an error.
-//! - The caller must permit each folder before it is read.
+//! - The search follows git's rules: it finds `.git` in the folder or its nearest parent, a `.git` file that points
+//!   elsewhere, a bare repository, or a linked worktree. Folders that git ignores are ignored, and folders that git
+//!   might ignore are an error.
+//! - The caller must permit access to each folder before it is read.
 
 use super::UnknownAddress;
 use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
 use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
 
-/// Characters that git strips from the end of a file that names a folder.
+/// Characters that git strips from the end of a file that contains a folder's path.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// Characters that git strips around the name of a branch.
+/// Characters that git strips around a branch name.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Folders of a repository.
 #[derive(Debug)]
 pub(super) struct Repository {
-    /// Folder that belongs to this worktree, as `GIT_DIR` would name it.
+    /// Folder of this worktree, as in `GIT_DIR`.
     pub(super) git_dir: CanonicalPath,
-    /// Folder that all worktrees share.
+    /// Folder shared by all worktrees.
     pub(super) common: CanonicalPath,
-    /// Root of the working tree; `None` for a bare repository.
+    /// Root of the worktree, or `None` for a bare repository.
     top: Option<CanonicalPath>,
 }
 
 impl Repository {
-    /// Finds the repository that git would use in a folder; `None` outside any repository.
+    /// Finds the repository that git would use in a folder, or returns `None` outside any repository.
     pub(super) fn find(
         folder: &CanonicalPath,
         may_look: &MayLook<'_>,
@@ -46,7 +46,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Returns the name of the current branch; `None` if `HEAD` refers to a commit.
+    /// Returns the current branch's name, or `None` if `HEAD` is detached.
     pub(super) fn branch(
         &self,
         settings: &GitSettings,
@@ -59,14 +59,14 @@ impl Repository {
         };
         let name = target.trim_matches(BLANKS).strip_prefix("refs/heads/");
         let name = name.filter(|name| is_branch_name(name)).ok_or(UnknownAddress::NotUnderstood)?;
-        // The file of a branch could be a symbolic reference to another branch.
+        // A branch file can be a symbolic reference to another branch.
         match read_unlinked(&self.common, &format!("refs/heads/{name}"), may_look)? {
             Some(text) if !is_commit(&text) => Err(UnknownAddress::NotPlain),
             Some(_) | None => Ok(Some(name.to_owned())),
         }
     }
 
-    /// Returns `true` if a name could refer to a repository or a bundle in the working tree.
+    /// Returns `true` if a name could refer to a repository or bundle in the worktree.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -88,7 +88,7 @@ impl Repository {
         Self::at(git_dir, Some(folder), may_look)?.ok_or(UnknownAddress::NotUnderstood).map(Some)
     }
 
-    /// Returns the repository whose own files are in this folder; `None` if some of the files are missing.
+    /// Returns the repository whose files are in this folder, or `None` if files are missing.
     fn at(
         git_dir: CanonicalPath,
         top: Option<&CanonicalPath>,
@@ -122,7 +122,7 @@ fn is_object_name(text: &str, settings: &GitSettings) -> bool {
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns `true` if git accepts a text as the name of a branch. Git ignores other branches.
+/// Returns `true` if git accepts a text as a branch name. Git ignores other branches.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

@@ -1,8 +1,7 @@
-//! Runs git so that it can only parse configuration.
+//! Runs git restricted to parsing configuration.
 //!
-//! - Git runs in `/`, with an environment that contains only known variables, without a terminal, and with the
-//!   given input.
-//! - It is killed after a timeout, its memory is limited, and it can write no file.
+//! - Git runs in `/`, without a terminal, with known environment variables only and with the given input.
+//! - It is killed after a timeout. Its memory is limited, and it cannot write files.
 
 use super::UnknownAddress;
 use super::repository::Repository;
@@ -17,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Timeout for all runs of one call together.
+/// Timeout for all of a call's git runs together.
 const BOUND: Duration = Duration::from_secs(2);
 
 /// Maximum size of git's output in bytes.
@@ -27,14 +26,14 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// Environment variables by which the user can select other configuration files.
+/// Environment variables with which the user can select other configuration files.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
-/// Variable that makes git ignore the machine's configuration, unless it is requested explicitly. The server's
-/// environment may or may not contain it.
+/// Makes git ignore the machine's configuration unless it is requested explicitly. The server's environment may or may
+/// not contain this variable.
 const NO_MACHINE: &str = "GIT_CONFIG_NOSYSTEM";
 
-/// Variables that keep git from prompting, locking, fetching and tracing.
+/// Variables that prevent git from prompting, locking, fetching and tracing.
 const SET: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -44,7 +43,7 @@ const SET: [(&str, &str); 6] = [
     ("LC_ALL", "C"),
 ];
 
-/// Runs git for one call. All runs share one deadline.
+/// Runs git for one call. All runs share a deadline.
 pub(super) struct GitRunner {
     home: CanonicalPath,
     until: Instant,
@@ -55,13 +54,13 @@ impl GitRunner {
         Self { home: home.clone(), until: Instant::now() + BOUND }
     }
 
-    /// Returns the machine's settings, as they apply to a repository.
+    /// Returns the machine's settings as they apply to a repository.
     pub(super) fn of_machine(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         self.own(&["--system"], place)
     }
 
-    /// Returns the user's settings, as they apply to a repository. Both files are read, although `--global` may
-    /// skip one.
+    /// Returns the user's settings as they apply to a repository. Both of the user's files are read, although
+    /// `--global` might skip one.
     pub(super) fn of_user(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
@@ -82,25 +81,25 @@ impl GitRunner {
 
     fn own(&self, which: &[&str], place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         let arguments = [&["config"], which, &["--includes", "--list", "-z"]].concat();
-        // Git fails if a file does not exist. It also fails if the file is invalid, as every git command of the
-        // user then does.
+        // Git fails if a file does not exist. It also fails if a file is invalid, but then all of the user's git
+        // commands fail.
         let settings = self
             .run(&arguments, place, &[])?
             .map_or(Ok(GitSettings::default()), |out| GitSettings::parse(&out))?;
-        // These files alone do not show git the remotes of the repository.
+        // Git cannot know the repository's remotes from these files alone.
         let by_remote = settings.0.iter().any(|(key, _)| key.starts_with("includeif.hasconfig:"));
         if by_remote { Err(UnknownAddress::ByRemote) } else { Ok(settings) }
     }
 
-    /// Returns the settings in the text of a configuration file, without following includes.
+    /// Returns the settings in a configuration's text, without following includes.
     pub(super) fn spelled_out(&self, text: &[u8]) -> Result<GitSettings, UnknownAddress> {
         let arguments = ["config", "--file", "-", "--no-includes", "--list", "-z"];
         GitSettings::parse(&self.run(&arguments, None, text)?.ok_or(UnknownAddress::NotUnderstood)?)
     }
 
-    /// Returns the path of an included file, relative to `folder`. Symlinks are not resolved, as in git.
+    /// Returns an included file's path, relative to `folder`. Like git, does not resolve symlinks.
     pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, UnknownAddress> {
-        // Prefixes that have a special meaning for git are not supported.
+        // Prefixes with a special meaning in git are not supported.
         if written.starts_with("%(") || written.starts_with(":(") {
             return Err(UnknownAddress::Conditional);
         }
@@ -111,7 +110,7 @@ impl GitRunner {
         }
     }
 
-    /// Runs git and returns its output; `None` if it exits with an error.
+    /// Runs git and returns its output, or `None` if it exits with an error.
     fn run(
         &self,
         arguments: &[&str],
@@ -135,25 +134,25 @@ impl GitRunner {
         Ok(status.success().then_some(output?))
     }
 
-    /// Writes the input and reads the output, within the limits.
+    /// Writes the input and reads the output within the limits.
     fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Vec<u8>, UnknownAddress> {
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(UnknownAddress::NotRun);
         };
         let (send, receive) = mpsc::channel();
         std::thread::scope(|threads| {
-            // If git exits before it has read everything, its exit status shows that.
+            // Ignores the error: git exited before reading everything, which its exit status shows.
             threads.spawn(move || drop(stdin.write_all(input)));
             threads.spawn(move || {
                 let mut output = Vec::new();
                 let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
-                // Sending fails after a timeout, when the receiver is gone.
+                // Ignores the error: after a timeout, the receiver has been dropped.
                 let _ = send.send(read.map(|_| output));
             });
             let left = self.until.saturating_duration_since(Instant::now());
             let heard = receive.recv_timeout(left);
             if heard.is_err() {
-                // The threads stop when git exits.
+                // The threads finish when git exits.
                 end(child);
             }
             match heard {
@@ -166,7 +165,7 @@ impl GitRunner {
     }
 }
 
-/// Returns the search path for git. Tests put a fake git into their own `PATH`.
+/// Returns the `PATH` for git. Tests put a fake git into theirs.
 fn search_path() -> OsString {
     if cfg!(test) { std::env::var_os("PATH").unwrap_or_default() } else { SYSTEM_PATH.into() }
 }
@@ -176,7 +175,7 @@ pub(super) fn may_pass_over_machine() -> bool {
     std::env::var_os(NO_MACHINE).is_some()
 }
 
-/// Limits the resources of a process. Without these limits, the timeout still applies.
+/// Limits a process's resources. If this fails, only the timeout applies.
 #[cfg(target_os = "linux")]
 fn limit(child: &Child) {
     use rustix::process::{Resource, Rlimit, prlimit};
@@ -187,13 +186,13 @@ fn limit(child: &Child) {
     }
 }
 
-/// Does nothing, because other platforms cannot limit another process.
+/// Does nothing, because other platforms cannot limit another process's resources.
 #[cfg(not(target_os = "linux"))]
 fn limit(_: &Child) {}
 
 fn end(child: &Child) {
     if let Some(pid) = pid(child) {
-        // The process may have exited already.
+        // Ignores the error: the process may have exited.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }

@@ -1,8 +1,8 @@
-//! Settings of git's configuration, in the order in which git reads them.
+//! Settings from git's configuration, in the order in which git reads them.
 
 use super::UnknownAddress;
 
-/// Names and values of settings. Sections and keys are in lower case; subsections are as written.
+/// Names and values of settings. Section and key are in lower case, the subsection is as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 
@@ -38,7 +38,7 @@ impl GitSettings {
         }
     }
 
-    /// Iterates over the subsections of a section that set a certain key, each with the value of the key.
+    /// Iterates over those subsections of a section that set a key, with the key's value.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

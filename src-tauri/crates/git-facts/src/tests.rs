@@ -1,4 +1,4 @@
-//! Tests with real repositories, comparing results with git's own.
+//! Tests with real repositories, compared with git's own results.
 
 mod bounds;
 mod differential;
@@ -44,7 +44,7 @@ fn every_remote_leads_where_git_says() {
         "gh:q",
     ] {
         assert_eq!(user.fetch(Some(address)), get_url(&["ls-remote", "--get-url", address]), "{address}");
-        // A temporary remote shows how git interprets an address.
+        // A temporary remote reveals how git interprets an address.
         get_url(&["remote", "add", "probe", address]);
         let pushed = get_url(&["remote", "get-url", "--push", "--all", "probe"]);
         get_url(&["remote", "remove", "probe"]);
@@ -104,7 +104,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     user.git(&["init", "-q", "--bare", "bare.git"]);
     user.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
     assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
-    // Git itself evaluates conditional includes in the user's configuration.
+    // Git evaluates conditional includes in the user's configuration by itself.
     user.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
     user.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
@@ -165,14 +165,14 @@ fn a_repositorys_includes_count_where_they_may_be_read() {
     assert_eq!(user.fetch(Some("origin")), ["https://evil.example/a/b"]);
     let shared = user.path("repo/shared");
     let all = user.ask_where("repo", RemoteUse::Fetch, Some("origin"), false, &|path| *path != shared);
-    assert!(all[0].starts_with("(unknown: the configuration of the repository is in a place"), "{all:?}");
+    assert!(all[0].starts_with("(unknown: the repository's configuration is in a place"), "{all:?}");
     user.file("repo/shared", "[include]\n\tpath = shared\n");
-    user.is_unknown("git cannot parse the configuration of the repository");
+    user.is_unknown("git cannot parse the repository's configuration");
     user.config("[include]\n\tpath = ~/home.inc\n[remote \"origin\"]\n\turl = https://github.com/a/b\n");
     user.file("home.inc", "[url \"https://home.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(user.fetch(Some("origin")), ["https://home.example/a/b"]);
     user.config("[includeIf \"onbranch:main\"]\n\tpath = ~/home.inc\n");
-    user.is_unknown("the configuration of the repository has conditional includes");
+    user.is_unknown("the repository's configuration has conditional includes");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_repository_that_points_elsewhere_is_read_only_where_allowed() {
     let asked = |may_look: &dyn Fn(&CanonicalPath) -> bool| {
         user.ask_where("repo", RemoteUse::Push, None, false, may_look)
     };
-    let refused = ["(unknown: the configuration of the repository is in a place that may not be read)"];
+    let refused = ["(unknown: the repository's configuration is in a place that may not be read)"];
     user.file("repo/.git", "gitdir: ../secret/.git\n");
     assert_eq!(asked(&outside), refused);
     assert_eq!(asked(&|_| true), ["https://secret.example/x"]);
@@ -227,9 +227,9 @@ fn hostile_configuration_runs_nothing_and_blocks_nothing() {
     assert_eq!(user.push(Some("origin")), ["https://github.com/a/b"]);
     assert_eq!(user.ask("repo", RemoteUse::Either, None, true), ["https://github.com/a/b"]);
     user.config(&format!("{config}[core]\n\tsshCommand = {script}\n\tgitProxy = {script}\n"));
-    user.is_unknown("the configuration of the repository changes how git connects");
+    user.is_unknown("the repository's configuration changes how git connects");
     assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
-    // Running the script directly proves that it works.
+    // Running the script directly shows that it works.
     assert!(Command::new(script.as_path()).status().unwrap().success() && ran.as_path().exists());
 }
 
@@ -237,7 +237,7 @@ fn hostile_configuration_runs_nothing_and_blocks_nothing() {
 fn unusual_files_are_not_read() {
     let user = TestUser::new();
     let config = user.path("repo/.git/config");
-    let not_plain = "the configuration of the repository is not in regular files";
+    let not_plain = "the repository's configuration is not in regular files";
     for device in ["/dev/zero", "/dev/tty"] {
         user.config(&format!("[include]\n\tpath = {device}\n"));
         let all = user.ask_where("repo", RemoteUse::Push, None, true, &|_| true);
@@ -248,14 +248,14 @@ fn unusual_files_are_not_read() {
     user.is_unknown(not_plain);
     std::fs::remove_file(config.as_path()).unwrap();
     user.config(&"[remote \"origin\"]\n\turl = https://github.com/a/b\n".repeat(30_000));
-    user.is_unknown("the configuration of the repository is too large");
+    user.is_unknown("the repository's configuration is too large");
     user.config("[remote \"origin\"\n\turl = x\n");
-    user.is_unknown("git cannot parse the configuration of the repository");
+    user.is_unknown("git cannot parse the repository's configuration");
     user.config("[remote \"origin\"]\n\turl = x\n\tvcs = ext\n");
     let all = user.push(Some("origin"));
     assert_eq!(all, ["(unknown: the remote uses a helper program)"]);
     user.config("[extensions]\n\trefStorage = reftable\n");
-    user.is_unknown("not every version of git supports the format of the repository");
+    user.is_unknown("not every version of git supports the repository's format");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn secrets_in_addresses_are_not_passed_on() {
     for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h", "git@h:my b", "ftp://u@h/x"] {
         assert_eq!(shown(same), Ok(same.to_owned()));
     }
-    let unknown = Err("programs may read the address of the remote differently".to_owned());
+    let unknown = Err("programs may interpret the remote's address differently".to_owned());
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
         assert_eq!(shown(hidden), unknown, "{hidden}");
     }

@@ -1,7 +1,7 @@
 //! Binds each server name to the program that owns the grants and data stored under the name.
 //!
-//! - Identities are opaque text here; the crate `server-identity` creates and compares them.
-//! - The daemon binds and suspends names. The user's own programs write the user's decisions to the same table; no
+//! - Identities are opaque text here. The crate `server-identity` creates and compares them.
+//! - The daemon binds and suspends names. The user's own programs write the user's decisions to the same table. No
 //!   request on the socket can make such a decision.
 //! - Every change is a single statement or transaction, so that concurrent processes cannot interleave.
 
@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 pub struct Binding {
     /// Name of the server.
     pub server: String,
-    /// Identity of the owner, or `None` if it is unknown. In that case, every program counts as a different one.
+    /// Identity of the owner, or `None` if it is unknown. An unknown owner differs from every program.
     pub owner: Option<String>,
-    /// Identity of another program that now uses the name, or `None`. While it is set, the grants and data are
+    /// Identity of another program that now uses the name, if any. While it is set, the grants and data are
     /// suspended.
     pub found: Option<String>,
-    /// The user's decision about the other program, until it is recorded in the audit log.
+    /// The user's decision about the other program, until the audit log contains the decision.
     pub decided: Option<IdentityDecision>,
 }
 
-/// The user's decision about a name that another program now uses.
+/// The user's decision about a name that is now used by another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityDecision {
     /// Transfer the grants and data to the new program.
@@ -89,7 +89,7 @@ impl Bindings {
 
     /// Returns a server's binding. If the name is unbound, first binds it to `owner`.
     pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
-        // Read first: writing needs the database lock, which another process may hold for a long time.
+        // Reads first, because writing needs the database lock, which another process may hold for a long time.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
         }
@@ -117,7 +117,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Records the identity of another program that uses the name, or `None` once the owner uses it again.
+    /// Records the identity of another program that uses the name, or `None` when the owner uses it again.
     pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
@@ -125,7 +125,7 @@ impl Bindings {
     }
 
     /// Makes the identity `found` the owner and records the user's decision. Returns `false` if another identity was
-    /// found since, or if the decision was already made.
+    /// found in the meantime or a decision was already made.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
@@ -142,14 +142,14 @@ impl Bindings {
         Ok(())
     }
 
-    /// Returns `true` if an older version wrote the database, so that its names must still be bound.
+    /// Returns `true` if the database was written by an older version and its names must still be bound.
     pub fn are_outstanding(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }
 
-    /// Binds all names in an older version's database to their owners, in one transaction. An owner is `None` if
-    /// unknown.
+    /// Binds all names in an older version's database to their owners, in one transaction. `None` means that the
+    /// owner is unknown.
     pub fn bind_existing(&self, all: &[(String, Option<String>)], at_ms: u64) -> Result<(), StoreError> {
         let bound = self.with(|connection| {
             let change = connection.transaction()?;

@@ -1,4 +1,4 @@
-//! Identity of the client that grants belong to.
+//! Identity of the client that owns a grant.
 
 use ironcurtain_protocol::ClientView;
 
@@ -8,7 +8,7 @@ pub const UNKNOWN: &str = "unknown";
 /// Client whose identity the kernel verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Path of the client's executable. Grants belong to this path.
+    /// Path of the client's executable, by which grants identify the client.
     pub key: String,
     /// Description of the client for the user.
     pub view: ClientView,

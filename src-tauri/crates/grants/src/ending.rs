@@ -1,10 +1,10 @@
-//! End of a grant, from its removal until it is recorded in the audit log and the database.
+//! Termination of a grant, from its removal until the termination is recorded in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
 use serde::{Deserialize, Serialize};
 
-/// Reason why a grant ended.
+/// Reason a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// The user revoked the grant.
@@ -19,7 +19,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the audit log's summary.
+    /// Returns the summary for the audit log.
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
@@ -43,31 +43,31 @@ impl EndReason {
     }
 }
 
-/// End of a grant that is not stored yet.
+/// Termination of a grant that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     /// Id of the grant.
     pub id: String,
     /// The grant, or `None` if the database no longer contains it.
     pub grant: Option<StandingGrant>,
-    /// Reason why the grant ended.
+    /// Reason the grant ended.
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error from the last attempt to store the end, or `None` before the first attempt.
+    /// Error of the last attempt to store the termination; `None` before the first attempt.
     pub trouble: Option<String>,
-    /// Audit log entry about the end.
+    /// Audit log entry about the termination.
     pub(super) entry: Box<Entry>,
 }
 
 impl Ending {
-    /// Creates the end of a grant. `at_ms` is in milliseconds since the Unix epoch.
+    /// Creates the termination of a grant. `at_ms` is in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
-    /// Creates an end from a line that the previous process left in the journal.
+    /// Creates a termination from a line that the previous process left in the journal.
     pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
         let Left { id, why, at_ms, mut entry } = left;
         entry.summary.push_str("; IronCurtain exited before this was stored");
@@ -75,8 +75,8 @@ impl Ending {
     }
 }
 
-/// Line in the journal: an end that must be stored. For a grant that is still being created, the end to record if the
-/// grant cannot be stored.
+/// Line of the journal: a termination that must be stored. For a grant that is still being created, it is the
+/// termination to record if the grant cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
@@ -102,10 +102,10 @@ fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
     entry
 }
 
-/// End of a grant as stored in the database.
+/// Termination of a grant as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Reason why the grant ended.
+    /// Reason the grant ended.
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,

@@ -1,9 +1,9 @@
-//! Journal of grants that are being created, and of ends that are not in the database yet.
+//! Journal of grants that are being created, and of terminations that are not in the database yet.
 //!
-//! - INVARIANT: disk space is reserved in advance, so that an end can be made durable even if the disk is full or
-//!   another process has locked the database.
+//! - INVARIANT: disk space is reserved in advance, so that a termination can be made durable even if the disk is full
+//!   or another process has locked the database.
 //! - At startup, the journal is read and cleared before any grant is created. It stays short, because it is cleared
-//!   whenever no end is pending.
+//!   whenever no termination is pending.
 
 use super::ending::Left;
 use ironcurtain_paths::bounded_read;
@@ -14,13 +14,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// File name of the journal, which is in the same folder as the database.
+/// File name of the journal, in the database's folder.
 const NAME: &str = "grants.journal";
 
-/// Size reserved for the journal on disk, in bytes. Sufficient for several hundred ends.
+/// Size reserved for the journal on disk, in bytes. It is sufficient for several hundred terminations.
 const ROOM: u64 = 256 * 1024;
 
-/// Reason why the journal cannot be used.
+/// Reason the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Opening, reading or writing the journal failed.
@@ -106,7 +106,7 @@ impl Journal {
             .and_then(|()| self.file.write_all_at(&text, self.length))
             .and_then(|()| self.file.sync_data());
         if let Err(source) = noted {
-            // Erase the text, because a part of it may have been written.
+            // Erases the text, because a part of it may have been written.
             self.blank(self.length, text.len() as u64)?;
             return Err(self.failed(source));
         }

@@ -1,10 +1,10 @@
 //! Standing grants, from which the policy's exceptions, the servers' roots and their mounts are derived.
 //!
-//! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the
-//!   table; a thread then records and stores the end.
+//! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the table. A
+//!   thread then records and stores the termination.
 //! - The table contains no expired grants, so the judge needs no clock.
 //! - A permission for a single call or connection is not a grant.
-//! - This crate neither asks the user nor judges calls; callers ask before they create a grant.
+//! - This crate neither asks the user nor judges calls. Callers ask before they create a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -28,6 +28,7 @@ mod ending;
 mod journal;
 mod lifetime;
 mod limits;
+mod listed_definition;
 pub mod mounts;
 mod on_disk;
 mod owner;
@@ -45,8 +46,9 @@ pub use client::{Client, UNKNOWN};
 pub use ending::{EndReason, Ended, Ending};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
+pub use listed_definition::ListedDefinition;
 pub use owner::Stored;
-pub use pins::{ListedDefinition, Listing, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
+pub use pins::{Listing, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
@@ -64,7 +66,7 @@ use table::Published;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
-/// Reason why a grant was not created.
+/// Reason a grant was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The grant could not be recorded in the audit log.
@@ -82,9 +84,9 @@ pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
 pub struct GrantParts<'a> {
     /// Path of the database. The journal is in the same folder.
     pub database: &'a Path,
-    /// Audit log in which grants and their ends are recorded.
+    /// Audit log in which grants and their terminations are recorded.
     pub audit: Audit,
-    /// Called when an end cannot be stored, and again once it is stored.
+    /// Called when a termination cannot be stored, and again once it is stored.
     pub on_trouble: OnTrouble,
     /// Clocks that determine when grants expire.
     pub clock: Clock,
@@ -109,7 +111,7 @@ pub struct RevokedGrant {
 }
 
 impl RevokedGrant {
-    /// Waits until the first attempt to store the end is complete.
+    /// Waits until the first attempt to store the termination is complete.
     pub async fn stored(self) -> Stored {
         self.stored
             .await
@@ -120,11 +122,11 @@ impl RevokedGrant {
 /// State of a grant that is not in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantState {
-    /// The grant has ended, but its end is not stored yet.
+    /// The grant has ended, but its termination is not stored yet.
     Ending(Box<Ending>),
-    /// The grant has ended, and its end is stored.
+    /// The grant has ended, and its termination is stored.
     Ended(Ended),
-    /// No grant has this id, or the record of its end was removed because too many grants ended later.
+    /// No grant has this id, or the record of its termination was removed to make room for later ones.
     Unknown,
 }
 
@@ -148,7 +150,7 @@ impl Grants {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // The database contains grants only after they were recorded, so such a grant stays in force.
+        // The database contains only grants that were recorded, so such a grant stays active.
         for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
@@ -177,7 +179,7 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// Returns the active grants. Their use counts are as of the start of the process.
+    /// Returns the active grants, with their use counts as of the start of the process.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
@@ -189,8 +191,8 @@ impl Grants {
         self.shared.published.watch()
     }
 
-    /// Returns the active grants for display, with current use counts. The expiry time is that of the clock by which a
-    /// grant expires first.
+    /// Returns the active grants for display, with current use counts. If the two clocks disagree, the expiry time is
+    /// the earlier one.
     #[must_use]
     pub fn listed(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
@@ -202,14 +204,14 @@ impl Grants {
         table.grants.iter().map(listed).collect()
     }
 
-    /// Returns the ends that are not stored yet.
+    /// Returns the terminations that are not stored yet.
     #[must_use]
     pub fn ending(&self) -> Vec<Ending> {
         self.now().ending.clone()
     }
 
-    /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding a
-    /// call. A grant that has expired remains expired even if a clock is set back.
+    /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding
+    /// a call. An expired grant stays expired even if a clock is set back.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
@@ -235,7 +237,7 @@ impl Grants {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
         let (notify, stored) = oneshot::channel();
-        // If the thread has exited, `stored` reports that.
+        // If the thread has exited, `stored` reports it.
         let _ = self.commands.send(Command::End(Box::new(ending), Some(notify)));
         Some(RevokedGrant { grant, version, stored })
     }

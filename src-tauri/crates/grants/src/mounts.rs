@@ -1,7 +1,7 @@
-//! Computes the mounts that a server needs, and the steps to reach them from its current mounts. Performs no IO.
+//! Computes the mounts that a server needs, and the steps to reach them from its current mounts. Performs no I/O.
 //!
 //! - A server has exactly the mounts that active grants and in-flight calls need.
-//! - Removing a mount also removes the mounts below it; those that are still needed are added again.
+//! - Removing a mount also removes the mounts below it. Those that are still needed are added again.
 //! - INVARIANT: a mount that is needed both before and after a change is never removed in between, because in-flight
 //!   calls use it.
 
@@ -15,14 +15,15 @@ pub struct Need {
     pub path: CanonicalPath,
     /// `true` if the server may write to the path.
     pub writable: bool,
-    /// `true` if only a file may be mounted. If a folder replaces the file, the grant does not apply to it.
+    /// `true` if only a file may be mounted. If a folder replaces the file, the folder is not mounted.
     pub file: bool,
-    /// `true` if the user approved this autostart file by name. The sandbox makes all other autostart files read-only.
+    /// `true` if the path is an autostart file that the user approved by name. The sandbox makes all other autostart
+    /// files read-only.
     pub named: bool,
 }
 
 impl Need {
-    /// Creates a need for a file or folder.
+    /// Creates a need that applies to a file or a folder.
     #[must_use]
     pub fn new(path: CanonicalPath, writable: bool) -> Self {
         Self { path, writable, file: false, named: false }
@@ -35,8 +36,7 @@ impl Need {
     }
 }
 
-/// Returns the mount that one access needs, or `None` if the access needs no mount. `nearest` is the nearest existing
-/// parent folder.
+/// Returns the mount that one access needs, if any. `nearest` is the nearest existing parent folder.
 ///
 /// Creating or deleting a file changes its folder, so the folder must be mounted. Reading a path that does not exist
 /// needs no mount.
@@ -63,8 +63,8 @@ pub fn need(
     }
 }
 
-/// Merges needs. A path is writable if any of its needs is, and limited to a file if any of them is. Omits needs that
-/// another mount covers.
+/// Merges needs. A path is writable if any of its needs is, and limited to a file if any of them is. Omits a need
+/// that the mount of a parent folder meets.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
@@ -75,10 +75,10 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
         first.named |= is_same && later.named;
         is_same
     });
-    // A mount of a parent folder covers the path, if it is writable or the path need not be.
+    // The mount of a parent folder meets the need if it is writable or the path need not be.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
-    // The sandbox closes autostart files in a mounted folder, so an approved one needs its own mount.
+    // In a mounted folder, autostart files are read-only, so an approved one needs its own mount.
     let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
@@ -94,7 +94,7 @@ pub enum MountStep {
     Remove(CanonicalPath),
 }
 
-/// Returns the mounts that [`united`] returns for all needs. Also keeps existing mounts that are needed, because
+/// Returns the mounts that [`united`] returns for all needs, and existing mounts that are still needed, because
 /// removing a mount would terminate a server that has it open.
 #[must_use]
 pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
@@ -109,8 +109,8 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// Returns the steps that add the wanted mounts. Writable mounts below a mount are added before that mount becomes
-/// read-only. Existing mounts are not removed.
+/// Returns the steps that add the wanted mounts. Writable mounts inside another mount are added before that mount
+/// becomes read-only. Existing mounts are not removed.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();

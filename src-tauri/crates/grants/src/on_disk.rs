@@ -8,8 +8,8 @@ use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {
-    /// Returns the stored grants that have not expired, whether or not the daemon is running. Grants for a single
-    /// session are not stored. Empty if the database does not exist.
+    /// Returns the stored grants that have not expired, whether or not the daemon is running. Does not include grants
+    /// for a single session, because they are not stored. Returns no grants if the database does not exist.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database or the journal cannot be read.

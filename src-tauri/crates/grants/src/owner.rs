@@ -1,9 +1,9 @@
 //! Thread that owns the database and the journal, and stores changes to grants.
 //!
-//! - The end of a grant is written to the journal, the audit log and the database, in this order. A failed step is
-//!   reported and retried until it succeeds, even across restarts. Meanwhile, the grant remains inactive.
+//! - The termination of a grant is written to the journal, the audit log and the database, in this order. A failed
+//!   step is reported and retried until it succeeds, even across restarts. Until then, the grant remains inactive.
 //! - A new grant is written to the journal, the audit log and the database before it takes effect. If it was recorded
-//!   but cannot be stored, its end is recorded.
+//!   but cannot be stored, its termination is recorded.
 
 use super::OnTrouble;
 use super::ending::{EndReason, Ended, Ending, Left};
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Delay before a failed attempt to store an end is repeated.
+/// Delay before a failed attempt to store a termination is repeated.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Delay before uses and remaining times are stored, so that one transaction covers several of them.
+/// Delay before use counts and remaining times are stored, so that one transaction contains many of them.
 const BATCH: Duration = Duration::from_secs(5);
 
 /// Interval between checks that the database's path still leads to the open file.
@@ -46,18 +46,18 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// Result of the first attempt to store an end.
+/// Result of the first attempt to store a termination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
-    /// The end is in the audit log and the database.
+    /// The termination is in the audit log and the database.
     Complete,
-    /// The end is only in the journal, and is stored in the database later. Contains the reason.
+    /// The termination is only in the journal, for this reason. It will be stored in the database later.
     InJournal(String),
-    /// The end is not stored anywhere, so a restart would restore the grant. Contains the reason.
+    /// The termination is not stored anywhere, for this reason. A restart would restore the grant.
     NotStored(String),
 }
 
-/// End that is not stored yet, with the steps that succeeded.
+/// End that is not stored yet, with the steps that have succeeded.
 struct Pending {
     ending: Ending,
     noted: bool,
@@ -74,14 +74,14 @@ pub(super) struct GrantsOwner {
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
-    /// Reason why the last grants or uses could not be stored, or `None` if they were stored.
+    /// Reason the latest grants or use counts could not be stored, if any.
     unstored: Option<String>,
     /// `true` if the database's path no longer leads to the open file.
     is_lost: bool,
 }
 
 impl GrantsOwner {
-    /// Creates the thread's state. `left` contains the ends that the previous process left in the journal.
+    /// Creates the thread's state. `left` contains the terminations that the previous process left in the journal.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -115,7 +115,7 @@ impl GrantsOwner {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
             };
             let (mut due, mut closing) = (first.is_none(), None);
-            // Write all ends to the journal before storing any; these grants are already out of force.
+            // Writes all terminations to the journal before storing any of them. Their grants are already inactive.
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
@@ -131,7 +131,7 @@ impl GrantsOwner {
                 self.store_batch();
             }
             if let Some(done) = closing {
-                // Sending fails if the caller has stopped waiting.
+                // Fails if the caller has stopped waiting.
                 let _ = done.send(());
                 return;
             }
@@ -146,7 +146,7 @@ impl GrantsOwner {
 
     /// Executes a command. For [`Command::Close`], returns the sender to notify when the thread exits.
     fn handle(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
-        // A command is executed even if its caller has stopped waiting.
+        // The command is executed even if its caller has stopped waiting.
         match command {
             Command::Give(gifts, reply) => {
                 let given = self.give(gifts);
@@ -177,7 +177,7 @@ impl GrantsOwner {
         None
     }
 
-    /// Checks that the database's path still leads to the open file, and reports a change.
+    /// Checks that the database's path still leads to the open file, and reports any change.
     fn check_store(&mut self) {
         let lost = self.store.check_file().err();
         if lost.is_some() || std::mem::take(&mut self.is_lost) {
@@ -186,7 +186,7 @@ impl GrantsOwner {
         }
     }
 
-    /// Sets the reason why grants or uses could not be stored, or clears it, and reports it.
+    /// Sets or clears the reason that grants or use counts could not be stored, and reports it.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
         (self.on_trouble)(self.trouble());
@@ -207,7 +207,7 @@ impl GrantsOwner {
             .iter()
             .map(|(grant, _)| Ending::new(grant.clone(), EndReason::NotStored, now.wall_ms))
             .collect();
-        // A grant of a session is not stored. Its end is recorded with the end of the session.
+        // Grants for a session are not stored. Their termination is recorded with the end of the session.
         let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
         let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
         if kept {
@@ -242,8 +242,8 @@ impl GrantsOwner {
         Ok(version)
     }
 
-    /// Ends grants that were recorded but could not be created. `noted` is `true` if the journal already contains these
-    /// ends.
+    /// Ends grants that were recorded but could not be created. `noted` is `true` if the journal already contains
+    /// their terminations.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
         let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, notify: None });
@@ -265,7 +265,7 @@ impl GrantsOwner {
         noted.is_ok()
     }
 
-    /// Records and stores the pending ends, and reports the results.
+    /// Records and stores the pending terminations, and reports the results.
     fn finish_pending(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -294,7 +294,7 @@ impl GrantsOwner {
         let (mut whole, waiting): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|pending| pending.ending.trouble.is_none());
         self.pending = waiting;
-        // Report the problem first, so that callers find it listed when they are notified.
+        // Reports the problem first, so that it is listed when callers are notified.
         (self.on_trouble)(self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
             self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
@@ -358,7 +358,7 @@ impl GrantsOwner {
 fn send_result(pending: &mut Pending) {
     if let Some(notify) = pending.notify.take() {
         let failed = if pending.noted { Stored::InJournal } else { Stored::NotStored };
-        // Sending fails if the caller has stopped waiting.
+        // Fails if the caller has stopped waiting.
         let _ = notify.send(pending.ending.trouble.clone().map_or(Stored::Complete, failed));
     }
 }

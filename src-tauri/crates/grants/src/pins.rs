@@ -1,23 +1,24 @@
 //! Table of pinned tools. A pin is the definition of a tool that the server listed first, or that the user accepted
 //! later.
 //!
-//! - Definitions are opaque text here; the trusted process writes them in one canonical form.
-//! - A definition that differs from its pin suspends the tool until the user decides. The pin of a tool that disappears
-//!   stays, so that removing and adding a tool does not replace its definition.
+//! - Definitions are compared as text, in one canonical form.
+//! - A definition that differs from its pin suspends the tool until the user decides. A tool that disappears keeps
+//!   its pin, so that removing and adding the tool does not replace its definition.
 //! - A tool that is added later is pinned and marked as new until the user has seen it.
-//! - The trusted process compares and suspends. Only the user's own programs decide, by writing to the same table; no
+//! - The trusted process compares and suspends. Only the user's own programs decide, by writing to the same table. No
 //!   request on the socket can.
 
 use super::StoreError;
+use super::listed_definition::ListedDefinition;
 use super::store::schema;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Forgets the lists that were made with a server's pins.
+/// Deletes the lists of tools that were made with a server's pins.
 const FORGET_LISTS: &str = "DELETE FROM tool_lists WHERE server = ?1";
 
-/// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is refused.
+/// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is rejected.
 pub const MOST_TOOLS: usize = 2000;
 
 /// Server and kind of client for which a list of tools is intended. Some servers offer different tools to different
@@ -30,21 +31,13 @@ pub struct PinKey {
     pub capabilities: String,
 }
 
-/// Tool as a server lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedDefinition {
-    /// Name of the tool.
-    pub tool: String,
-    /// Definition in canonical form.
-    pub definition: String,
-}
-
 /// List of tools as a server returns it.
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'a> {
     /// Tools in the server's order.
     pub tools: &'a [ListedDefinition],
-    /// True for a list of one page, which shows that all other tools were removed or added later.
+    /// `true` for a complete list on one page. Pinned tools that are missing from it were removed, and unpinned ones
+    /// were added later.
     pub is_whole: bool,
 }
 
@@ -57,13 +50,13 @@ pub struct ToolPin {
     pub tool: String,
     /// Pinned definition.
     pub definition: String,
-    /// Different definition that the server listed last, or `None`.
+    /// Different definition that the server listed last, if any.
     pub found: Option<String>,
-    /// The user's decision about the different definition, or `None`.
+    /// The user's decision about the different definition, if any.
     pub decided: Option<PinDecision>,
-    /// Place in the server's last list; `None` if the server no longer lists the tool.
+    /// Position in the server's last list; `None` if the server no longer lists the tool.
     pub position: Option<u64>,
-    /// True if the server added the tool later, and the user has not seen it.
+    /// `true` if the server added the tool later and the user has not seen it.
     pub is_new: bool,
 }
 
@@ -81,7 +74,7 @@ pub enum PinDecision {
 /// State of a listed tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinState {
-    /// The tool is listed for the first time, and is now pinned.
+    /// The tool was not pinned before, and is pinned now.
     New,
     /// The definition matches its pin.
     Unchanged,
@@ -89,10 +82,10 @@ pub enum PinState {
     Suspended {
         /// Pinned definition.
         pinned: String,
-        /// `true` if this definition was not seen before.
+        /// `true` if the definition was not seen before.
         is_news: bool,
     },
-    /// The definition differs from its pin, which the user chose to keep.
+    /// The definition differs from its pin, which the user has decided to keep.
     Kept {
         /// Pinned definition.
         pinned: String,
@@ -122,6 +115,12 @@ impl ToolPin {
         self.found.is_some() && self.decided.is_none()
     }
 
+    /// Returns `true` if the user must decide: the tool is suspended, and its server lists it.
+    #[must_use]
+    pub fn needs_decision(&self) -> bool {
+        self.is_suspended() && self.position.is_some()
+    }
+
     /// Returns `true` if the user removed the tool.
     #[must_use]
     pub fn is_removed(&self) -> bool {
@@ -149,7 +148,8 @@ impl Pins {
     }
 
     /// Compares a list of tools with their pins, pins new tools, and returns the state of each tool in order. With
-    /// `only_warn`, a changed definition becomes the pin at once; its state is [`PinState::Suspended`] with `is_news`.
+    /// `only_warn`, a changed definition becomes the pin at once, and its state is [`PinState::Suspended`] with
+    /// `is_news`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be used. In that case, nothing is pinned.
@@ -170,7 +170,7 @@ impl Pins {
                 })
             };
             let positioned = pins.values().filter(|pin| pin.position.is_some()).count();
-            // The usual list needs no lock.
+            // An unchanged list, the usual case, needs no lock.
             if (!listing.is_whole || positioned == listed.len()) && (0..).zip(listed).all(is_pinned) {
                 return Ok(listed.iter().map(|_| PinState::Unchanged).collect());
             }
@@ -191,7 +191,7 @@ impl Pins {
                     "UPDATE pins SET position = ?4 WHERE server = ?1 AND capabilities = ?2 AND tool = ?3",
                     params![key.server, key.capabilities, listed.tool, position],
                 )?;
-                // A second tool of this name in the same list is compared with the first.
+                // A second tool with this name in the same list is compared with the first.
                 pins.entry(listed.tool.clone()).or_insert_with(|| ToolPin {
                     capabilities: key.capabilities.clone(),
                     tool: listed.tool.clone(),
@@ -215,7 +215,7 @@ impl Pins {
         self.with(|connection| of_key(connection, key))
     }
 
-    /// Returns all of a server's pins. Empty if the daemon has not created the table yet.
+    /// Returns all of a server's pins. Returns no pins if the daemon has not created the table yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -227,7 +227,8 @@ impl Pins {
         Ok(pins.unwrap_or_default())
     }
 
-    /// Applies the user's decision to every pin of a tool with this listed definition, and returns whether there was one.
+    /// Applies the user's decision to every pin of a tool whose listed definition is this one. Returns `false` if
+    /// there is no such pin.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
@@ -260,7 +261,7 @@ impl Pins {
         Ok(changed > 0)
     }
 
-    /// Removes all of a server's pins. Call this after the user has accepted all of its new definitions.
+    /// Removes all of a server's pins. Call this after the user has accepted all of the server's new definitions.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.

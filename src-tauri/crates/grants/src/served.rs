@@ -1,6 +1,6 @@
 //! Identities of the servers that have answered a call.
 //!
-//! - The set never allows a call. Questions about a server that is not in it do not offer permanent grants.
+//! - Membership never allows a call. Questions about a server outside the set do not offer permanent grants.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Standing grants: which client and server may use them, and which resources they open.
+//! Standing grants: the clients and servers that may use them, and the resources they open.
 
 use super::Lifetime;
 use super::client::UNKNOWN;
@@ -10,7 +10,7 @@ use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolScope};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Grant with its lifetime and its uses.
+/// Grant with its lifetime and use count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingGrant {
     /// Unique id of the grant.
@@ -21,11 +21,11 @@ pub struct StandingGrant {
     pub what: Granted,
     /// Lifetime that the user chose.
     pub lifetime: Lifetime,
-    /// Wall-clock time of expiry, in milliseconds since the Unix epoch, or `None` if the grant has no fixed duration.
+    /// Wall-clock time of expiry, in milliseconds since the Unix epoch; `None` if the grant has no fixed duration.
     pub expires_ms: Option<u64>,
     /// Time of creation, in milliseconds since the Unix epoch.
     pub created_ms: u64,
-    /// Time of the last use, in milliseconds since the Unix epoch, or `None` if the grant was never used.
+    /// Time of the last use, in milliseconds since the Unix epoch; `None` if the grant was never used.
     pub last_used_ms: Option<u64>,
     /// Number of calls and connections that used the grant.
     pub uses: u64,
@@ -77,7 +77,7 @@ impl fmt::Display for Granted {
 }
 
 impl StandingGrant {
-    /// Returns the files that the grant opens, or `None`.
+    /// Returns the files that the grant opens, if any.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
@@ -86,7 +86,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens in the form that the proxy uses, or `None`.
+    /// Returns the host that the grant opens, if any, in the form that the proxy uses.
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
@@ -97,7 +97,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens in the form that the judge uses, or `None`.
+    /// Returns the host that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
         let Granted::Host(target) = &self.what else { return None };
@@ -108,21 +108,21 @@ impl StandingGrant {
         Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
     }
 
-    /// Returns the tools that the grant opens in the form that the judge uses, or `None`.
+    /// Returns the tools that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
         let Granted::Tool(scope) = &self.what else { return None };
         Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
     }
 
-    /// Returns the path that the grant opens in the form that the judge uses, or `None`.
+    /// Returns the path that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
         Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
-    /// Returns `true` if the mount for this grant also covers `need`.
+    /// Returns `true` if the mount for this grant also meets `need`.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         self.files().is_some_and(|files| files.show(need))
@@ -155,7 +155,7 @@ pub struct GrantSubject {
 
 impl GrantSubject {
     /// Returns `true` if a session of `client` with `server` may use the grant. A client whose executable is unknown
-    /// may use only the grants for that session, because another such client may be a different program.
+    /// may use only grants for that session, because another unknown client may be a different program.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {

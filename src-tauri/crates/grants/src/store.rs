@@ -21,7 +21,7 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ends to keep in the database. Beyond it, the oldest are removed.
+/// Maximum number of terminations to keep in the database. Beyond it, the oldest are removed.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
@@ -48,8 +48,8 @@ impl Store {
         Ok(Self { connection, path: path.to_path_buf(), identity })
     }
 
-    /// Checks that the database's path still leads to the open file. SQLite keeps writing to a file that was removed or
-    /// replaced; after a restart, another file would be read, in which revoked grants are still active.
+    /// Checks that the database's path still leads to the open file. SQLite keeps writing to a file that was removed
+    /// or replaced. A restart would then read a different file, in which revoked grants are still active.
     ///
     /// # Errors
     /// Returns [`StoreError::Lost`] if the path leads to another file or to none.
@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Loads all valid grants. Invalid ones are logged and omitted, so they permit nothing.
+    /// Loads all valid grants. Logs and omits invalid ones, so that they permit nothing.
     pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
@@ -82,7 +82,7 @@ impl Store {
         Ok(grants)
     }
 
-    /// Stores grants in one transaction. For a grant that expires, also stores the time of expiry by the boot clock.
+    /// Stores grants in one transaction. For grants that expire, also stores the expiry time on the boot clock.
     pub(super) fn insert(
         &mut self,
         grants: &[(&StandingGrant, Option<StoredEnd>)],
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// Removes grants in one transaction and stores their ends. Storing an end again has no effect.
+    /// Removes grants in one transaction and stores their terminations. Storing a termination again has no effect.
     pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
         self.change(|change| {
             for (id, Ended { why, at_ms }) in ended {
@@ -127,7 +127,7 @@ impl Store {
         })
     }
 
-    /// Returns a grant's stored end, or `None`.
+    /// Returns a grant's stored termination, if any.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
@@ -202,25 +202,25 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
     Ok(())
 }
 
-/// Expiry of a grant by the boot clock, as last stored.
+/// Stored expiry of a grant on the boot clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
     /// Id of the boot to which `ends_ms` refers.
     pub(super) boot: String,
     /// Time of expiry, in milliseconds since that boot.
     pub(super) ends_ms: u64,
-    /// Remaining time at the time of storing, in milliseconds. Used after a reboot.
+    /// Time that remained when this was stored, in milliseconds. Used after a reboot.
     pub(super) left_ms: u64,
 }
 
 impl StoredEnd {
-    /// Creates the expiry of a grant that has this remaining time in milliseconds.
+    /// Creates the expiry of a grant with this remaining time in milliseconds.
     pub(super) fn of(left_ms: u64, clock: &Clock) -> Self {
         let ends_ms = clock.now().boot_ms.saturating_add(left_ms);
         Self { boot: clock.boot().to_owned(), ends_ms, left_ms }
     }
 
-    /// Returns a grant's remaining time in milliseconds: the shorter of the times according to the two clocks. Returns
+    /// Returns a grant's remaining time in milliseconds, which is the shorter of the times on the two clocks. Returns
     /// `None` if the grant does not expire.
     pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
         let now = clock.now();
@@ -277,7 +277,7 @@ impl Columns {
     }
 }
 
-/// Reason why a row is not a valid grant.
+/// Reason a row is not a valid grant.
 #[derive(Debug, thiserror::Error)]
 enum RowError {
     /// A column is missing or has the wrong type.
@@ -378,8 +378,8 @@ fn lifetime_name(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Parses a lifetime that is not bound to a session. If it has a fixed duration, the row must also have an expiry time;
-/// otherwise the grant would never expire.
+/// Parses a lifetime that is not limited to a session. A row with a fixed duration must also have an expiry time,
+/// because the grant would otherwise never expire.
 fn lifetime_of(name: &str) -> Option<Lifetime> {
     [Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always].into_iter().find(|l| lifetime_name(*l) == name)
 }

@@ -1,8 +1,8 @@
 //! Publishes the table of active grants.
 //!
-//! - INVARIANT: revoking a grant first publishes a table without it, in a single step and without waiting. Only then is
-//!   the end stored.
-//! - A grant is active only until the first of the two clocks reaches its expiry time.
+//! - INVARIANT: revoking a grant first publishes a table without it, in a single step and without waiting. Only then
+//!   is the termination stored.
+//! - A grant is active only until either of the two clocks reaches its expiry time.
 
 use super::StandingGrant;
 use super::ending::{EndReason, Ending};
@@ -18,7 +18,7 @@ pub struct GrantTable {
     pub version: u64,
     /// Active grants, in order of creation.
     pub grants: Vec<StandingGrant>,
-    /// Ends of grants that are not stored yet.
+    /// Terminations of grants that are not stored yet.
     pub(super) ending: Vec<Ending>,
     /// Expiry times by grant id, in milliseconds since boot.
     deadlines: BTreeMap<String, u64>,
@@ -77,7 +77,7 @@ impl Published {
         self.table.borrow().clone()
     }
 
-    /// Returns the number of active grants, of ends that are not stored, and of expiry times.
+    /// Returns the number of active grants, of terminations that are not stored, and of expiry times.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize, usize) {
         let table = self.now();
@@ -98,7 +98,7 @@ impl Published {
         self.table.borrow().next_end()
     }
 
-    /// Adds grants, and returns the new version of the table. Each grant is accompanied by its remaining time in
+    /// Adds grants and returns the new version of the table. Each grant comes with its remaining time in
     /// milliseconds, or `None` if it does not expire.
     pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
@@ -114,13 +114,13 @@ impl Published {
         self.table.borrow().version
     }
 
-    /// Removes a grant. Returns its end and the new version of the table, or `None` if the grant is not active.
+    /// Removes a grant. Returns its termination and the new version of the table, or `None` if the grant is not active.
     pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
         let mut ended = self.end(EndReason::Revoked, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
     }
 
-    /// Removes the grants that have expired and returns their ends.
+    /// Removes the grants that have expired and returns their terminations.
     pub(super) fn expire(&self) -> Vec<Ending> {
         let now = self.clock.now();
         let table = self.now();
@@ -128,8 +128,8 @@ impl Published {
         if table.grants.iter().any(over) { self.end(EndReason::Expired, over).1 } else { Vec::new() }
     }
 
-    /// Removes the grants for a closed session. They are not stored, and their end is recorded together with the
-    /// session's.
+    /// Removes the grants for a closed session. They are not stored, and their termination is recorded with the end
+    /// of the session.
     pub(super) fn end_session(&self, session: &str) {
         let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
         self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
@@ -150,8 +150,8 @@ impl Published {
         (self.table.borrow().version, ended)
     }
 
-    /// Adds ends that are not stored yet, either from the previous process's journal or for grants that could not be
-    /// stored.
+    /// Adds terminations that are not stored yet: those in the previous process's journal, or those of grants that
+    /// could not be stored.
     pub(super) fn list_ending(&self, endings: &[Ending]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
@@ -159,7 +159,8 @@ impl Published {
         });
     }
 
-    /// Sets the error from storing an end. If `trouble` is `None`, the end is stored and therefore removed.
+    /// Sets the error of storing a termination. If `trouble` is `None`, the termination is stored and therefore
+    /// removed.
     pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };

@@ -237,7 +237,7 @@ async fn a_revoked_grant_is_denied_before_it_is_stored_and_after_a_kill() {
     assert!(troubles[0].starts_with("1 grant has ended, but that could not be stored:"), "{troubles:?}");
     let GrantState::Ending(again) = grants.state_of("a").await.unwrap() else { panic!("its end is stored") };
     assert!(again.trouble.unwrap().contains("locked"));
-    // Simulates a kill: the next run finds the end in the journal and stores it.
+    // Simulates a kill: the next run finds the termination in the journal and stores it.
     drop((grants, held));
     let grants = place.open();
     assert_eq!(ids(&grants), ["kept"]);
@@ -293,7 +293,7 @@ async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // Simulates kills after the audit entry: one before the database is changed, one right after it.
+    // Simulates kills after the audit entry: one before the database is changed, and one right after it.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
     let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
@@ -369,13 +369,13 @@ async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
         let what = if replaced { "was replaced while" } else { "was removed while" };
         let troubles = place.troubles();
         assert!(troubles.len() == 1 && troubles[0].contains(what), "{troubles:?}");
-        // A revocation takes effect, and stays in the journal until the database can be written again.
+        // A revocation takes effect, and stays in the journal until the database is writable again.
         let Stored::InJournal(problem) = grants.revoke("a").unwrap().stored().await else {
             panic!("it was stored")
         };
         assert!(problem.contains(what), "{problem}");
         assert_eq!(ids(&grants), [""; 0]);
-        // Changes are stored again once the file is back in place.
+        // Changes are stored again once the file is back.
         std::fs::rename(&aside, place.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;

@@ -1,7 +1,7 @@
-//! Tools that servers behind one entry listed last, so that a client can read the list before it starts them.
+//! Tools that servers last listed, so that a client can read the list before it starts the servers.
 //!
-//! - Holds what a client was sent: pinned definitions of changed tools, and no removed tools.
-//! - A decision about a server's tools forgets its lists, so a list never outlives the pins that it was made with.
+//! - Contains what the client received: pinned definitions of changed tools, and no removed tools.
+//! - A decision about a server's tools deletes its lists, so a list never outlives the pins with which it was made.
 
 use super::StoreError;
 use super::store::schema;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Tools of one server for clients of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedTools {
-    /// Capabilities that the server declares, as JSON.
+    /// Capabilities declared by the server, as JSON.
     pub capabilities: String,
-    /// Instructions of the server.
+    /// Instructions of the server, if any.
     pub instructions: Option<String>,
     /// Definitions of the tools, as JSON in the server's order.
     pub tools: Vec<String>,
@@ -27,17 +27,17 @@ pub struct ToolMemory {
 }
 
 impl ToolMemory {
-    /// Returns the table in this database.
+    /// Creates a handle to the table in this database.
     #[must_use]
     pub fn of(database: &Path) -> Self {
         Self { database: database.to_path_buf() }
     }
 
-    /// Returns the tools of servers with these identities for one kind of client, in order. An unreadable list counts as
-    /// unknown.
+    /// Returns the remembered tools of the servers with these identities for one kind of client, in the same order.
+    /// `None` means that a server's list is missing or unreadable.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// Returns [`StoreError`] if the database cannot be read.
     pub fn find(&self, servers: &[String], client: &str) -> Result<Vec<Option<RememberedTools>>, StoreError> {
         let found = schema::with_current(&self.database, |connection| {
             let mut query =
@@ -51,15 +51,24 @@ impl ToolMemory {
         Ok(found.into_iter().map(|listed| serde_json::from_str(&listed?).ok()).collect())
     }
 
-    /// Remembers the tools of a server.
+    /// Stores the tools of a server for one kind of client. `None` deletes the stored tools.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub fn remember(&self, server: &str, client: &str, tools: &RememberedTools) -> Result<(), StoreError> {
-        let listed = serde_json::to_string(tools).unwrap_or_default();
-        schema::with_current(&self.database, |connection| {
-            let insert = "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)";
-            connection.execute(insert, params![server, client, listed])
+    /// Returns [`StoreError`] if the database cannot be written.
+    pub fn remember(
+        &self,
+        server: &str,
+        client: &str,
+        tools: Option<&RememberedTools>,
+    ) -> Result<(), StoreError> {
+        let listed = tools.and_then(|tools| serde_json::to_string(tools).ok());
+        schema::with_current(&self.database, |connection| match listed {
+            Some(listed) => connection.execute(
+                "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)",
+                params![server, client, listed],
+            ),
+            None => connection
+                .execute("DELETE FROM tool_lists WHERE server = ?1 AND client = ?2", params![server, client]),
         })?;
         Ok(())
     }
@@ -83,10 +92,13 @@ mod tests {
         };
         let find = |server: &str| memory.find(&[server.to_owned(), "none".to_owned()], "c").unwrap();
         for server in ["a", "b"] {
-            memory.remember(server, "c", &tools).unwrap();
+            memory.remember(server, "c", Some(&tools)).unwrap();
             assert_eq!(find(server), [Some(tools.clone()), None]);
         }
         assert_eq!(memory.find(&["a".to_owned()], "another client").unwrap(), [None]);
+        memory.remember("gone", "c", Some(&tools)).unwrap();
+        memory.remember("gone", "c", None).unwrap();
+        assert_eq!(find("gone"), [None, None]);
         let key = PinKey { server: "a".to_owned(), capabilities: String::new() };
         let listed = |definition: &str| {
             let tools = [ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() }];

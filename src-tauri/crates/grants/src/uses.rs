@@ -19,14 +19,14 @@ pub(super) struct Uses {
 pub(super) struct AllUses(Mutex<HashMap<String, Uses>>);
 
 impl AllUses {
-    /// Starts counting for these grants, beginning with their stored values.
+    /// Starts counting for these grants, from their stored counts.
     pub(super) fn begin<'a>(&self, grants: impl Iterator<Item = &'a StandingGrant>) {
         let uses =
             |grant: &StandingGrant| Uses { count: grant.uses, last_ms: grant.last_used_ms, stored: true };
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts one use of each grant. Returns `true` if the stored count of any of them was up to date until now.
+    /// Counts one use of each grant. Returns `true` if any of them had no unstored uses before.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;

@@ -42,8 +42,8 @@ const COPIES: u32 = 2;
 /// Callback that redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The second argument
-/// is the scope that the server requires, if it names one.
+/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The
+/// second argument is the scope that the server requires, if it names one.
 pub type RefusedLogin = Box<dyn Fn(u16, Option<&str>) -> String + Send + Sync>;
 
 /// URL of a remote server and its configured headers.

@@ -1,10 +1,11 @@
 //! Server packages: each is installed once at a fixed version, then started without network access.
 //!
-//! - An entry with a package runner (`npx`, `uvx`) stays as the user wrote it; a [`PackageRecord`] describes
-//!   the installed package. A server without a record does not start.
-//! - Verifies a package before each start. A changed package does not start.
-//! - Locks the package's folder until the server has exited.
-//! - Never downloads a package; the installer does, and uses [`tree`] to make folders read-only and to remove them.
+//! - An entry with a package runner (`npx`, `uvx`) is left as the user wrote it, and a [`PackageRecord`] describes the
+//!   installed package. A server without a record does not start.
+//! - A package is verified before each start. A changed package does not start.
+//! - The package's folder is locked until the server has exited.
+//! - This crate never downloads packages. The installer does, and uses [`tree`] to make folders read-only and remove
+//!   them.
 
 mod record;
 mod requested;

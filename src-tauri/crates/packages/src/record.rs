@@ -1,4 +1,4 @@
-//! Package records: one JSON file per server in our state directory.
+//! Package records: one JSON file per server in the state directory.
 
 use super::{Packages, RequestedPackage};
 use ironcurtain_config::{ConfigError, read};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Python interpreter of the operating system. PyPI packages run with it.
+/// System Python interpreter, which runs PyPI packages.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// `schemaVersion` that this build reads and writes.
+/// Value of `schemaVersion` that this build reads and writes.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Identity of an installed package, which the user approves.
+/// Identity of an installed package, as approved by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIdentity {
     /// Registry and package name, as `npm:NAME` or `pypi:NAME`.
@@ -27,7 +27,7 @@ pub struct PackageIdentity {
 pub struct PackageRecord {
     /// Version of the record format; always 1.
     schema_version: u32,
-    /// Package that the entry in `mcp-servers.json` requested at installation.
+    /// Package that the entry in `mcp-servers.json` requested when it was installed.
     #[serde(rename = "wanted")]
     pub requested: RequestedPackage,
     /// Installed version.
@@ -64,11 +64,11 @@ pub struct EntryPoint {
 pub enum Runtime {
     /// `node`, looked up in `PATH`.
     Node,
-    /// Python of the package's virtual environment. Holds the real path of the system Python that created it.
+    /// The virtual environment's Python. Contains the real path of the system Python that created it.
     Python(PathBuf),
 }
 
-/// Error returned when a package record cannot be read.
+/// Failure to read a package record.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageRecordError {
     /// The file cannot be read.
@@ -132,7 +132,7 @@ impl Packages {
     /// Returns the record of a server's package, or `None` if it is not installed.
     ///
     /// # Errors
-    /// Returns [`PackageRecordError`] if the file cannot be read, is invalid or has another `schemaVersion`.
+    /// Returns a [`PackageRecordError`] if the file cannot be read, is invalid or has another `schemaVersion`.
     pub fn record(&self, server: &str) -> Result<Option<PackageRecord>, PackageRecordError> {
         let file = self.record_file(server);
         let Some(text) = read(&file)? else { return Ok(None) };
@@ -152,18 +152,18 @@ impl Packages {
         self.files.join(&record.folder)
     }
 
-    /// Returns the path of a server's record. Server names contain only letters, digits, `-`, `_` and `.`, so the path cannot
-    /// leave the folder.
+    /// Returns the path of a server's record. Server names contain only letters, digits, `-`, `_` and `.`, so the path
+    /// stays inside the folder.
     #[must_use]
     pub fn record_file(&self, server: &str) -> PathBuf {
         self.records.join(format!("{server}.json"))
     }
 }
 
-/// Folders with the operating system's versions of Python, which every sandbox sees.
+/// Folders of the system's Python versions, which every sandbox can see.
 const PYTHON_FOLDERS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
 
-/// Returns the real paths of all versions of Python 3 that every sandbox sees, the newest first.
+/// Returns the real paths of all Python 3 versions that every sandbox can see, newest first.
 #[must_use]
 pub fn installed_pythons() -> Vec<PathBuf> {
     pythons_in(&PYTHON_FOLDERS.map(Path::new))
@@ -183,10 +183,10 @@ fn pythons_in(folders: &[&Path]) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the path of the system's Python, with symbolic links resolved.
+/// Returns the real path of the system's Python.
 ///
 /// # Errors
-/// Returns the operating system's error, with the path, if the interpreter does not exist.
+/// Returns an I/O error with the path if the interpreter does not exist.
 pub fn system_python() -> io::Result<PathBuf> {
     Path::new(PYTHON).canonicalize().map_err(|e| {
         io::Error::new(e.kind(), format!("failed to find `{PYTHON}`, which runs PyPI packages: {e}"))

@@ -1,6 +1,6 @@
 //! Parses the package runner's command line in an entry of `mcp-servers.json`. No I/O.
 //!
-//! - An unknown option is an error that names the option.
+//! - An unknown option is an error that names it.
 //! - A package must come from a registry: a path, a URL or a repository is an error.
 
 use ironcurtain_config::Server;
@@ -15,7 +15,7 @@ pub struct RequestedPackage {
     pub registry: Registry,
     /// Package name in the registry, with the scope or the extras.
     pub package: String,
-    /// Exact version, or `None` for the newest version at installation.
+    /// Exact version, or `None` for the newest version at installation time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Program to run, or `None` for the package's default program.
@@ -47,7 +47,7 @@ pub struct RunnerCommand {
     pub rest: Vec<String>,
 }
 
-/// Error returned when a package runner's command line cannot be parsed.
+/// Failure to parse a package runner's command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The option is the last argument, so its package name is missing.
@@ -113,7 +113,7 @@ impl RunnerCommand {
     /// Parses the command line of an entry. Returns `None` if the command is not a package runner.
     ///
     /// # Errors
-    /// Returns [`RequestError`] if an argument is not supported.
+    /// Returns a [`RequestError`] if an argument is not supported.
     pub fn of(server: &Server) -> Result<Option<Self>, RequestError> {
         let program = server.command.rsplit('/').next().unwrap_or_default();
         let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
@@ -139,7 +139,7 @@ fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
     line.asks_for(Registry::Pypi, package, version)
 }
 
-/// Arguments of a package runner, sorted by meaning but not yet validated.
+/// A package runner's arguments, sorted by meaning but not yet validated.
 struct RunnerLine<'a> {
     package: &'a str,
     position: Option<usize>,
@@ -177,7 +177,7 @@ fn line<'a>(
         } else if let Some(package) =
             package_options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
         {
-            // The package is part of the option, so it cannot be replaced.
+            // The option itself contains the package, so the package cannot be replaced.
             (named, left) = (Some((None, package)), after);
         } else if package_options.contains(word) {
             let [(at, package), after @ ..] = after else {
@@ -252,7 +252,7 @@ fn python_package(text: &str) -> Result<(String, Option<String>), RequestError> 
     if fine { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
 }
 
-/// Parses a package name with version bounds. URLs and paths are errors.
+/// Parses a package name with version bounds. URLs and paths are rejected.
 fn requirement(text: &str) -> Result<String, RequestError> {
     let bounds = text.find(['<', '>', '=', '!', '~']).unwrap_or(text.len());
     let (name, bounds) = text.split_at(bounds);
@@ -262,7 +262,7 @@ fn requirement(text: &str) -> Result<String, RequestError> {
     if fine { Ok(text.to_owned()) } else { Err(RequestError::NotARequirement(text.to_owned())) }
 }
 
-/// Parses the name of a program, which must not be a path.
+/// Parses a program name. Paths are rejected.
 fn program_name(text: &str) -> Result<String, RequestError> {
     if is_word(text, &['-', '_', '.']) && !text.starts_with(['.', '-']) {
         Ok(text.to_owned())

@@ -1,4 +1,4 @@
-//! Starts a server from its installed package, if the package is unchanged since the installation.
+//! Starts a server from its installed package, provided that the package has not changed since.
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Server that is ready to start from its installed package.
+/// Server ready to start from its installed package.
 #[derive(Debug)]
 pub struct PackagedServer {
     /// Server entry with the package runner replaced by the installed program.
@@ -18,11 +18,11 @@ pub struct PackagedServer {
     pub folder: String,
     /// Identity of the package.
     pub identity: PackageIdentity,
-    /// Lock that keeps the package folder from being removed. Hold it until the server has exited.
+    /// Lock that prevents removal of the package folder. Must be held until the server has exited.
     pub lock: FolderLock,
 }
 
-/// Shared lock on a package folder. The installer does not remove the folder while it is held.
+/// Shared lock on a package folder. The installer does not remove a locked folder.
 #[derive(Debug)]
 pub struct FolderLock {
     _folder: File,
@@ -39,7 +39,7 @@ pub enum PackageError {
         /// Package that the server's entry requests.
         package: String,
     },
-    /// The installed package differs from the one that the entry requests.
+    /// The entry requests a different package than the installed one.
     #[error(
         "its entry requests the package `{wanted}`, but `{installed}` is installed; run `ironcurtain servers install {server}`"
     )]
@@ -56,14 +56,14 @@ pub enum PackageError {
         "its package cannot be installed: {0}; install the server yourself, and set `command` to its program"
     )]
     NotUnderstood(RequestError),
-    /// The installed package is unreadable or changed since the installation.
+    /// The installed package is unreadable or has changed.
     #[error(
         "its package `{package}` changed since it was installed: {problem}; find out why, then run `ironcurtain servers install {server}`"
     )]
     Changed {
         /// Name of the server.
         server: String,
-        /// Package that is installed.
+        /// Installed package.
         package: String,
         /// Description of the change.
         problem: String,
@@ -79,7 +79,7 @@ enum PackageChange {
     /// Files in this folder changed.
     #[error("files in `{folder}` changed", folder = .0.display())]
     Files(PathBuf),
-    /// The system's Python changed, so the virtual environment may not work.
+    /// The system's Python has changed, so the virtual environment may be broken.
     #[error("the system's Python changed from `{then}` to `{now}`", then = .then.display(), now = .now.display())]
     Python {
         /// Path of the Python that created the virtual environment.
@@ -89,7 +89,7 @@ enum PackageChange {
     },
 }
 
-/// State of the package that a server runs from.
+/// State of a server's package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageState {
     /// The server does not run from a package.
@@ -109,8 +109,8 @@ impl Packages {
     /// Verifies and locks a server's package. Returns `None` if the entry does not use a package runner.
     ///
     /// # Errors
-    /// Returns [`PackageError`] if the package is missing or changed. The server must then not start, unless its entry
-    /// opts out of the sandbox and the package was never installed.
+    /// Returns a [`PackageError`] if the package is missing or has changed. The caller must then not start the server,
+    /// unless the entry opts out of the sandbox and the package was never installed.
     pub fn ready(&self, server: &Server) -> Result<Option<PackagedServer>, PackageError> {
         let Some(command) = RunnerCommand::of(server).map_err(PackageError::NotUnderstood)? else {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Packages {
         self.ready_with(server, &command, &record).map(Some)
     }
 
-    /// Returns the package state of a server, without keeping the folder locked.
+    /// Returns the state of a server's package without keeping its folder locked.
     #[must_use]
     pub fn state(&self, server: &Server) -> PackageState {
         let record = || self.record(&server.name).ok().flatten();
@@ -176,7 +176,7 @@ impl Packages {
         Ok(record)
     }
 
-    /// Compares the package with its record. Reads file contents only if the metadata changed.
+    /// Compares the package with its record. Reads file contents only if the metadata differs.
     fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), PackageChange> {
         if tree::stamp(folder)? != record.stamp && tree::hash(folder)? != record.hash {
             return Err(PackageChange::Files(folder.to_path_buf()));
@@ -196,7 +196,7 @@ impl FolderLock {
     }
 }
 
-/// Checks that the Python that the virtual environment was created with is still installed.
+/// Checks that the Python that created the virtual environment is still the system's.
 fn is_still(then: &Path) -> Result<(), PackageChange> {
     let now = system_python()?;
     if now == then || installed_pythons().iter().any(|python| python == then) {
@@ -219,7 +219,7 @@ fn started(server: &Server, command: &RunnerCommand, record: &PackageRecord, fol
     server.args = vec![format!("{folder}/{}", record.entry_point.program)];
     server.args.extend(command.rest.iter().cloned());
     if let Runtime::Python(_) = record.entry_point.runtime {
-        // Python would otherwise try to write compiled modules into the read-only folder.
+        // Prevents Python from trying to write compiled modules into the read-only folder.
         server.env.entry("PYTHONDONTWRITEBYTECODE".to_owned()).or_insert_with(|| "1".to_owned());
     }
     if let Sandbox::Sandboxed(settings) = &mut server.sandbox {

@@ -1,8 +1,8 @@
 //! Makes a package folder read-only, hashes it, and detects changes.
 //!
-//! - The hash covers names, types, modes, contents and link targets. A file of another type, such as a socket, is an
+//! - The hash covers names, types, modes, contents and link targets. Other types of files, such as sockets, are an
 //!   error.
-//! - [`stamp`] reads no contents: it relies on the `ctime`, which every write updates and no program can set.
+//! - [`stamp`] reads no contents. It relies on `ctime`, which every write updates and no program can set.
 
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, Permissions};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Removes write permission and special mode bits from everything below `root`, but not from `root` itself.
 ///
 /// # Errors
-/// Returns the operating system's error if a folder cannot be read or a mode cannot be set.
+/// Returns an I/O error if a folder cannot be read or a mode cannot be set.
 pub fn close(root: &Path) -> io::Result<()> {
     for entry in entries(root)? {
         if entry.about.is_symlink() {
@@ -26,18 +26,18 @@ pub fn close(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `root` itself read-only. Call this after the folder has been moved to its final place.
+/// Makes `root` itself read-only. Call this after moving the folder to its final location.
 ///
 /// # Errors
-/// Returns the operating system's error if the mode cannot be set.
+/// Returns an I/O error if the mode cannot be set.
 pub fn close_top(root: &Path) -> io::Result<()> {
     set_mode(root, 0o555)
 }
 
-/// Removes the read-only folder `root` with its contents, if it exists.
+/// Removes the read-only folder `root` and its contents, if it exists.
 ///
 /// # Errors
-/// Returns the operating system's error if a mode cannot be set or a file cannot be removed.
+/// Returns an I/O error if a mode cannot be set or a file cannot be removed.
 pub fn remove(root: &Path) -> io::Result<()> {
     if !root.exists() {
         return Ok(());
@@ -50,7 +50,7 @@ pub fn remove(root: &Path) -> io::Result<()> {
 /// Returns the SHA-256 hash of everything below `root`, as `sha256:HEX`.
 ///
 /// # Errors
-/// Returns the operating system's error if a file cannot be read.
+/// Returns an I/O error if a file cannot be read.
 pub fn hash(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     for entry in entries(root)? {
@@ -72,7 +72,7 @@ pub fn hash(root: &Path) -> io::Result<String> {
 /// Returns a SHA-256 hash of the metadata of `root` and everything below it, as `sha256:HEX`.
 ///
 /// # Errors
-/// Returns the operating system's error if a folder cannot be read.
+/// Returns an I/O error if a folder cannot be read.
 pub fn stamp(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     let top = TreeEntry { path: root.to_path_buf(), about: root.symlink_metadata()? };
@@ -115,8 +115,7 @@ fn entries(root: &Path) -> io::Result<Vec<TreeEntry>> {
     Ok(found)
 }
 
-/// Adds an entry's relative path and mode, which includes its type, to the hash. The path is terminated by a NUL,
-/// which a path cannot contain.
+/// Hashes an entry's relative path, terminated by NUL, and its mode, which includes the type.
 fn head(all: &mut Sha256, root: &Path, entry: &TreeEntry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
     all.update(name.as_os_str().as_bytes());
@@ -178,8 +177,8 @@ mod tests {
         all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
     }
 
-    /// Waits until the kernel's clock for file times is past the newest `ctime` in the tree. The clock ticks every
-    /// few milliseconds.
+    /// Waits until the kernel's file timestamp clock, which ticks every few milliseconds, is past the newest `ctime`
+    /// in the tree.
     fn tick(root: &Path) {
         let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
         let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();

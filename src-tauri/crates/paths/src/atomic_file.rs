@@ -1,4 +1,4 @@
-//! Replaces files atomically, preserving the mode and a symlink at the path.
+//! Replaces files atomically. Preserves the file mode and any symlink at the path.
 
 use crate::{bounded_read, random_name};
 use rustix::fs::{FlockOperation, flock};
@@ -13,16 +13,16 @@ const TEMPORARY: &str = ".ironcurtain-";
 /// Maximum number of attempts to create a temporary file.
 const TRIES: usize = 3;
 
-/// Replaces the content of a file atomically. If the path is a symlink, its target is replaced.
+/// Replaces the contents of a file atomically. If the path is a symlink, its target is replaced.
 ///
 /// # Errors
-/// Returns an error if the write, the rename or a sync fails. The file is then unchanged, unless it was the final
-/// sync of the folder that failed.
+/// Returns an error if the write, the rename or a sync fails. The file is then unchanged, unless only the final sync
+/// of the folder failed.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// Replaces the content of a file like [`replace`], with arbitrary bytes.
+/// Replaces the contents of a file like [`replace`], with arbitrary bytes.
 ///
 /// # Errors
 /// Returns the same errors as [`replace`].
@@ -33,15 +33,15 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let (beside, mut file) = create_in(folder)?;
     let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&beside, &target));
     if written.is_err() {
-        // The error of the write or the rename is reported instead.
+        // Ignores this error, because the error of the write or the rename is reported instead.
         let _ = std::fs::remove_file(&beside);
     }
     written?;
     File::open(folder)?.sync_all()
 }
 
-/// Removes the temporary files that killed processes left in a folder. Files that a running process is still writing
-/// are kept, because the process holds a lock on them.
+/// Removes the temporary files that killed processes left in a folder. Keeps files that a running process is still
+/// writing, because the process holds a lock on them.
 ///
 /// # Errors
 /// Returns an error if the folder cannot be read or a file cannot be removed.
@@ -64,7 +64,7 @@ fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..TRIES {
         let path = folder.join(format!("{TEMPORARY}{}", random_name()?));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Another process may have removed the file as a leftover before it was locked.
+        // Another process may have removed the file as a leftover before this process locked it.
         let is_ours =
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && file.metadata()?.nlink() > 0;
         if is_ours {

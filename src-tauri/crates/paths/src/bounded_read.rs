@@ -19,7 +19,7 @@ pub const LONGEST: u64 = 16 * 1024 * 1024;
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Returns an error if opening fails or the file is not regular; the message names its type.
+/// Returns an error if opening fails or the file is not regular. The message names the file's type.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }
@@ -32,8 +32,8 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
 /// Opens a file like [`open`], but fails if any component of the path is a symlink.
 ///
 /// # Errors
-/// Returns the same errors as [`open`], and an error if the path contains a symlink or the kernel cannot check
-/// whether it does.
+/// Returns the same errors as [`open`], and an error if the path contains a symlink or the kernel cannot check for
+/// symlinks.
 #[cfg(target_os = "linux")]
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -97,7 +97,7 @@ fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
         FileType::RegularFile if is_written_by_others(mode, group) => {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
-        // A device is accepted, because only root can create one.
+        // Devices are accepted, because only root can create them.
         FileType::RegularFile | FileType::CharacterDevice => Ok(()),
         FileType::Directory
         | FileType::Fifo
@@ -117,7 +117,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Returns `file` if it is a regular file, and an error otherwise.
+/// Returns `file` if it is regular, and an error otherwise.
 fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
@@ -149,11 +149,11 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Reads a file as text; returns `None` if nothing exists at the path.
+/// Reads a file as text. Returns `None` if nothing exists at the path.
 ///
 /// # Errors
-/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`] or not UTF-8, or if the
-/// path is a dangling symlink.
+/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`] or not UTF-8, or if the path is a
+/// dangling symlink.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,

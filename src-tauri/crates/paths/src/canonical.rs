@@ -1,7 +1,6 @@
 //! Absolute paths in canonical form.
 //!
-//! - A canonical path contains no `.`, no `..`, no empty component, no trailing slash and no NUL; `/` is the
-//!   root.
+//! - A canonical path contains no `.`, no `..`, no empty component, no trailing slash and no NUL. The root is `/`.
 //! - Containment compares whole components: `/a/b` does not contain `/a/bc`.
 //! - This module never accesses the disk.
 
@@ -12,8 +11,8 @@ use std::sync::Arc;
 
 /// Absolute path in canonical form.
 ///
-/// The type guarantees only the form. Paths from a `Resolver` also contained no symlinks when they were resolved.
-/// Paths from [`CanonicalPath::assume_canonical`] may contain symlinks.
+/// The type guarantees only the form. A path from a `Resolver` contained no symlinks when it was resolved. A path
+/// from [`CanonicalPath::assume_canonical`] may contain symlinks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
@@ -35,8 +34,8 @@ impl CanonicalPath {
     /// Creates a path from text that is already in canonical form.
     ///
     /// # Errors
-    /// Returns an error if the text is not in canonical form. Symlinks are *not* checked, so untrusted paths
-    /// must be resolved instead.
+    /// Returns an error if the text is not in canonical form. Symlinks are *not* checked, so untrusted paths must be
+    /// resolved instead.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
             Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
@@ -46,7 +45,7 @@ impl CanonicalPath {
         }
     }
 
-    /// Creates a path from the components that the resolver walked; an empty text is the root.
+    /// Creates a path from the text that the resolver's walk produced, which is empty for the root.
     #[cfg(feature = "resolve")]
     pub(crate) fn from_walk(walked: &str) -> Self {
         Self(if walked.is_empty() { "/" } else { walked }.into())
@@ -77,7 +76,7 @@ impl CanonicalPath {
         below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.is_root())
     }
 
-    /// Returns `true` if `other` is below this path. Returns `false` for the path itself.
+    /// Returns `true` if `other` is below this path, but not if the two are equal.
     #[must_use]
     pub fn strictly_contains(&self, other: &Self) -> bool {
         self != other && self.contains(other)
@@ -132,8 +131,8 @@ impl CanonicalPath {
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The empty text stands for the root, which
-/// has no components.
+/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The root is the empty text, without
+/// components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

@@ -4,9 +4,9 @@
 //! - [`Resolver`] is the only code that follows symlinks (default feature `resolve`). If a path cannot be resolved,
 //!   it returns an error, and the caller must deny access.
 //! - [`OwnProgram`] starts IronCurtain's own programs (default feature `program`).
-//! - [`bounded_read`] opens paths that may not be regular files, and [`atomic_file`] replaces files (default
-//!   feature `files`).
-//! - [`protected`] lists the paths of secrets and of agent clients' configuration.
+//! - [`bounded_read`] opens paths that may not be regular files, and [`atomic_file`] replaces files (default feature
+//!   `files`).
+//! - [`protected`] lists the paths of secrets and of agent clients' configurations.
 
 #[cfg(all(unix, feature = "files"))]
 pub mod atomic_file;

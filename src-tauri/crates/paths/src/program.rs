@@ -1,7 +1,7 @@
 //! Starts IronCurtain's own programs through the file descriptor that was checked.
 //!
 //! - A program is started only if root or this user owns it and no other user can write it.
-//! - The process list shows the program's path, not the descriptor.
+//! - The process list shows the program's path rather than the descriptor.
 
 use rustix::process::{getegid, geteuid};
 use std::fs::File;
@@ -13,8 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent
-/// client may have set it, and a sandbox may be able to write to its directories.
+/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent client
+/// may have set it, and its directories may be writable from a sandbox.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// One of IronCurtain's own programs, opened and checked.
@@ -29,8 +29,8 @@ impl OwnProgram {
     /// Opens and checks a program.
     ///
     /// # Errors
-    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user
-    /// other than root and this one.
+    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user other
+    /// than root and this one.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -47,7 +47,7 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Returns a command that starts the opened file. The command works only as long as `self` exists.
+    /// Returns a command that starts the opened file. The command works only while `self` exists.
     #[must_use]
     pub fn command(&self) -> Command {
         #[cfg(target_os = "linux")]
@@ -59,8 +59,8 @@ impl OwnProgram {
     }
 }
 
-/// Returns `true` if the owner is root or this user. In a user namespace, the host's root is reported as the overflow
-/// id, like all unmapped users, so that id is accepted too.
+/// Returns `true` if the owner is root or this user. A user namespace reports the host's root as the overflow id,
+/// like all unmapped users, so that id is also accepted.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;

@@ -1,7 +1,6 @@
-//! Paths that no agent may read or change, because they give access to everything else. Each entry names its
-//! source.
+//! Paths that no agent may read or change, because they give access to everything else. Each entry names its source.
 //!
-//! - The paths are not resolved; the caller resolves them and adds IronCurtain's own folders.
+//! - The paths are not resolved. The caller resolves them and adds IronCurtain's own folders.
 //! - The lists contain the paths of all platforms. Paths of other platforms do no harm, because they do not exist.
 //! - Sandboxes hide the same paths, independently of the policy.
 
@@ -12,10 +11,10 @@ mod stores;
 
 use crate::CanonicalPath;
 
-/// Entry of a list of known paths.
+/// Known path, with its description and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPath {
-    /// Path. Depending on the list, it is absolute, relative to the home directory, or relative to any folder.
+    /// Absolute path, path relative to the home directory, or path relative to any folder, depending on the list.
     pub path: &'static str,
     /// Description of the file, for the user.
     pub what: &'static str,
@@ -36,20 +35,20 @@ pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| below(home, list)).chain(machine).collect()
 }
 
-/// Returns the subset of [`secrets`] that are keys and logins in this home directory.
+/// Returns the keys and logins in this home directory, a subset of [`secrets`].
 #[must_use]
 pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, logins::LOGINS).collect()
 }
 
-/// Returns the paths of agent clients' configuration in this home directory. A process that can write there can
-/// make a client start programs outside a sandbox.
+/// Returns the paths of agent clients' configurations in this home directory. A process that can write there can make
+/// a client start programs outside a sandbox.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, clients::IN_HOME).collect()
 }
 
-/// Paths, relative to any folder, of files that make a client start programs when it opens that folder.
+/// Paths, relative to any folder, of files from which a client starts programs when it opens the folder.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
 fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
@@ -87,8 +86,8 @@ mod tests {
 
     #[test]
     fn no_entry_is_in_a_common_work_folder() {
-        // Creating a folder that would contain a protected path is denied, even if the protected path does not
-        // exist.
+        // A call that creates a folder is denied if the folder would contain a protected path, even if that path does
+        // not exist.
         for folder in
             ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
         {

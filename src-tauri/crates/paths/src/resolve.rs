@@ -1,23 +1,22 @@
 //! Resolves paths component by component, as the kernel would.
 //!
-//! - A symlink before `..` is followed first. A dangling symlink is followed to the place where a write through
-//!   it would create a file.
+//! - A symlink before `..` is followed first. A dangling symlink is followed to the path at which a write through it
+//!   would create a file.
 //! - Components that do not exist or are below a file are appended as written, and a `..` there removes one
-//!   component. The kernel would reject such a path, but this is safe because the resolved path is sent
-//!   instead.
+//!   component. The kernel would reject such a path, but this is safe because the resolved path is sent instead.
 //! - A name that exists only in another Unicode form is an error, because a server may treat the two forms as the
 //!   same name.
-//! - Further errors, after which the caller must deny access: a magic link (`/proc/self/fd/0`), a symlink loop, too
+//! - Other errors, after which the caller must deny access: a magic link (`/proc/self/fd/0`), a symlink loop, too
 //!   many symlinks, a NUL, `~name`, an empty path, a symlink to a name that is not UTF-8, and a folder without search
 //!   permission.
-//! - A result can be outdated at any time, so a path must be resolved again before it is used later.
+//! - A result can become outdated at any time, so a path must be resolved again before it is used later.
 
 mod unicode_twins;
 mod walk;
 #[cfg(target_os = "linux")]
 mod without_links;
 
-/// Other platforms resolve every path with the walk.
+/// Other platforms resolve every path by walking it.
 #[cfg(not(target_os = "linux"))]
 mod without_links {
     pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
@@ -34,7 +33,7 @@ use std::borrow::Cow;
 use std::io;
 use walk::Walk;
 
-/// Resolves paths relative to a home directory and a base folder.
+/// Resolves paths, given a home directory and a base folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolver {
     home: CanonicalPath,
@@ -48,7 +47,7 @@ pub struct Resolution {
     pub path: CanonicalPath,
     /// Symlinks that were followed, in order.
     pub links: Vec<Link>,
-    /// Type of the file at the path.
+    /// Type of the file at the canonical path.
     pub target: PathKind,
 }
 
@@ -89,21 +88,23 @@ pub enum PathError {
     Nul(String),
     /// The path has the form `~name`, which shells use for another user's home directory.
     #[error(
-        "`{0}` is the home of another user: write the absolute path (for a file with this name, write `./` before it)"
+        "`{0}` is another user's home directory; write the absolute path or, for a file with this name, `./` before it"
     )]
     OtherHome(String),
     /// The path has a symlink loop, or more symlinks than the kernel follows.
     #[error("`{0}` leads through too many symlinks or a symlink loop")]
     TooManyLinks(String),
     /// The path leads through a magic link such as `/proc/self/fd/0`, whose target is an open file.
-    #[error("`{0}` leads through a kernel link to an open file, not to a path: name the file itself")]
+    #[error(
+        "`{0}` leads through a kernel link to an open file, not to a path; use the path of the file itself"
+    )]
     Magic(String),
     /// The target of a symlink is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
     /// Nothing exists at the path, but servers may treat an existing path as the same.
     #[error(
-        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: use that spelling"
+        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form; use that spelling"
     )]
     OtherForm {
         /// Path that does not exist.
@@ -122,21 +123,21 @@ pub enum PathError {
 }
 
 impl Resolver {
-    /// Creates a resolver with `home` as the value of `~` and `base` as the start of relative paths.
+    /// Creates a resolver that replaces `~` with `home` and resolves relative paths from `base`.
     ///
-    /// They are used as given; resolve them first if they may contain symlinks.
+    /// Both are used as given. Resolve them first if they may contain symlinks.
     #[must_use]
     pub fn new(home: CanonicalPath, base: CanonicalPath) -> Self {
         Self { home, base }
     }
 
-    /// Returns the home directory, the value of `~`.
+    /// Returns the home directory, which replaces `~`.
     #[must_use]
     pub fn home(&self) -> &CanonicalPath {
         &self.home
     }
 
-    /// Returns the folder at which relative paths start.
+    /// Returns the folder from which relative paths are resolved.
     #[must_use]
     pub fn base(&self) -> &CanonicalPath {
         &self.base
@@ -145,7 +146,7 @@ impl Resolver {
     /// Resolves the path `raw`, which may be relative or start with `~/`.
     ///
     /// # Errors
-    /// Returns [`PathError`] if the result is uncertain for any reason. The caller must then deny.
+    /// Returns [`PathError`] if the result is uncertain for any reason. The caller must then deny access.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
         match without_links::resolve(&absolute) {
@@ -162,7 +163,7 @@ impl Resolver {
         self.resolve(raw).map(|found| found.path)
     }
 
-    /// Replaces the leading `~` of `~` and `~/x` with the home directory, without resolving the path; `None` for any
+    /// Replaces the `~` of `~` or `~/x` with the home directory, without resolving the path. Returns `None` for any
     /// other text.
     #[must_use]
     pub fn expand_home(&self, raw: &str) -> Option<String> {

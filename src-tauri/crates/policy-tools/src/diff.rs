@@ -1,10 +1,10 @@
 //! Finds the calls that become less or more strict when one policy replaces another.
 //!
-//! - Rules are compared by name. Decisions are compared on probes: calls generated for every annotated tool that match
-//!   its server's schema, with values that either policy mentions and values that neither mentions.
-//! - A value that a rule denies is distinguished from one that no rule covers: grants and approvals never override the
-//!   former, but an approved host allows the latter.
-//! - Tools with too many probes are reported, because only differences on judged probes are found.
+//! - Rules are compared by name. Decisions are compared on probes: calls that are generated for every annotated tool
+//!   and match its server's schema, with values that either policy mentions and values that neither mentions.
+//! - A value that a rule denies is distinguished from one that no rule covers: grants and approvals never override a
+//!   deny rule, but approving the host allows an uncovered value.
+//! - Only differences on judged probes are found, so tools with too many probes are reported.
 
 mod comparing;
 mod probes;
@@ -17,7 +17,7 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of rule checks for all tools together, which take a few seconds.
+/// Maximum number of rule checks for all tools together. This many checks take a few seconds.
 const MOST_RULE_CHECKS: usize = 100_000_000;
 
 /// Differences between two policies.
@@ -31,7 +31,7 @@ pub struct Difference {
     pub changed: Vec<String>,
     /// `true` if rules that both policies have are in a different order.
     pub reordered: bool,
-    /// Probes with different outcomes. Contains the first of each kind for each tool.
+    /// Probes with different outcomes: the first probe of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
     /// Number of probes that were judged.
     pub probes: usize,
@@ -52,14 +52,14 @@ pub enum ProbeOutcome {
     Deny,
 }
 
-/// Kind of probe with different outcomes under the two policies.
+/// Change in outcome, with the first probe that shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionChange {
     /// Name of the server.
     pub server: String,
     /// Name of the tool.
     pub tool: String,
-    /// Arguments of the first probe of this kind.
+    /// Arguments of the first probe with this change.
     pub arguments: Map<String, Value>,
     /// `true` if the outcomes differ only for a server that can access nothing beyond its own sandbox.
     pub reaches_nothing: bool,
@@ -67,7 +67,7 @@ pub struct DecisionChange {
     pub old: (ProbeOutcome, String),
     /// Outcome under the new policy, with the name of the deciding rule.
     pub new: (ProbeOutcome, String),
-    /// Number of probes of this kind.
+    /// Number of probes with this change.
     pub probes: usize,
 }
 

@@ -15,7 +15,7 @@ pub fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// Returns `true` if a step was decided by the server's allowed hosts rather than by a rule.
+/// Returns `true` if the server's allowed hosts rather than a rule decided a step.
 #[must_use]
 pub fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);

@@ -1,8 +1,8 @@
-//! Tools for policy authors: proposing argument roles, comparing and linting policies, finding the lines of rules in a
-//! file, checking scenarios, and replaying recorded calls.
+//! Tools for policy authors: proposing argument roles, comparing and linting policies, finding the lines of rules in
+//! a file, checking scenarios, and replaying recorded calls.
 //!
 //! - Not on the trusted path: nothing here allows or denies a call.
-//! - Pure, like the judge: no IO, no clock, no randomness.
+//! - Pure, like the judge: no I/O, no clock, no randomness.
 
 pub mod diff;
 pub mod explained;

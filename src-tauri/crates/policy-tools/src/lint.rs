@@ -1,7 +1,7 @@
-//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable mistakes in
-//! names and folders, and tools that no rule covers.
+//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable mistakes
+//! in names and folders, and tools that no rule covers.
 //!
-//! - A rule that is reported as never deciding is certain never to decide, but not every such rule is found.
+//! - Not every rule that never decides is found, but every reported one is certain.
 
 mod broad;
 mod dead;
@@ -34,9 +34,9 @@ pub enum LintKind {
         /// `true` if one of the earlier rules has a different decision.
         otherwise: bool,
     },
-    /// The rule's conditions can never hold. Contains the reason.
+    /// The rule's conditions can never hold, for this reason.
     Dead(String),
-    /// The rule does not apply to these tools. They have resources, and those are judged instead of values with the
+    /// The rule does not apply to these tools. They have resources, which are judged instead of values with the
     /// rule's roles.
     PassedOver(Vec<String>),
     /// The rule mentions a server or tool that is not annotated.
@@ -55,7 +55,7 @@ pub enum LintKind {
     Uncovered(Gap),
 }
 
-/// Lints a policy in the context of the current annotations and protected paths.
+/// Lints a policy, given the current annotations and protected paths.
 #[must_use]
 pub fn lint(
     policy: &Policy,
@@ -111,7 +111,7 @@ impl<'a> Tools<'a> {
         Self(annotations.servers().flat_map(of_server).collect())
     }
 
-    /// Iterates over the tools to which a rule applies, judging by server and tool name only.
+    /// Iterates over the tools to which a rule applies, based on server and tool names only.
     fn named_by(&self, condition: &RuleCondition) -> impl Iterator<Item = &Tool<'a>> {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))

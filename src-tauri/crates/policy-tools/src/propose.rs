@@ -1,10 +1,10 @@
 //! Proposes roles for a tool's arguments, based on its server's description of the tool. The user confirms them.
 //!
-//! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each proposal states
-//!   its reason.
-//! - A server's hints can make a proposal stricter; its `readOnlyHint` never makes one less strict.
-//! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A tool with
-//!   resources inside nested arguments cannot be annotated, so its calls remain denied.
+//! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each proposal
+//!   states its reason.
+//! - A server's hints can make a proposal stricter. Its `readOnlyHint` never makes one less strict.
+//! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A tool
+//!   with resources inside nested arguments cannot be annotated, so its calls remain denied.
 
 mod clues;
 mod context;
@@ -28,7 +28,7 @@ use shape::Shape;
 /// A tool's description, as declared by its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool<'a> {
-    /// Name that the user gave the server.
+    /// The user's name for the server.
     pub server: &'a str,
     /// Tool name.
     pub name: &'a str,
@@ -50,8 +50,8 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does, whatever its
-    /// `readOnlyHint`, whose default in MCP is false.
+    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does so regardless of
+    /// `readOnlyHint`, which defaults to false in MCP.
     fn declare_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
@@ -60,13 +60,13 @@ impl ProposalHints {
 /// Confidence in a proposed role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// There is no evidence. The proposed role is the least strict one, and the user must review it before it is saved.
+    /// No evidence. The proposed role is the least strict one, and the user must review it before it is saved.
     Unknown,
-    /// The role is a guess that errs on the strict side. The user should review it.
+    /// A guess that errs on the strict side. The user should review it.
     Low,
-    /// There is one clear piece of evidence.
+    /// One clear piece of evidence.
     Medium,
-    /// The schema itself is evidence, or both the argument's name and the tool are.
+    /// Evidence in the schema itself, or in both the argument's name and the tool.
     High,
 }
 
@@ -77,13 +77,13 @@ pub enum Proposal {
     Annotated {
         /// Proposed arguments, in the order of the schema.
         arguments: Vec<ProposedArgument>,
-        /// `Some(true)` if a folder argument includes everything in the folder. `None` if the tool's name determines
-        /// this.
+        /// `Some(true)` if a folder argument includes everything in the folder. `None` if the tool's name already
+        /// implies the answer.
         descends: Option<bool>,
     },
     /// The annotation format cannot describe the tool, so it remains unannotated and its calls are denied.
     LeftOut {
-        /// Reason why no annotation is proposed.
+        /// Reason no annotation is proposed.
         reason: String,
     },
 }

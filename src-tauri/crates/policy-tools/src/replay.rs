@@ -1,7 +1,7 @@
 //! Judges recorded calls by another policy and reports the calls that become less or more strict.
 //!
-//! - Only the policies are compared: a call that required approval counts as such whatever the answer was, and a call
-//!   that a grant allowed is judged as if the grant were still active.
+//! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and a
+//!   call that a grant allowed is judged as if the grant were still active.
 //! - A call that cannot be judged as it was recorded is skipped, and the reason is reported.
 //! - The caller reads the audit log and judges the calls, because both need disk access.
 
@@ -33,7 +33,7 @@ pub struct Replay {
 pub struct Replayed {
     /// Recorded call.
     pub call: Recorded,
-    /// Current ruling, or the reason why the call cannot be replayed.
+    /// Current ruling, or the reason the call cannot be replayed.
     pub now: Result<Ruling, Obstacle>,
 }
 
@@ -60,11 +60,11 @@ pub struct Recorded {
     pub paths: Vec<String>,
     /// `true` if a grant allowed the call.
     pub granted: bool,
-    /// Ruling when the call was made.
+    /// Ruling at the time of the call.
     pub then: Ruling,
 }
 
-/// Reason why a call cannot be replayed.
+/// Reason a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
     /// An argument on which the decision depends is redacted.

@@ -1,6 +1,6 @@
 //! Line numbers of the rules in a policy file.
 //!
-//! - The text is parsed once for any number of lookups.
+//! - The text is parsed only once for any number of lookups.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,8 +40,8 @@ impl<'a> RuleLines<'a> {
         }
     }
 
-    /// Returns the line number of a rule's field, given as a dotted path. If the field does not exist, returns that of
-    /// the innermost existing parent.
+    /// Returns the line number of a rule's field, given as a dotted path. If the field does not exist, returns that
+    /// of the innermost existing parent.
     #[must_use]
     pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
         let rule: &RawValue = self.rules.get(rule)?;

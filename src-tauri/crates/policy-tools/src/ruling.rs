@@ -1,4 +1,4 @@
-//! Decisions without the judged call, used to compare policies.
+//! Decisions without their calls, used to compare policies.
 
 use ironcurtain_policy::{Decision, Denial, Explanation, Verdict};
 

@@ -37,7 +37,7 @@ pub struct Scenario {
     pub rule: Option<String>,
 }
 
-/// Reason why a scenarios file is invalid.
+/// Reason a scenarios file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ScenariosError {

@@ -1,15 +1,15 @@
 //! Benchmarks the judge on twenty calls of a coding session. Prints the rows of a Markdown table.
 //!
-//! - Measures four figures for each policy: `judge` alone with canonical paths; a `Resolver` that finds every path on
-//!   disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path found on
-//!   disk. A figure for `judge` alone includes copying the call.
-//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000 rules that name server
-//!   and tool, and the existing system's coding policy if it is next to the checkout or at `IRONCURTAIN_PEER`.
-//! - Each figure is the fastest of many short batches, to exclude interference from other
-//!   processes. It includes dropping the created values.
-//! - `judge-bench --smoke` computes every figure from a single batch.
-//! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the table) repeats the mix
-//!   ROUNDS times and prints nothing. Use it with tools that count instructions (`valgrind --tool=callgrind`),
+//! - Measures four durations for each policy: `judge` alone with canonical paths; a `Resolver` that finds every path
+//!   on disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path found on
+//!   disk. The duration of `judge` alone includes copying the call.
+//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000 rules that name
+//!   server and tool, and the existing system's coding policy if it is next to the checkout or at `IRONCURTAIN_PEER`.
+//! - Each duration is that of the fastest of many short batches, to exclude interference from other processes. It
+//!   includes dropping the created values.
+//! - `judge-bench --smoke` measures every duration with a single batch.
+//! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the table) repeats the
+//!   calls ROUNDS times and prints nothing. Use it with tools that count instructions (`valgrind --tool=callgrind`),
 //!   allocations (`valgrind`) or system calls (`strace -c`), because load on the machine does not affect the counts.
 #![expect(
     clippy::expect_used,
@@ -30,7 +30,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
-/// Number of times that one batch repeats the mix. A batch is shorter than a scheduler time slice.
+/// Number of times that one batch repeats all calls. A batch is shorter than a scheduler time slice.
 const BATCH: u32 = 20;
 const BATCHES: usize = 2_000;
 
@@ -40,7 +40,7 @@ fn main() {
     let mut worlds = vec![world::shipped(&disk), world::generated(&disk, 10), world::generated(&disk, 1_000)];
     worlds.extend(world::existing(&disk));
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let number = |text: &String| -> usize { text.parse().expect("a number") };
+    let number = |text: &String| -> usize { text.parse().expect("`ROUNDS` should be a number") };
     match wanted.as_slice() {
         [] => print(&measure(&worlds, &calls, BATCHES), calls.len()),
         [smoke] if smoke == "--smoke" => print(&measure(&worlds, &calls, 1), calls.len()),
@@ -52,14 +52,14 @@ fn main() {
     }
 }
 
-/// Part of a call's processing that a figure measures.
+/// Part of a call's processing to measure.
 #[derive(Clone, Copy, PartialEq)]
 enum Figure {
     /// `judge` alone, with the paths already resolved.
     Judge,
     /// Resolving the paths on disk, then `judge`.
     Found,
-    /// `plan`, `resolve` and `judge`, taking the paths as canonical.
+    /// `plan`, `resolve` and `judge`, with the paths assumed to be canonical.
     Spelled,
     /// `plan`, `resolve` and `judge`, resolving the paths on disk as the trusted process does.
     Located,
@@ -86,12 +86,12 @@ impl Figure {
     }
 }
 
-/// The calls in the mix, planned and resolved in one world.
+/// All calls, planned and resolved in one world.
 struct Work<'a> {
     world: &'a World,
     calls: &'a [Call],
     resolved: Vec<ResolvedCall>,
-    /// Paths that each call names, in the order of the calls.
+    /// Paths in each call, in the order of the calls.
     paths: Vec<Vec<String>>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         Self { world, calls, resolved, paths }
     }
 
-    /// Processes every call in the mix once.
+    /// Processes every call once.
     fn once(&self, figure: Figure) {
         match figure {
             Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
@@ -127,7 +127,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Row of the printed table: a figure in one world, its duration, and its limit.
+/// Row of the printed table: the measured part, the world, the duration and its limit.
 struct Row {
     figure: Figure,
     world: String,
@@ -166,7 +166,7 @@ fn time(batches: usize, work: impl Fn()) -> Duration {
 fn print(rows: &[Row], calls: usize) {
     let mut out = std::io::stdout();
     for row in rows.iter().map(|row| row.in_words(calls)).chain(growth(rows)) {
-        writeln!(out, "{row}").expect("a terminal to write to");
+        writeln!(out, "{row}").expect("standard output should be writable");
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! - An unannotated tool is denied, unless its server's entry sets [`Unannotated::Ask`]. In that case, its arguments
 //!   have no known meaning, and none of them is resolved.
-//! - The first condition that holds selects the conditional roles. Comparisons are strict (`"true"` is not `true`), and
-//!   a condition without an operator never holds. A condition adds roles to the default or removes some of them; it
-//!   never swaps one role for another.
+//! - The first condition that holds selects the conditional roles. Comparisons are strict (`"true"` is not `true`),
+//!   and a condition without an operator never holds. A condition either adds roles to the default or removes some of
+//!   them. It never replaces one role with another.
 
 mod accepted;
 pub(crate) mod load;
@@ -54,7 +54,8 @@ pub struct ToolAnnotation {
     pub input_schema: Option<Value>,
     /// `true` if every call only reads, whatever its arguments.
     pub read_only: bool,
-    /// `true` if a folder argument includes everything in the folder. Set in the file, or derived from the tool's name.
+    /// `true` if a folder argument includes everything in the folder. Set in the file or inferred from the tool's
+    /// name.
     pub descends: bool,
     /// Arguments that make a call recursive if they are present and truthy.
     pub(crate) deep: Vec<Arc<str>>,
@@ -65,13 +66,13 @@ pub struct ToolAnnotation {
 /// Roles of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRoles {
-    /// Roles if no condition in `when` holds.
+    /// Roles if none of the conditions in `when` holds.
     pub default: Roles,
     /// Conditional roles, in order. The first whose condition holds replaces `default`.
     pub when: Vec<ConditionalRoles>,
 }
 
-/// Roles of an argument while a condition on another argument holds.
+/// Roles of an argument if a condition on another argument holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionalRoles {
     /// Name of the argument that the condition checks.
@@ -85,19 +86,19 @@ pub struct ConditionalRoles {
 /// Condition on the value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentCondition {
-    /// Equal to this value.
+    /// The value equals this one.
     Equals(Value),
-    /// Equal to one of these values.
+    /// The value equals one of these.
     In(Vec<Value>),
-    /// Present and not null.
+    /// The argument is present and not null.
     Present,
-    /// Missing or null.
+    /// The argument is missing or null.
     Absent,
-    /// Present, and not null, false, zero or the empty string.
+    /// The argument is present, and not null, `false`, zero or the empty string.
     Truthy,
-    /// Missing, null, false, zero or an empty string.
+    /// The argument is missing, null, `false`, zero or the empty string.
     Falsy,
-    /// Condition without an operator, which never holds.
+    /// The condition has no operator and never holds.
     Never,
 }
 
@@ -142,7 +143,7 @@ impl Annotations {
         self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
     }
 
-    /// Iterates over the servers with at least one entry in the file.
+    /// Iterates over the servers that have at least one entry in the file.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.servers.keys().map(String::as_str)
     }

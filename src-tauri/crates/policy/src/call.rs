@@ -26,13 +26,13 @@ pub enum Fact {
 pub struct ResolvedCall {
     tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    /// Roles of all arguments that the tool has, including arguments that the call omits.
+    /// Roles of all the tool's arguments, including arguments that the call omits.
     pub(crate) carried: RoleSet,
     /// Judged roles of the tool, including those without a value in this call.
     judged: Vec<Role>,
     /// Values that have a role.
     given: Vec<ResolvedValue>,
-    /// The server declares that the tool only reads, and could not do more now.
+    /// `true` if the server declares that the tool only reads, and cannot currently do anything else.
     is_hinted: bool,
 }
 
@@ -56,7 +56,7 @@ pub enum Resource {
     Url(Arc<Destination>),
     /// Any other string.
     Text(Arc<str>),
-    /// A value that is not a string. No list entry matches it.
+    /// A value that is not a string. It matches no list entry.
     Shapeless,
 }
 
@@ -105,15 +105,15 @@ impl ResolvedCall {
         self.tool.is_unannotated
     }
 
-    /// Returns the call with a hint of its server that the tool only reads. The caller passes a hint only while the server can
-    /// change and send nothing.
+    /// Sets whether the server declares that the tool only reads. The caller passes `true` only while the server
+    /// cannot change or send anything.
     #[must_use]
     pub fn with_reading_hint(self, is_hinted: bool) -> Self {
         Self { is_hinted, ..self }
     }
 
-    /// Returns `true` if the tool only reads, according to its annotation or, for an unannotated tool, to a hint of its
-    /// server that counts.
+    /// Returns `true` if the tool only reads, according to its annotation or, for an unannotated tool, to its
+    /// server's declaration ([`Self::with_reading_hint`]).
     #[must_use]
     pub fn only_reads(&self) -> bool {
         self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted
@@ -228,7 +228,7 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Adds a remote's URLs. If git knows none, the remote becomes an address that no pattern covers.
+    /// Adds a remote's URLs. If git knows none, the remote becomes an address that matches no pattern.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -246,7 +246,7 @@ impl ResolvedCall {
 
     fn give_address(&mut self, planned: &PlannedValue<'_>) {
         let Some(raw) = planned.raw else {
-            // An empty string still counts as an address; a missing argument does not.
+            // An empty string counts as an address. A missing argument does not.
             if self.arguments.get(&**planned.argument).is_some_and(Json::is_string) {
                 self.give(planned, Resource::Url(Destination::unknown("(unknown)").into()));
             }

@@ -14,7 +14,7 @@ pub enum Decision {
     Deny,
 }
 
-/// Reason why a call is allowed. If several reasons apply, the first one in this list.
+/// Reason a call is allowed. If several reasons apply, the first one in this list is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
@@ -28,11 +28,11 @@ pub enum AllowedBy {
     Grant,
     /// The call only lists the allowed folders, which is always permitted.
     Introspection,
-    /// The call is a request without a file, and the server can access only granted resources.
+    /// The call is a request that names no file, and the server can access only granted resources.
     Confined,
 }
 
-/// Reason why a call is denied.
+/// Reason a call is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeniedBy {
@@ -40,7 +40,7 @@ pub enum DeniedBy {
     Rule,
     /// No rule, grant or approval covers a value that needs one.
     NoRule,
-    /// A path is protected, or calls may only read it.
+    /// The path is protected, or read-only and the call would change it.
     ProtectedPath,
     /// An argument is unknown, invalid or cannot be resolved.
     InvalidArgument,

@@ -1,4 +1,4 @@
-//! Denied calls and the reasons for it.
+//! Denied calls and the reasons for the denials.
 
 use crate::decision::{DeniedBy, RuleReason};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Denial of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Category of the reason why the call is denied.
+    /// Category of the reason.
     pub by: DeniedBy,
     /// Name of the rule or built-in decision.
     pub rule: Arc<str>,

@@ -1,10 +1,11 @@
 //! Hosts and repositories: targets of URLs and git remotes, and the patterns that cover them.
 //!
-//! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
-//! - `*` covers every public host name; `*.d` covers `d` and all its subdomains; a host covers every repository on it;
-//!   a pattern with `/` covers exactly that repository.
-//! - In a server's allowed hosts, a pattern with a port covers only that port; a pattern without one covers every port.
-//! - No pattern covers a local folder, nor a value without a target (an unsupported scheme, no host, not a URL).
+//! - A target is `host` or `host/owner/repository`. Hosts are lower case without a trailing dot.
+//! - `*` covers every public host name, `*.d` covers `d` and all its subdomains, a host covers every repository on
+//!   it, and a pattern with `/` covers exactly that repository.
+//! - In a server's allowed hosts, a pattern with a port covers only that port. A pattern without one covers every
+//!   port.
+//! - No pattern covers a local folder or a value without a target (an unsupported scheme, no host, not a URL).
 
 mod host;
 mod pattern;
@@ -47,7 +48,7 @@ pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
 }
 
-/// Hosts that one server may reach without approval, on every port or on single ports.
+/// Hosts that one server may reach without approval, on every port or on specific ports.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
     hosts: HostPatterns,
@@ -61,8 +62,8 @@ impl Destination {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// Returns the address to send. This is the address as written if every parser finds the judged host and port in
-    /// it, otherwise the canonical address.
+    /// Returns the address to send: the address as written if every parser finds the judged host and port in it,
+    /// otherwise the canonical address.
     #[must_use]
     pub fn sent(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
@@ -74,7 +75,7 @@ impl Destination {
         &self.text
     }
 
-    /// Returns `host` for a web URL or `host/path` for a git remote, or `None` if the target is not on a host.
+    /// Returns `host` for a web URL, `host/path` for a git remote, or `None` if the target is not on a host.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
@@ -126,9 +127,8 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Parses the address of a git remote. Normalizes it only if its target is known, because git could parse any other
-    /// text differently. The target is known only if the address is plain both as written and after the URL parser has
-    /// escaped it.
+    /// Parses a git remote's address. The target is known only if the address is plain both as written and after the
+    /// URL parser has escaped it. Any other address is left unchanged, because git could parse it differently.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -142,7 +142,7 @@ impl Destination {
         }
     }
 
-    /// Creates an address with an unknown target, displayed as `said`.
+    /// Creates an address with an unknown target. `said` is its text for display.
     pub(crate) fn unknown(said: &str) -> Self {
         let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
         Self { text: said.to_owned(), site: Some(site), port: None, written: None }
@@ -203,9 +203,9 @@ impl AllowedHosts {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if it is certain that an address is outside a server's hosts. It is uncertain for an unknown
-    /// address, for a local host name if the server may reach every host, and for an address with an unsupported scheme
-    /// on an allowed host.
+    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an unknown address,
+    /// for a local host name if the server may reach every host, and for an address with an unsupported scheme on an
+    /// allowed host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -246,9 +246,9 @@ impl Gate {
     }
 }
 
-/// Returns `true` if git, the programs that it starts and the URL parser all find the same host in a remote. For `ssh`
-/// and `git` URLs, git decodes escapes first and takes everything up to the next slash as the host; `curl` does not
-/// treat a backslash as a slash.
+/// Returns `true` if git, the programs that it starts and the URL parser all find the same host in a remote. For
+/// `ssh` and `git` URLs, git first decodes escapes, then takes everything up to the next slash as the host. `curl`
+/// does not treat a backslash as a slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
@@ -259,8 +259,9 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every parser finds the same host and port in an address. This requires printable ASCII, and a host
-/// and port in canonical form. The rest of the address is not checked; schemes other than web schemes always pass.
+/// Returns `true` if every parser finds the same host and port in an address: the address is printable ASCII, and its
+/// host and port are in canonical form. The rest of the address is not checked. Schemes other than web schemes always
+/// pass.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
@@ -287,7 +288,7 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Converts a URL to text. A URL that has only a host gets no trailing slash.
+/// Converts a URL to text, without a trailing slash if the URL has no path.
 fn spell(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());

@@ -1,6 +1,6 @@
 //! Standing permissions that the judge takes into account.
 //!
-//! - Owner, lifetime and storage of a grant are not modelled here; the caller passes only active grants.
+//! - A grant's owner, lifetime and storage are not modelled here. The caller passes only active grants.
 //! - A grant covers only its own kinds of access: permission to write does not include permission to read.
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
@@ -10,7 +10,7 @@ use std::fmt;
 /// Standing permission to access one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// Id by which permits and the audit log refer to the grant.
+    /// Id of the grant in permits and in the audit log.
     pub id: String,
     /// File or folder that the grant applies to.
     pub path: CanonicalPath,
@@ -20,11 +20,11 @@ pub struct PathGrant {
     pub access: AccessSet,
 }
 
-/// Standing permission to connect to one port on one host. Such a connection needs no approval, whatever the rules
-/// about fetching and the server's allowed hosts require.
+/// Standing permission to connect to one port of one host. Such a connection needs no approval, even if a rule about
+/// fetching or the server's allowed hosts would require it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// Id by which permits and the audit log refer to the grant.
+    /// Id of the grant in permits and in the audit log.
     pub id: String,
     /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
@@ -32,16 +32,16 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// Standing permission to use a server's tools. Covers no path, address or host.
+/// Standing permission to use a server's tools. It does not apply to paths, addresses or hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// Id by which permits and the audit log refer to the grant.
+    /// Id of the grant in permits and in the audit log.
     pub id: String,
     /// Calls to which the grant applies.
     pub scope: ToolScope,
 }
 
-/// Calls to a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
+/// Calls to a server's tools to which a grant applies. A call that names a path, an address or a host is in no scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolScope {
     /// One tool with its meaningful values fixed.
@@ -75,13 +75,13 @@ pub struct AccessSet {
 }
 
 impl AccessSet {
-    /// Creates a set that contains only this access.
+    /// Creates a set that contains only this kind of access.
     #[must_use]
     pub fn only(access: Access) -> Self {
         Self::default().with(access)
     }
 
-    /// Returns the set with this access added.
+    /// Returns the set with this kind of access added.
     #[must_use]
     pub fn with(mut self, access: Access) -> Self {
         match access {
@@ -92,7 +92,7 @@ impl AccessSet {
         self
     }
 
-    /// Returns `true` if the set contains this access.
+    /// Returns `true` if the set contains this kind of access.
     #[must_use]
     pub fn has(self, access: Access) -> bool {
         match access {
@@ -112,7 +112,7 @@ impl HostGrant {
 }
 
 impl ToolScope {
-    /// Returns `true` if a grant with this scope covers a call.
+    /// Returns `true` if the call is in this scope.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
         let Some(used) = ToolUse::of(call) else { return false };

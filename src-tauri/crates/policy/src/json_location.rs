@@ -1,6 +1,6 @@
 //! Locations in a JSON document, and their line numbers.
 //!
-//! - A location is cheap; the line is computed only when an error is reported.
+//! - Creating a location is cheap. Its line number is computed only when an error is reported.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use std::fmt;
 /// Location in a JSON value, displayed as a dotted path such as `if.lists[0].roles`.
 #[derive(Clone, Copy)]
 pub(crate) enum JsonLocation<'a> {
-    /// The whole value.
+    /// The whole document.
     Whole,
-    /// A field of the object at a location.
+    /// The field with this name, in the object at a location.
     Field(&'a JsonLocation<'a>, &'a str),
-    /// An item of the list at a location.
+    /// The item with this index, in the list at a location.
     Item(&'a JsonLocation<'a>, usize),
 }
 
 impl JsonLocation<'_> {
-    /// Descends into the fields named by `way` and passes the resulting location to `look`.
+    /// Calls `look` with the location of the field at the path `way`, relative to this location.
     pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         match way.split_first() {
             None => look(self),
@@ -60,7 +60,7 @@ impl fmt::Display for JsonLocation<'_> {
 pub(crate) struct SourceFile<'a> {
     /// File name for error messages.
     pub(crate) file: &'a str,
-    /// Content of the file.
+    /// Contents of the file.
     pub(crate) text: &'a str,
 }
 

@@ -39,7 +39,7 @@ pub struct Context<'a> {
     pub sandbox: Option<&'a CanonicalPath>,
     /// Servers that may access paths in the session sandbox without a rule.
     pub sandbox_servers: &'a [String],
-    /// Paths that no call may access. If the session sandbox is inside a protected folder, it remains accessible.
+    /// Paths that no call may access. A session sandbox inside a protected folder remains accessible.
     pub protected: &'a ProtectedPaths,
     /// Hosts that each server may reach without approval.
     pub gates: &'a AllowedHosts,
@@ -177,8 +177,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges a call to an unannotated tool. The call requires approval unless a rule denies it, or allows it because
-    /// the server reaches nothing.
+    /// Judges a call to an unannotated tool. The call requires approval unless a rule denies it, or a rule allows it
+    /// because the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -190,8 +190,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges the values with a role. If every value is in the session sandbox or granted, those in the sandbox need no
-    /// rule. Otherwise, every value is judged.
+    /// Judges the values with a role. If every value is in the session sandbox or granted, the values in the sandbox
+    /// need no rule. Otherwise, every value is judged.
     fn judge_role(&self, role: Role, evaluation: &mut Evaluation<'a>) {
         let mut values = self.call.values(role).peekable();
         if values.peek().is_none() {
@@ -238,8 +238,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the matching autostart entry if the value writes an autostart file. Files in the session sandbox do not
-    /// count, because clients never run them.
+    /// Returns the autostart entry that matches if the value writes an autostart file. Files in the session sandbox
+    /// do not count, because clients never run them.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -249,8 +249,8 @@ impl<'a> Judging<'a> {
     }
 
     /// Returns `true` if an address requires approval because it is outside the server's allowed hosts. If no rule
-    /// covers the address, approval is not requested in two cases: for an address that git added, because the agent did
-    /// not ask for it, and for an unknown address, because the effect of an approval would be unclear.
+    /// covers the address, no approval is requested for an address that git added, because the agent did not ask for
+    /// it, or for an unknown address, because the effect of an approval would be unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -264,7 +264,7 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if the value is an address that is certain to be outside the server's allowed hosts.
+    /// Returns `true` if the value is an address that is certainly outside the server's allowed hosts.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)
@@ -287,8 +287,8 @@ impl<'a> Judging<'a> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
-    /// Returns `true` if a request is allowed without approval, because it names no file and the server can access only
-    /// granted resources. A rule that denies the request or names it takes precedence.
+    /// Returns `true` if a request is allowed without approval, because it names no file and the server can access
+    /// only granted resources. A rule that denies or names the request takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
         let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)

@@ -1,13 +1,11 @@
 //! Determines the meaning of tool calls and decides on them.
 //!
-//! - Pure: no IO, no clock, no randomness, no async. The caller supplies information about the disk
-//!   as [`Fact`]s.
+//! - Pure: no I/O, no clock, no randomness, no async. The caller supplies information about the disk as [`Fact`]s.
 //! - A call that nothing allows is denied. The strictest decision over all values and roles wins.
 //! - Only [`judge()`] creates a [`Permit`], and forwarding a call requires one.
 //!
-//! A call passes through these steps: [`Annotations::plan`] finds the values that name resources,
-//! the caller resolves each to a [`Fact`], [`CallPlan::resolve`] inserts the canonical values, and
-//! [`judge()`] decides.
+//! A call passes through these steps: [`Annotations::plan`] finds the values that name resources, the caller resolves
+//! each to a [`Fact`], [`CallPlan::resolve`] inserts the canonical values, and [`judge()`] decides.
 
 pub mod defaults;
 pub mod strict;

@@ -1,9 +1,10 @@
 //! Named lists to which rules refer as `@name`.
 //!
 //! - A list contains its values and additions, minus its removals.
-//! - A removal may be spelled differently from the value that it matches. For an allow rule, the list loses every value
-//!   that the removal may match; for a rule that asks or denies, only values with the same spelling.
-//! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list would deny nothing.
+//! - A removal may be spelled differently from the value that it matches. In an allow rule, every value that the
+//!   removal may match is removed. In a rule that asks or denies, only values with the same spelling are removed.
+//! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list would deny
+//!   nothing.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
@@ -20,7 +21,7 @@ pub struct DynamicLists {
 /// A list's values after additions and removals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// Values for rules that ask or deny: all except those that a removal spells identically.
+    /// Values for rules that ask or deny: all except those with the same spelling as a removal.
     values: Vec<String>,
     /// Values for allow rules: all except those that a removal may match.
     certain: Vec<String>,
@@ -73,7 +74,7 @@ pub(crate) struct StoredFile {
     lists: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Fields of a list that are permitted but ignored. They record when and from which input the list was generated.
+/// Fields that record when and from which input a list was generated; ignored.
 const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
 /// Parses a list field by field, so that errors name the field.
@@ -140,7 +141,7 @@ impl StoredList {
     }
 }
 
-/// Normalizes letter case and the trailing dot of a host, which matching ignores.
+/// Converts a host to lower case and removes its trailing dot, because matching ignores both.
 fn plain(value: &str) -> String {
     value.trim_end_matches('.').to_lowercase()
 }

@@ -3,7 +3,7 @@
 use crate::{Access, Decision, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
-/// Folder that a policy opens to all of a server's tools, so that it can stay mounted.
+/// Folder that a policy opens to all of a server's tools and that can therefore stay mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFolder {
     /// Path of the folder.
@@ -14,8 +14,9 @@ pub struct OpenFolder {
     pub rule: String,
 }
 
-/// Returns the folders that a policy always opens to a server. Such a folder must be the only condition of a rule that
-/// allows reading, and no earlier rule may ask or deny there. Other folders are mounted only while a call needs them.
+/// Returns the folders that a policy always opens to a server. Such a folder must be the only condition of a rule
+/// that allows reading, and no earlier rule may ask or deny there. Other folders are mounted only while a call needs
+/// them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();

@@ -195,7 +195,7 @@ impl<'a> CallPlan<'a> {
         let is_path = meant.meets(RoleSet::PATHS);
         match value {
             Some(Value::String(text)) if !text.is_empty() || !is_remote => push(None, Some(text)),
-            // Git has a default for a remote that the call omits.
+            // Git has a default for an omitted remote.
             None | Some(Value::Null | Value::String(_)) if is_remote => push(None, None),
             None => {}
             Some(Value::Null) if !is_path => {}
@@ -207,8 +207,8 @@ impl<'a> CallPlan<'a> {
                 let reason = format!("argument `{argument}` must be a string or a flat list of strings");
                 return Err(Denial::invalid(reason));
             }
-            // A value that only list conditions check may have any shape, but no list entry matches
-            // it then.
+            // A value that only list conditions check may have any type, but no list entry matches a value that is
+            // not a string.
             Some(_) => push(None, None),
         }
         Ok(())

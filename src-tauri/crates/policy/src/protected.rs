@@ -10,7 +10,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
-/// Set of protected paths. It is built once, and every path in every call is checked against it.
+/// Set of protected paths. It is built once, and each path in a call is checked against it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
@@ -24,11 +24,11 @@ pub struct ProtectedPaths {
 pub struct ReadOnlyPath {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Reason why the path is read-only.
+    /// Reason the path is read-only.
     pub is: ReadOnlyReason,
 }
 
-/// Reason why a path is read-only.
+/// Reason a path is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
     /// The folder contains IronCurtain's own programs, which run outside every sandbox.
@@ -44,7 +44,7 @@ struct Node {
     below: BTreeMap<String, Self>,
 }
 
-/// Reason why a path is closed.
+/// Reason a path is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// The path is protected, or inside a protected folder.
@@ -54,7 +54,7 @@ pub(crate) enum Closed {
 }
 
 impl ProtectedPaths {
-    /// An empty set, which protects nothing.
+    /// Empty set, which protects nothing.
     pub const NOTHING: &'static Self =
         &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
 
@@ -70,8 +70,8 @@ impl ProtectedPaths {
         Self { starting, ..self }
     }
 
-    /// Returns a copy that does not protect the paths in `logins`, and in which client configuration in the folders
-    /// `settings` is not read-only.
+    /// Returns a copy in which the paths in `logins` are not protected, and the client configurations in the folders
+    /// `settings` are not read-only.
     #[must_use]
     pub fn opened_for(&self, logins: &[CanonicalPath], settings: &[CanonicalPath]) -> Self {
         let is_opened = |kept: &&ReadOnlyPath| {
@@ -89,8 +89,7 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// Returns `true` if mounting a folder would expose a protected path or make a read-only path
-    /// writable.
+    /// Returns `true` if mounting a folder would expose a protected path or make a read-only path writable.
     #[must_use]
     pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
@@ -100,7 +99,7 @@ impl ProtectedPaths {
     }
 
     /// Returns the read-only paths in a folder. The sandbox mounts a mask over each of them, so that the rest of the
-    /// folder can be writable. They are IronCurtain's own programs, which always exist while it is running.
+    /// folder can be writable. They contain IronCurtain's own programs, which always exist while it is running.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -135,7 +134,7 @@ impl ProtectedPaths {
         self.way(path).innermost.is_some()
     }
 
-    /// Returns the reason why a path is closed to a call, or `None` if it is open. `descends` is `true` if the call is
+    /// Returns the reason a path is closed to a call, or `None` if it is open. `descends` is `true` if the call is
     /// recursive.
     pub(crate) fn closes(
         &self,
@@ -177,7 +176,7 @@ impl ProtectedPaths {
 struct Way<'a> {
     /// Number of components of the innermost protected path that contains the path.
     innermost: Option<usize>,
-    /// Node for the path itself, or `None` if the tree has none.
+    /// Node for the path itself, or `None` if the tree has no such node.
     end: Option<&'a Node>,
 }
 

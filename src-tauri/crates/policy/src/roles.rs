@@ -1,8 +1,7 @@
 //! Registry of argument roles.
 //!
-//! - Each role is a row of the table below; a row that lacks a column does not compile.
-//! - A prompt shows a value with the verb of its role, unless the tool's name implies a more
-//!   harmful verb.
+//! - Each role is a row of the table below. A row that lacks a column does not compile.
+//! - A prompt shows a value with its role's verb, unless the tool's name implies a more harmful verb.
 //! - No other code identifies a role by a string literal.
 
 use crate::Verb;
@@ -10,7 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::slice;
 
-/// Kind of resource that a role names. Determines how values are normalized and judged.
+/// Kind of resource that a role names, which determines how values are normalized and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
     /// File or folder, normalized to a canonical absolute path.
@@ -28,9 +27,9 @@ pub enum Category {
 pub enum Access {
     /// Reads the file or folder.
     Read,
-    /// Creates or changes it.
+    /// Creates or changes the file or folder.
     Write,
-    /// Deletes it or moves it away.
+    /// Deletes the file or folder, or moves it away.
     Delete,
 }
 
@@ -112,7 +111,7 @@ roles! {
 }
 
 impl Role {
-    /// Returns `true` if a folder with this role always includes everything in it, for example because it is deleted.
+    /// Returns `true` if a folder with this role always includes everything in it, as for deletion.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)

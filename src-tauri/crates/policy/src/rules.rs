@@ -65,7 +65,7 @@ impl Policy {
     }
 }
 
-/// Iterator over the rules that can apply to a tool, in order. A copy continues independently from its current
+/// Iterator over the rules that can apply to a tool, in order. A clone continues independently from the same
 /// position.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
@@ -91,7 +91,7 @@ impl<'a> Iterator for RulesFor<'a> {
 /// Function that resolves a rule's `within` field, which may contain `~`, to a canonical path.
 pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, WithinError> + 'a;
 
-/// Reason why a `within` field could not be resolved.
+/// Reason a `within` field could not be resolved.
 pub type WithinError = Box<dyn Error + Send + Sync>;
 
 impl Rule {

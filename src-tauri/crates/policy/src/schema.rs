@@ -55,7 +55,7 @@ pub struct Schema {
     types: Option<Vec<Type>>,
     /// `true` for the schema `false`, which no value matches.
     never: bool,
-    /// Lists of values from `enum` and `const`. The value must be in each of these lists.
+    /// Values of `enum` and `const`, one list per keyword. A value must be in each list.
     allowed: Vec<Vec<Value>>,
     /// Alternatives from `anyOf` and `oneOf`. The value must match at least one schema in each list.
     any_of: Vec<Vec<Self>>,
@@ -77,14 +77,14 @@ enum Type {
     List,
     Object,
     Null,
-    /// Name that is not a JSON type. No value matches it.
+    /// Unknown type, which no value matches.
     Unknown(String),
 }
 
 /// Schema of one field, according to the object's schema.
 pub(crate) enum Expected<'a> {
     Anything,
-    /// The field is not permitted.
+    /// No value. The field is not permitted.
     Nothing,
     This(&'a Schema),
 }

@@ -5,8 +5,8 @@
 /// Resources that a server can currently access beyond its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerReach {
-    /// None. The server runs in a sandbox without a network and can access only its program, the session's folder and
-    /// its own data folder.
+    /// No resources. The server runs in a sandbox without a network and can access only its program, the session's
+    /// folder and its own data folder.
     Nothing,
     /// Other files or the network.
     Something,

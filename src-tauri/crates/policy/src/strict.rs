@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::fmt;
 use values::Wrong;
 
-/// Reason why a text was rejected.
+/// Reason a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
     /// Line number, counted from 1, or `None` if unknown.
@@ -39,7 +39,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
-/// Deserializes `value`, which is located in `text` at the path of field names `way`.
+/// Deserializes `value`, which is located in `text` at the field path `way`.
 ///
 /// # Errors
 /// Returns [`ReadError`] if the value does not match the type. The error's field path is relative to the value.
@@ -56,14 +56,14 @@ pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) ->
     })
 }
 
-/// Returns the line number of the value at these field names, or of its innermost existing parent.
+/// Returns the line number of the value at this field path, or of its innermost existing parent.
 #[must_use]
 pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
     JsonLocation::Whole
         .follow(way, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
 }
 
-/// Parses the content of a policy, annotations or lists file.
+/// Parses the contents of a policy, annotations or lists file.
 pub(crate) fn read_file<T: DeserializeOwned>(source: SourceFile<'_>) -> Result<T, LoadError> {
     read(source.text).map_err(|misread| LoadError::Shape {
         place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),

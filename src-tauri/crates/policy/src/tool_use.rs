@@ -1,15 +1,15 @@
-//! Tool uses that a grant can permit beyond one call: a tool together with its values that have a role.
+//! Tool uses that a grant can permit beyond one call: a tool and the values of its arguments that have a role.
 //!
-//! - A call that names a path, an address or a host has no tool use, because those are granted individually.
-//! - A tool use includes every value with a role, whether it is judged or not. Later calls may differ in values without
-//!   a role, and in commands.
-//! - For an unannotated tool, it includes all arguments, so it matches only identical calls.
+//! - A call that names a path, an address or a host has no tool use, because these are granted individually.
+//! - A tool use includes every value with a role, whether it is judged or not. Later calls may differ in commands and
+//!   in values without a role.
+//! - For an unannotated tool, the tool use includes all arguments, so it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Tool and values that a grant permits. Can be compared with later calls.
+/// Tool and values that a grant permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
     tool: String,
@@ -19,7 +19,7 @@ pub struct ToolUse {
 /// Value that a call must repeat to match a tool use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundValue {
-    /// Name of the argument that contains the value. Empty if the value is all arguments as JSON.
+    /// Name of the argument that contains the value. Empty if the value is the JSON text of all arguments.
     pub argument: String,
     /// Role of the argument.
     pub role: Role,
@@ -107,7 +107,7 @@ impl ToolUse {
 }
 
 impl BoundValue {
-    /// Creates the value that stands for all arguments, sorted by name.
+    /// Creates the value that represents all arguments, sorted by name.
     fn whole(arguments: &Map<String, Value>) -> Self {
         let mut arguments = Value::Object(arguments.clone());
         arguments.sort_all_objects();

@@ -109,13 +109,13 @@ impl Permit {
         &self.call
     }
 
-    /// Returns the category of the reason why the call is allowed.
+    /// Returns the category of the reason the call is allowed.
     #[must_use]
     pub fn allowed_by(&self) -> AllowedBy {
         self.by
     }
 
-    /// Returns the first reason why the call is allowed.
+    /// Returns the first reason the call is allowed.
     #[must_use]
     pub fn reason(&self) -> &RuleReason {
         &self.reason

@@ -1,6 +1,6 @@
 //! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo` and `path`.
 
-/// Words that names append without a separator, as in `repopath`.
+/// Words that some names append without a separator, as in `repopath`.
 const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
 const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 

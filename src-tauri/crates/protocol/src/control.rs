@@ -52,7 +52,7 @@ pub enum Request {
     FinalChecks,
     /// Lists permanent grants and the grants of active sessions.
     Grants,
-    /// Revokes a grant. The reply is sent only after it is proven that the server has lost the access.
+    /// Revokes a grant. The daemon replies once the server is proven to have lost the access.
     Revoke {
         /// Id of the grant to revoke.
         grant: String,
@@ -71,19 +71,18 @@ pub enum Request {
         /// `true` to ask for write access, `false` for read access.
         write: bool,
     },
-    /// Lists pending and unanswered questions, and the denials that last until their session ends.
+    /// Lists pending and expired questions, and the denials that last until their session ends.
     Questions,
-    /// Removes an unanswered question and any approval that was given too late, or lifts a denial that lasts until
-    /// its session ends.
+    /// Removes an expired question and any late approval of it, or lifts a denial that lasts until its session ends.
     Forget {
-        /// Id of the unanswered question, or of the question whose answer was the denial.
+        /// Id of the expired question, or of the question that the user denied.
         question: String,
     },
     /// Denies pending questions.
     Deny {
         /// Pending questions to deny.
         which: WaitingChoice,
-        /// The user's message for the agent, if any.
+        /// The user's note for the agent, if any.
         #[serde(default)]
         note: Option<String>,
     },
@@ -118,7 +117,7 @@ pub enum Request {
         /// Passphrase of the encrypted file.
         passphrase: Passphrase,
     },
-    /// Returns the names of the secrets in the unlocked file. No request returns the value of a secret.
+    /// Returns the names of the secrets in the unlocked file. No request returns a secret's value.
     SecretNames,
     /// Stores a secret in the unlocked file.
     StoreSecret {

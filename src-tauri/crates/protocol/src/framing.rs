@@ -9,7 +9,7 @@ pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Reached EOF in the middle of a message, or instead of one.
+    /// The connection reached EOF in the middle of a message, or before one.
     #[error("the connection was closed before a complete message arrived")]
     Ended,
     /// The message is longer than [`MAX_FRAME_BYTES`].

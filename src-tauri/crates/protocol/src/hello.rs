@@ -19,30 +19,29 @@ pub struct Hello {
 pub enum Purpose {
     /// Opens a session for an agent client's shim.
     Session(ShimHello),
-    /// Starts a program in a sandbox for the user. The message carries descriptors (`SCM_RIGHTS`): the program's
+    /// Runs a program in a sandbox for the user. The message carries descriptors (`SCM_RIGHTS`): the program's
     /// standard input, output and error, one end of the link to the process that starts the run and, with
     /// [`RunAsk::Terminal`], the terminal for questions.
     Run(RunHello),
     /// Sends requests on behalf of one of the user's own programs.
     Control,
-    /// Replaces a daemon that has no way to ask the user; sent by the app.
+    /// Replaces a daemon that cannot ask the user. Only the app sends this.
     TakeOver,
 }
 
-/// Session parameters sent by a shim. They are unverified claims; the kernel provides the client's identity.
+/// Session parameters sent by a shim. They are unverified claims; the client's identity comes from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
-    /// Name of the server in `mcp-servers.json`. `None` requests several servers; the name of each tool is then
-    /// prefixed with the name of its server.
+    /// Name of the server in `mcp-servers.json`. `None` requests several servers, whose tool names are then prefixed
+    /// with the server's name.
     pub server: Option<String>,
-    /// Profile in `config.json` that selects the servers; `None` for all servers. Only used if several servers are
-    /// requested.
+    /// Profile in `config.json` that selects the servers; `None` selects all. Used only if `server` is `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
-    /// Transport by which the client's standard input and output reach the daemon.
+    /// Transport between the client's standard input and output and the daemon.
     pub stdio: StdioMode,
     /// Ticket for continuing a session that another daemon handed over ([`ShimNote::Moved`]); `None` opens a new
     /// session.
@@ -50,18 +49,18 @@ pub struct ShimHello {
     pub resume: Option<String>,
 }
 
-/// Program to run in a sandbox, and the options of the run.
+/// Program to run in a sandbox, with the run's options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunHello {
-    /// The program, followed by its arguments.
+    /// Program, followed by its arguments.
     pub argv: Vec<String>,
     /// Working directory of the program.
     pub cwd: String,
     /// Environment of the process that starts the run. The daemon passes on only the variables that the run profile
     /// names.
     pub env: BTreeMap<String, String>,
-    /// Place where the run's questions are shown to the user.
+    /// Destination of the run's questions.
     #[serde(default)]
     pub ask: RunAsk,
     /// Ports of services on this computer to which the program may connect without approval.
@@ -73,7 +72,7 @@ pub struct RunHello {
     /// Run profile; `None` selects the profile that matches the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RunProfileChoice>,
-    /// `true` to report, when the program exits, the files that it used.
+    /// `true` to report the files that the program used when it exits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
     /// Socket of the user's ssh agent.
@@ -85,7 +84,7 @@ pub struct RunHello {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunAsk {
-    /// The destination of all other questions.
+    /// The same destination as all other questions.
     #[default]
     Usual,
     /// The terminal that started the run, for this run only.
@@ -100,11 +99,11 @@ pub enum RunAsk {
 pub enum RunProfileChoice {
     /// Name of a configured profile.
     Named(String),
-    /// Content of a profile file that the process that starts the run has read.
+    /// Contents of a profile file, read by the process that starts the run.
     Given {
         /// Name of the file, for error messages.
         file: String,
-        /// Content of the file.
+        /// Contents of the file.
         text: String,
     },
 }
@@ -124,25 +123,25 @@ pub enum RunNote {
     },
     /// A question about this run is waiting for the user's answer.
     Waiting {
-        /// Path or host that the program wants to use.
+        /// Path or host that the program requested.
         path: String,
     },
-    /// No question is waiting on the run's own terminal any more.
+    /// No question is pending on the run's own terminal any more.
     Answered,
     /// An access of the program was denied.
     Denied {
-        /// Path or host that the program wanted to use.
+        /// Path or host that the program requested.
         path: String,
-        /// Reason for the denial; `None` if the user denied the access just now.
+        /// Reason for the denial; `None` if the user has just denied the access.
         why: Option<String>,
     },
     /// The run has ended. Always the last notification.
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
-        /// Number of files that the run used.
+        /// Counts of the files and hosts that the run used.
         used: RunUse,
-        /// Reason the run was terminated before its program exited; `None` if the program exited.
+        /// Reason the run was terminated early; `None` if the program exited by itself.
         cut_off: Option<String>,
         /// Files that the program used; empty unless [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -175,13 +174,13 @@ pub struct UsedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdioMode {
-    /// Two descriptors (`SCM_RIGHTS`) in the hello: standard input, then standard output.
+    /// As two descriptors in the hello (`SCM_RIGHTS`): standard input, then standard output.
     HandedOver,
-    /// The shim copies bytes over this same connection after the welcome.
+    /// Copied by the shim over this connection after the welcome.
     Relayed,
 }
 
-/// First message of the daemon, in reply to a [`Hello`].
+/// Daemon's reply to a [`Hello`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Welcome {
@@ -221,7 +220,7 @@ pub enum RefusalCode {
     UnknownServer,
     /// The daemon failed to read or write its own files.
     Unavailable,
-    /// The daemon can ask the user itself, so the app must not replace it.
+    /// The daemon can ask the user itself, so the app cannot replace it.
     Stays,
 }
 

@@ -1,13 +1,13 @@
-//! Current questions, for display. The values in this module cannot be used to answer a question.
+//! Current questions, for display. Nothing in this module can answer a question.
 
 use serde::{Deserialize, Serialize};
 
-/// Pending and unanswered questions, and session-wide denials.
+/// Pending and expired questions, and session-wide denials.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QuestionsView {
     /// Pending questions, oldest first.
     pub waiting: Vec<QuestionView>,
-    /// Questions that the user did not answer in time, oldest first.
+    /// Expired questions, oldest first.
     pub missed: Vec<QuestionView>,
     /// Denials that last until their session ends.
     pub denied: Vec<DenialView>,
@@ -44,7 +44,7 @@ pub struct QuestionView {
     pub reason: String,
     /// Time at which the question was asked, in milliseconds since the Unix epoch; set for pending questions only.
     pub since_ms: Option<u64>,
-    /// Remaining seconds until the question is removed; set for unanswered questions only.
+    /// Seconds until the question is removed; set for expired questions only.
     pub kept_seconds: Option<u64>,
     /// State of the question.
     pub state: QuestionState,
@@ -56,7 +56,7 @@ pub struct QuestionView {
 pub enum QuestionState {
     /// The call is waiting for the answer.
     Waiting,
-    /// The user did not answer in time. A repeated call asks again.
+    /// The question expired. A repeated call asks again.
     Missed,
     /// The question was reopened after its call was denied.
     ShownAgain,
@@ -75,9 +75,9 @@ pub struct DenialView {
     pub client: String,
     /// Name of the server.
     pub server: String,
-    /// Denied tool, and the paths or hosts for which it is denied.
+    /// Tool that is denied, and the paths or hosts for which it is denied.
     pub what: String,
-    /// The user's message for the agent, if any.
+    /// The user's note for the agent, if any.
     pub note: Option<String>,
     /// Time of the user's answer, in milliseconds since the Unix epoch.
     pub time_ms: u64,

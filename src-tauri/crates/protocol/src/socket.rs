@@ -1,4 +1,4 @@
-//! Path of the daemon's socket, which all programs must agree on.
+//! Path of the daemon's socket, on which all programs must agree.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,7 +22,7 @@ pub enum SocketPathError {
     /// No environment variable names a directory.
     #[error("none of `IRONCURTAIN_HOME`, `XDG_RUNTIME_DIR` and `HOME` is set; set one of them")]
     Unknown,
-    /// A relative path would name a different directory in each program.
+    /// A relative path would refer to a different directory in each program.
     #[error("`{variable}` must be an absolute path, found `{value}`")]
     Relative {
         /// Name of the environment variable.

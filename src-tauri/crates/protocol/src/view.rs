@@ -1,6 +1,6 @@
 //! Values for display on the command line and in the window.
 //!
-//! Times are milliseconds since the Unix epoch; paths are canonical and complete.
+//! Times are milliseconds since the Unix epoch. Paths are canonical and complete.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// Everything works, and nothing waits for the user.
+    /// No problem, and no question is pending.
     Protecting,
-    /// A question is waiting for the user's answer.
+    /// A question is pending.
     Asking,
     /// Lockdown is on: everything that requires approval is denied.
     Lockdown,
@@ -18,14 +18,14 @@ pub enum Protection {
     Degraded,
 }
 
-/// Place where questions are shown to the user.
+/// Destination of questions to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedOn {
-    /// In a dialog of the app.
+    /// A dialog of the app.
     #[default]
     App,
-    /// On the terminal on which the trusted process was started.
+    /// The terminal on which the trusted process was started.
     Terminal,
     /// Nowhere: everything that needs approval is denied.
     Nobody,
@@ -42,7 +42,7 @@ pub struct StatusView {
     pub version: String,
     /// Start time of the daemon.
     pub started_ms: u64,
-    /// Number of active sessions, runs among them.
+    /// Number of active sessions, including runs.
     pub sessions: usize,
     /// Number of active runs.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct StatusView {
     pub in_runs: usize,
     /// Number of pending questions.
     pub questions: usize,
-    /// Place where questions are shown to the user.
+    /// Destination of questions to the user.
     pub asked_on: AskedOn,
     /// `true` if lockdown is on: everything that requires approval is denied.
     pub lockdown: bool,
@@ -64,8 +64,8 @@ pub struct StatusView {
     pub policy: String,
     /// Encrypted file that stores the servers' secrets; `None` if the keyring stores them.
     pub secrets_file: Option<SecretsFileView>,
-    /// Warning that the daemon does not use the settings of the user's account. Names the environment variable or
-    /// option that selected other settings. `None` if there is nothing to warn about.
+    /// Warning that the daemon does not use the settings of the user's account, naming the environment variable or
+    /// option that selected others. `None` if it uses the account's settings.
     pub other_home: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub struct ProcessView {
     pub name: String,
 }
 
-/// Client of a session. Some names are verified and others are claims.
+/// Client of a session. Each field says whether it is verified or claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
     /// Display name of the client, derived from the verified executable. A placeholder if the executable cannot be
@@ -108,12 +108,12 @@ pub struct ClientView {
     pub label: Option<String>,
 }
 
-/// Directory that a session's server may use, and the reason it may.
+/// Directory that a session's server may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootView {
     /// Canonical path of the directory.
     pub path: String,
-    /// Reason the server may use the directory, in words ("what you granted for this session").
+    /// Origin of the permission, in words ("what you granted for this session").
     pub source: String,
     /// Id of the grant that provides this root, if any. Revoking the grant removes the root.
     pub grant: Option<String>,
@@ -131,13 +131,13 @@ pub struct SessionView {
     pub client: ClientView,
     /// Name of the server.
     pub server: String,
-    /// Id of the connection. Sessions of several servers share it if a single client entry provides these servers.
+    /// Id of the connection, which sessions share if one client entry provides several servers.
     #[serde(default)]
     pub connection: Option<String>,
-    /// Run whose program opened the session, if one did.
+    /// Run that contains the program that opened the session, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Reason why the server is not running; `None` if it is.
+    /// Reason the server is not running; `None` if it is.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.
@@ -162,10 +162,10 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
-    /// Hosts that the server may connect to without approval.
+    /// Hosts to which the server may connect without approval.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Number of autostart files that the session left behind and that require a decision.
+    /// Number of autostart files left behind by the session that require a decision.
     pub left: usize,
     /// `true` if the user paused the session, which denies all its calls.
     pub paused: bool,
@@ -193,7 +193,7 @@ pub struct SessionRecordView {
     pub looking: bool,
     /// Autostart files that the session created or changed.
     pub files: Vec<LeftFileView>,
-    /// Reasons some of the session's folders could not be scanned.
+    /// Reasons for folders of the session that could not be scanned.
     pub unfinished: Vec<String>,
 }
 
@@ -227,7 +227,7 @@ pub struct LeftFileView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftState {
-    /// In place, and no decision was made yet.
+    /// In place, not decided yet.
     Left,
     /// The user chose to keep the file.
     Kept,
@@ -239,7 +239,7 @@ pub enum LeftState {
     Exchanged,
     /// Deleted from quarantine.
     Deleted,
-    /// A configuration in which IronCurtain restored changed settings.
+    /// Git configuration in which IronCurtain restored changed settings.
     PutBack,
 }
 
@@ -292,7 +292,7 @@ pub struct GrantView {
     /// is not suspended.
     pub suspended: Option<String>,
     /// `true` if the grant is suspended because the server's name now refers to another program. The user must decide
-    /// about it.
+    /// whether to keep it.
     #[serde(default)]
     pub server_changed: bool,
     /// Description of a revocation in progress: the time since which access is denied, and the reason it is not saved
@@ -323,10 +323,10 @@ pub struct ActivityView {
     pub tool: Option<String>,
     /// `allow`, `deny` or `escalate`; set for decisions and answers only.
     pub decision: Option<String>,
-    /// Ground of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
+    /// Reason for the decision: `rule`, `answer`, `grant`, `session-folder`, ...
     #[serde(default)]
     pub decided_by: Option<String>,
-    /// Summary of the entry in words.
+    /// Summary of the entry, for display.
     pub summary: String,
     /// Paths that the entry concerns.
     pub paths: Vec<String>,
@@ -340,9 +340,9 @@ pub struct AuditCheckView {
     /// Number of entries read.
     pub entries: u64,
     /// First problem and its location. If the chain is intact, the reason entries may be missing from its end, if
-    /// any.
+    /// there is one.
     pub problem: Option<String>,
-    /// Description of the sources that confirm the newest entry; empty if there are none.
+    /// Sources that confirm the newest entry, in words; empty if there are none.
     #[serde(default)]
     pub known_by: String,
 }

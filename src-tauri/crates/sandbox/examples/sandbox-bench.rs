@@ -1,10 +1,10 @@
-//! Benchmarks our sandbox and others in the same run, and prints a Markdown table. Run by `cargo xtask bench`.
+//! Benchmarks our sandbox and others side by side, and prints a Markdown table. Run by `cargo xtask bench`.
 //!
 //! `sandbox-bench [--smoke] PROGRAM [SRT]`: PROGRAM is a release build of our program, and SRT is `srt`, if installed.
-//! `--smoke` takes each measurement only once. It starts itself in each sandbox with `--work FOLDER FILES`.
+//! `--smoke` takes each measurement only once. The program starts itself in each sandbox with `--work FOLDER FILES`.
 //!
-//! - Each sandbox runs the same commands through its command line, as a user would run them.
-//! - Memory and processes are measured for the whole process tree of the launched process.
+//! - Each sandbox runs the same commands through its command line, like a user.
+//! - Memory and processes are measured for the launched process and all its descendants.
 
 #![expect(clippy::print_stdout, reason = "the table goes to standard output")]
 
@@ -35,13 +35,13 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// Number of repetitions of each measurement.
 struct Rounds {
-    /// Launches of each sandbox. There are few, because `srt` is slow.
+    /// Launches of each sandbox, few because `srt` is slow.
     launches: usize,
-    /// Lines that are sent back and forth.
+    /// Lines echoed by the server.
     echoes: usize,
-    /// Grants that are added and removed.
+    /// Grants added and removed.
     grants: usize,
-    /// Runs of the work on files.
+    /// Runs of the file workload.
     works: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Launcher for tests to kill. Launches the spec in its second argument with the program in its first, and waits.
+//! Launcher that tests kill. Launches the spec in its second argument with the program in its first, and waits.
 
 #![expect(clippy::print_stdout, reason = "the test waits for the line")]
 

@@ -1,6 +1,6 @@
-//! Server for the sandbox tests. On request, it attempts what a hostile server would, and reports the result.
+//! Server for the sandbox tests. On request, attempts what a hostile server would, and reports the result.
 //!
-//! Each request and each answer is one line. An answer is `ok ...` or `err NAME`, where NAME is the errno.
+//! Requests and answers are single lines. An answer is `ok ...` or `err NAME`, where NAME is the errno.
 
 #![expect(unsafe_code, reason = "the tests check refusals of raw system calls")]
 #![expect(clippy::print_stdout, reason = "answers go to standard output")]
@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// Handles to granted files that the probe keeps open, so that a test can check that this is detected.
+/// Granted files that the probe keeps open, so that a test can check that this is detected.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -70,7 +70,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         }
         let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_encoded_bytes()));
         let names = names.collect::<io::Result<Vec<_>>>()?;
-        // Only the emptiness of a folder is compared, because other names may come and go.
+        // Compares only the emptiness of a folder, because other names may come and go.
         Ok(if names.is_empty() { b"empty".to_vec() } else { Vec::new() })
     };
     let (path, first) = (path.to_owned(), look(path)?);
@@ -87,7 +87,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         while !told.load(Ordering::Relaxed) {
             look()?;
             looks += 1;
-            // Fails after the first check, because only that one is awaited.
+            // Ignores the error: only the first check is awaited.
             let _ = begun.send(());
         }
         Ok(looks)
@@ -98,7 +98,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
 }
 
 impl Stare {
-    /// Stops the thread. Returns the number of checks.
+    /// Stops the thread and returns the number of checks.
     fn end(self) -> ControlAnswer {
         self.stop.store(true, Ordering::Relaxed);
         let looked = self.looks.join().map_err(|_| "the thread panicked")?;
@@ -278,7 +278,7 @@ fn loopback() -> ControlAnswer {
     Ok(io::read_to_string(&mut called)?)
 }
 
-/// Makes one system call by name, with arguments that would have an effect if the call were permitted.
+/// Makes a system call by name, with arguments that would take effect if the call were permitted.
 fn call(name: &str) -> Result<i64, Box<dyn Error>> {
     let socket = |family: i32, kind: i32| {
         // SAFETY: returns a descriptor or an error.

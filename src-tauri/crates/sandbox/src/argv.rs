@@ -1,8 +1,8 @@
-//! Command line of bubblewrap, as a pure function of the specification and the host.
+//! Bubblewrap's command line, derived from the specification and the host without side effects.
 //!
-//! - The options are passed through a descriptor (`--args`), so no command line exposes the server's environment.
-//! - Bubblewrap creates the base of the sandbox (the frame): the system's directories, the kernel's file systems and
-//!   `/tmp`. It makes the root read-only last. The supervisor adds the other mounts later
+//! - Options are passed through a descriptor (`--args`), so no command line exposes the server's environment.
+//! - Bubblewrap mounts only the base of the sandbox: the system directories, the kernel's file systems and `/tmp`. Its
+//!   last option makes the root read-only. The supervisor adds all other mounts
 //!   ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
     spec::{SOCKET_FOLDER, Spec, View},
 };
 
-/// Size in bytes of the folder of the launcher's sockets.
+/// Size in bytes of the tmpfs that holds the launcher's sockets.
 const SOCKET_FOLDER_SIZE: &str = "65536";
 
-/// Numbers of the descriptors that bubblewrap reads from and writes to.
+/// Descriptor numbers that bubblewrap inherits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
@@ -24,7 +24,7 @@ pub(crate) struct Descriptors {
     pub(crate) group: i32,
 }
 
-/// Returns bubblewrap's options, without the command to run.
+/// Returns bubblewrap's options, without the command it runs.
 pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<String> {
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
@@ -62,14 +62,14 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
     argv.0
 }
 
-/// Returns the content of the sandbox's `/etc/passwd`, which lists only the sandbox's user.
+/// Returns an `/etc/passwd` that lists only the sandbox's user.
 pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
     let home = spec.env.get("HOME").map_or("/", String::as_str);
     let home = if home.contains([':', '\n']) { "/" } else { home };
     format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", user_name(uid))
 }
 
-/// Returns the content of the sandbox's `/etc/group`, which lists only the group of the sandbox's user.
+/// Returns an `/etc/group` that lists only the primary group of the sandbox's user.
 pub(crate) fn group(uid: u32, gid: u32) -> String {
     format!("{}:x:{gid}:\n", user_name(uid))
 }

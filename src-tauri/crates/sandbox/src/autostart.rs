@@ -1,15 +1,15 @@
-//! Detects autostart files (files that other programs run later) in writable roots, and keeps programs from running
+//! Detects autostart files (files that other programs run later) in writable roots, and prevents programs from running
 //! them.
 //!
 //! A process that launches sandboxes has one [`Watcher`] for all of them. The launcher opens a root in the watcher
-//! before it becomes writable, and closes it when it stops being writable. In between and at the end, the watcher
-//! checks new and changed files.
+//! before the root becomes writable, and closes it afterwards. The watcher checks new and changed files in the
+//! meantime and once more when the root is closed.
 //!
-//! - INVARIANT: nothing is created in the user's tree. The only changes there are moves of files to quarantine, and
-//!   restored keys of a repository's configuration, under git's own lock.
+//! - INVARIANT: nothing is created in the user's tree. The watcher only moves files to quarantine, and restores keys
+//!   of git configurations under git's own lock.
 //! - INVARIANT: no symlink is followed. Folders are opened relative to a descriptor.
-//! - The creator of a file is unknown. If a sandbox could have created an automatically run file, the file is
-//!   quarantined and reported, even if another of the user's programs created it.
+//! - The creator of a file is unknown. An automatically run file that a sandbox could have created is quarantined,
+//!   even if another of the user's programs created it.
 //! - The amount of work is bounded, and files that were not checked are reported.
 
 #[cfg(target_os = "linux")]
@@ -68,25 +68,25 @@ pub use unsupported::{
 #[cfg(target_os = "linux")]
 pub use watcher::{FinishedJournal, Watcher};
 
-/// Treatment of new autostart files.
+/// Handling of new autostart files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AutostartMode {
-    /// Files that run automatically are quarantined; all others are reported and left in place.
+    /// Quarantines files that run automatically; reports all others and leaves them in place.
     #[default]
     Listed,
-    /// Every file that the strict list names is quarantined.
+    /// Quarantines every file on the strict list.
     Strict,
 }
 
-/// Treatment of the configuration of existing repositories.
+/// Handling of existing repositories' git configurations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GitConfig {
-    /// The configuration of existing repositories is read-only.
+    /// Existing configurations are read-only.
     #[default]
     Closed,
-    /// The configuration is writable. Changes to keys that make git run a program are undone.
+    /// Existing configurations are writable. Changes to keys that make git run a program are reverted.
     Guarded,
 }
 
@@ -94,19 +94,19 @@ pub enum GitConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutostartRules {
-    /// Treatment of new autostart files.
+    /// Handling of new autostart files.
     #[serde(default)]
     pub mode: AutostartMode,
-    /// Treatment of the configuration of existing repositories.
+    /// Handling of existing repositories' git configurations.
     #[serde(default)]
     pub git_config: GitConfig,
-    /// Names or paths that the sandbox may change. They are neither made read-only nor checked.
+    /// Names or paths that the sandbox is allowed to change. They are neither read-only nor checked.
     #[serde(default)]
     pub allow: Vec<String>,
     /// The user's home directory, in which startup files of shells and desktops are recognized.
     #[serde(default)]
     pub home: Option<String>,
-    /// Paths that must not exist. Files created at or below them are quarantined.
+    /// Paths at or below which new files are always quarantined.
     #[serde(default)]
     pub denied: Vec<String>,
 }
@@ -114,9 +114,9 @@ pub struct AutostartRules {
 /// Condition under which a program runs a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunsLater {
-    /// Words that complete the sentence "this runs ...".
+    /// Completes the sentence "this runs ...".
     pub when: &'static str,
-    /// `true` if the file runs without any action by the user. Such a file is quarantined when it appears.
+    /// `true` if the file runs without any action by the user. Such a file is quarantined when it is created.
     pub unasked: bool,
 }
 
@@ -124,13 +124,13 @@ pub struct RunsLater {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// The file did not exist before.
+    /// The file is new.
     New,
-    /// The file existed, and its content has changed.
+    /// The file's content has changed.
     Changed,
 }
 
-/// Action that the launcher must take against a sandbox that keeps recreating quarantined files.
+/// Action the launcher must take against a sandbox that keeps recreating quarantined files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Countermeasure {
     /// Make a root read-only.
@@ -140,9 +140,9 @@ pub enum Countermeasure {
         /// Path of the file that keeps reappearing.
         path: String,
     },
-    /// Terminate the sandbox and start no other sandbox for its session.
+    /// Terminate the sandbox, and start no other sandbox for its session.
     End {
-        /// Words that complete the sentence "the server was stopped because ...".
+        /// Completes the sentence "the server was stopped because ...".
         reason: String,
     },
 }
@@ -157,7 +157,7 @@ pub enum Finding {
         path: String,
         /// Path of the file in quarantine.
         moved_to: String,
-        /// Words that complete the sentence "this runs ...".
+        /// Completes the sentence "this runs ...".
         when: String,
     },
     /// Keys of a repository's configuration were restored to their previous values.
@@ -167,20 +167,20 @@ pub enum Finding {
         /// Names of the restored keys.
         keys: Vec<String>,
     },
-    /// A file that can run later is new or has changed. It was left in place.
+    /// An autostart file is new or has changed, and was left in place.
     Left {
-        /// Path of the file that can run later.
+        /// Path of the autostart file.
         path: String,
-        /// Words that complete the sentence "this runs ...".
+        /// Completes the sentence "this runs ...".
         when: String,
         /// Kind of change to the file.
         change: ChangeKind,
-        /// Diff of the file's text, at most 4 KiB; `None` if the previous text is unknown.
+        /// Diff of the file's text, at most 4 KiB, or `None` if the previous text is unknown.
         diff: Option<String>,
     },
     /// Some files could not be checked or moved.
     Unfinished {
-        /// Reason for the user, as a sentence.
+        /// Reason, as a sentence for the user.
         reason: String,
     },
 }

@@ -1,10 +1,10 @@
-//! Unsandboxed child processes that are killed together with their parent.
+//! Unsandboxed child processes that die with their parent.
 //!
-//! - INVARIANT: the thread that spawns a child lives until the child is released, because the kernel sends the
-//!   parent-death signal when that thread exits. Killing the trusted process at any time therefore kills the child.
-//!   Platforms without such a signal are unsupported.
-//! - INVARIANT: a child leads its own process group and is not reaped before the group is killed, so the id of the
-//!   group cannot have been reused.
+//! - INVARIANT: the thread that spawns a child outlives it, because the kernel sends the parent-death signal when that
+//!   thread exits. The child therefore dies whenever the trusted process is killed. Platforms without a parent-death
+//!   signal are unsupported.
+//! - INVARIANT: a child leads its own process group and is reaped only after the group is killed, so the group id
+//!   cannot have been reused.
 
 use std::{
     convert::Infallible,
@@ -18,7 +18,7 @@ use std::{
 use crate::error::SandboxLaunchError;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// Running child, and our ends of its standard streams.
+/// Running child and the parent's ends of its standard streams.
 #[derive(Debug)]
 pub struct BoundChild {
     /// Write end of the child's standard input.
@@ -33,7 +33,7 @@ pub struct BoundChild {
     pub hold: Hold,
 }
 
-/// Guard of a [`BoundChild`]. Dropping it kills the child's whole process group.
+/// Kill-on-drop guard of a [`BoundChild`]. Kills the child's whole process group.
 #[derive(Debug)]
 pub struct Hold {
     leader: Option<Pid>,
@@ -41,7 +41,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Returns the exit status (128 + the signal number) if the child has exited. Does not reap it.
+    /// Returns the child's exit status (128 + the signal number), or `None` while it is running. Does not reap the
+    /// child.
     #[must_use]
     pub fn status(&self) -> Option<i32> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -52,12 +53,12 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Ignore the error: it means that the whole group has exited.
+        // Ignore the error: the whole group has already exited.
         let _ = self.leader.map(|leader| kill_process_group(leader, Signal::KILL));
     }
 }
 
-/// Starts `command` with pipes for its standard streams.
+/// Spawns `command` with pipes for its standard streams.
 pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     if !cfg!(target_os = "linux") {
         return Err(io::Error::new(io::ErrorKind::Unsupported, SandboxLaunchError::Unsupported));
@@ -70,7 +71,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
-                // If the receiver was dropped, the hold was dropped too, and the child is killed below.
+                // If the receiver was dropped, so was the hold, and the child is killed below.
                 let _ = started.send(Ok((streams, child.id())));
                 child
             }
@@ -84,7 +85,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
                 return;
             }
         };
-        // No value is ever sent: this returns when the hold is dropped, which has killed the child.
+        // Nothing is ever sent: `recv` returns when the hold is dropped, after the child was killed.
         let _: Result<Infallible, _> = let_go.recv();
         let _ = child.kill();
         let _ = child.wait();
@@ -115,7 +116,7 @@ mod tests {
         spawn_bound(command).unwrap()
     }
 
-    /// Reads until EOF, that is, until the last process that holds the write end has exited.
+    /// Reads until EOF, which is when the last process holding the write end has exited.
     fn rest(stdout: OwnedFd) -> String {
         let mut said = String::new();
         File::from(stdout).read_to_string(&mut said).unwrap();

@@ -1,11 +1,11 @@
-//! Control groups, through which limits apply to all processes of a sandbox together.
+//! Control groups, which enforce limits on all processes of a sandbox together.
 //!
-//! - Supports version 2 only, in a subtree that contains no other process or that systemd delegates on request. Without
-//!   one, limits apply to each process separately.
-//! - The subtree is determined once per process. The process then moves into a group next to the groups of its
-//!   sandboxes, so that a launch sends no request to systemd.
-//! - INVARIANT: bubblewrap joins before it creates anything, through a descriptor that no later process inherits.
-//!   Control groups are not writable inside the sandbox.
+//! - Requires cgroup v2 and a subtree that contains no other process, or that systemd delegates. Without one, limits
+//!   apply to each process separately.
+//! - The subtree is looked up once per process. The process moves into a group next to those of its sandboxes, so
+//!   launching a sandbox needs no request to systemd.
+//! - INVARIANT: bubblewrap joins the group before it creates anything, through a descriptor that no later process
+//!   inherits. Control groups are not writable inside the sandbox.
 
 mod systemd;
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::ResourceLimits;
 
-/// Kinds of limits that a control group enforces.
+/// Limits that a control group enforces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupLimits {
     pub(crate) memory: bool,
@@ -33,48 +33,48 @@ pub(crate) struct CgroupLimits {
     pub(crate) processes: bool,
 }
 
-/// Subtree in which this process may create control groups.
+/// Cgroup subtree in which this process is allowed to create groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CgroupRoot {
     dir: PathBuf,
     can: CgroupLimits,
 }
 
-/// Control group of one sandbox. Dropping it removes the group.
+/// Control group of one sandbox, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
     has: CgroupLimits,
 }
 
-/// Maximum number of waits of [`STEP_NANOSECONDS`] for the last process to exit.
+/// Maximum number of times to wait [`STEP_NANOSECONDS`] for the last process to exit.
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 
-/// Prepares control groups, so that limits apply to all processes of a sandbox together where the system supports it.
-/// Requests a scope from systemd if this process shares its control group with others.
+/// Sets up control groups, if the system supports them, so that limits apply to a sandbox as a whole. If this process
+/// shares its control group with others, requests a scope from systemd.
 ///
-/// Long-lived programs call this once at startup. It can take tens of milliseconds.
+/// Long-lived programs call this once at startup. The call can take tens of milliseconds.
 pub fn prepare_control_groups() {
     let own = |own: &Path| CgroupRoot::at(own).ok().flatten();
     CgroupRoot::found_by(|here| own(here).or_else(|| own(&systemd::for_scope(here, own_dir)?)));
 }
 
 impl CgroupRoot {
-    /// Returns the subtree, or `None` if control groups are unavailable.
+    /// Returns this process's subtree, or `None` if control groups are unavailable.
     pub(crate) fn find() -> Option<&'static Self> {
         Self::found_by(|own| Self::at(own).ok().flatten())
     }
 
-    /// Returns the cached result of the first call. An unavailable subtree is no error: limits then apply per process,
-    /// which is reported.
+    /// Caches the result of the first call. An unavailable subtree is not an error: limits then apply per process, and
+    /// are reported as such.
     fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
         static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
-    /// Takes over this process's control group `dir`. Returns `None` if the group contains other processes, or if the
-    /// controllers are unavailable.
+    /// Takes over this process's control group `dir`. Returns `None` if other processes are in the group or
+    /// controllers are missing.
     fn at(dir: &Path) -> io::Result<Option<Self>> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
         let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
@@ -83,7 +83,7 @@ impl CgroupRoot {
         if !(alone && (offers("memory") || offers("pids"))) {
             return Ok(None);
         }
-        // The kernel allows no processes in a group that has child groups.
+        // Cgroup v2 allows no processes in a group that has child groups.
         let beside = dir.join("trusted");
         if let Err(error) = fs::create_dir(&beside)
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -97,13 +97,13 @@ impl CgroupRoot {
         Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
     }
 
-    /// Creates a group that enforces the given limits, except those whose controller is unavailable.
+    /// Creates a group with the given limits. Limits without an available controller are skipped.
     pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.join(format!("sandbox-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
-        // From here on, dropping the group removes it, even if setting a limit fails.
+        // Dropping `group` removes the directory, even if setting a limit fails.
         let mut group = Cgroup { dir, has: CgroupLimits::default() };
         if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
@@ -126,22 +126,22 @@ impl CgroupRoot {
 }
 
 impl Cgroup {
-    /// Returns the kinds of limits that the group enforces.
+    /// Returns the limits that the group enforces.
     pub(crate) fn has(&self) -> CgroupLimits {
         self.has
     }
 
-    /// Opens `cgroup.procs`, to which a process writes `0` to join the group.
+    /// Opens `cgroup.procs`. A process joins the group by writing `0` to it.
     pub(crate) fn door(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }
 }
 
 impl Drop for Cgroup {
-    /// Waits for the last process of the killed sandbox to exit, and removes the group.
+    /// Waits for the last process of the killed sandbox to exit, then removes the group.
     fn drop(&mut self) {
         for _ in 0..STEPS {
-            // Read first, because `poll` reports changes since the last read.
+            // Reads first, because `poll` reports changes since the last read.
             let events = File::open(self.dir.join("cgroup.events"))
                 .and_then(|mut events| io::copy(&mut events, &mut io::sink()).map(|_| events));
             if fs::remove_dir(&self.dir).is_ok() {
@@ -162,7 +162,7 @@ pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
     })
 }
 
-/// Returns the directory of this process's control group.
+/// Returns the path of this process's control group.
 fn own_dir() -> Option<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -189,7 +189,7 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 impl CgroupRoot {
-    /// Creates a subtree without controllers. Returns `None` if this user may not create control groups.
+    /// Creates a subtree without controllers. Returns `None` if the user is not allowed to create control groups.
     pub(crate) fn bare() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +198,7 @@ impl CgroupRoot {
         Some(Self { dir, can: CgroupLimits::default() })
     }
 
-    /// Returns the directory of the subtree.
+    /// Returns the path of the subtree.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -210,7 +210,7 @@ mod tests {
 
     const ALL: CgroupLimits = CgroupLimits { memory: true, cpu: true, processes: true };
 
-    /// Creates files that imitate a control group, because not every machine lets a test create one.
+    /// Creates files that imitate a control group, because not every machine permits tests to create one.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();

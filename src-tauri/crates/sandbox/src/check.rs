@@ -1,7 +1,7 @@
-//! Checks whether this machine can create sandboxes by launching one, and otherwise names the missing requirements.
+//! Launches a trial sandbox to check whether this machine supports sandboxes, and explains a failure.
 //!
-//! - The trial launch decides. Facts about the machine only explain its outcome and lead to warnings.
-//! - If killed, the check leaves at most an empty folder with a fixed name in the state directory.
+//! - Only the trial launch decides. Facts about the machine explain a failure and add warnings.
+//! - A check that is killed leaves at most one empty folder in the state directory.
 
 use std::{io, path::Path, process::Command, time::Duration};
 
@@ -22,11 +22,11 @@ use facts::Facts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Name of the subdirectory for the trial in the state directory. The trial leaves it empty.
+/// Name of the trial's folder in the state directory. The folder stays empty.
 const TRIAL: &str = "trial";
 
-/// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the state directory of all
-/// sandboxes ([`Spec::state_dir`]). Takes a few milliseconds, so callers should cache the result.
+/// Launches a trial sandbox with `supervisor_program` and the state directory of all sandboxes ([`Spec::state_dir`]).
+/// Takes a few milliseconds, so callers should cache the result.
 pub fn check(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> Availability {
     check_with_limits(supervisor_program, state_dir, allow_root).0
 }
@@ -44,7 +44,7 @@ pub(crate) fn check_with_limits(
             (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
         }
         Err(error) => {
-            // If no known fact explains the failure, reports the error of the trial.
+            // No known fact explains the failure, so the trial's own error is reported.
             if found.missing.is_empty() {
                 found.missing.push(error.to_string());
             }
@@ -91,7 +91,7 @@ fn otherwise(event: SandboxEvent) -> String {
     }
 }
 
-/// Returns the version that `bwrap --version` prints, or `None` if bubblewrap is missing or prints none.
+/// Parses the output of `bwrap --version`. Returns `None` if bubblewrap is not installed or its output is invalid.
 fn bwrap_version() -> Option<(u32, u32)> {
     let told = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
     facts::version(String::from_utf8_lossy(&told.stdout).split_whitespace().last()?)

@@ -1,7 +1,6 @@
-//! Blocking control client, for tests and command lines. The trusted process has its own asynchronous client.
+//! Blocking client of the control protocol, for tests and command lines. The trusted process has an asynchronous one.
 //!
-//! - Handles one request at a time. Replies arrive in order; events that arrive in between are queued for
-//!   [`ControlClient::event`].
+//! - Handles one request at a time. Events that arrive before the reply are queued for [`ControlClient::event`].
 
 use std::{
     collections::VecDeque,
@@ -12,7 +11,7 @@ use std::{
 
 use crate::control::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 
-/// Client end of a control stream.
+/// Client of a supervisor's control stream.
 #[derive(Debug)]
 pub struct ControlClient {
     lines: BufReader<UnixStream>,
@@ -21,7 +20,7 @@ pub struct ControlClient {
 }
 
 impl ControlClient {
-    /// Creates a client on `control`. Each read and write times out after `patience`.
+    /// Creates a client for `control`. `patience` is the timeout of each read and write.
     pub fn new(control: UnixStream, patience: Duration) -> io::Result<Self> {
         control.set_read_timeout(Some(patience))?;
         control.set_write_timeout(Some(patience))?;
@@ -49,12 +48,12 @@ impl ControlClient {
         }
     }
 
-    /// Removes and returns the queued events.
+    /// Takes the queued events.
     pub fn queued_events(&mut self) -> Vec<SandboxEvent> {
         self.events.drain(..).collect()
     }
 
-    /// Returns the next event, after waiting for one if none is queued.
+    /// Returns the next event, waiting for one if none is queued.
     pub fn event(&mut self) -> io::Result<SandboxEvent> {
         if let Some(event) = self.events.pop_front() {
             return Ok(event);

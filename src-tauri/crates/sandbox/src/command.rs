@@ -1,9 +1,9 @@
-//! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: runs one command in a sandbox, as a replacement for `srt`.
+//! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: runs one command in a sandbox, as a drop-in replacement for `srt`.
 //!
-//! - Reads the settings, plans the sandbox, and then supervises it in the same process.
-//! - Everything that the settings do not allow is absent. Settings that cannot be parsed completely are rejected.
-//! - Regardless of the settings, paths that no server may read are hidden, autostart files are read-only or
-//!   quarantined, the environment is limited to an allow-list, and resource limits apply.
+//! - Reads the settings, plans the sandbox and supervises it, all in one process.
+//! - The sandbox contains only what the settings allow. Settings that cannot be parsed completely are rejected.
+//! - Some protections do not depend on the settings: sensitive paths are hidden, autostart files are read-only or
+//!   quarantined, environment variables must be on an allow-list, and resource limits apply.
 
 mod checking;
 mod environment;
@@ -69,19 +69,19 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
-    // Closes inherited descriptors, now that the settings are read: one of them may have been the settings file.
+    // The settings file may itself be an inherited descriptor, so descriptors are closed only after reading it.
     close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| print_error(note));
     if arguments.debug {
         print_error(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
-    // From here on, a signal must not kill this process before it has cleaned up.
+    // From here on, signals must not kill this process before it has cleaned up.
     let signals = Signals::hold()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
-/// Reads the settings file given on the command line, or the default one in the home directory if none was given.
+/// Reads the settings file named on the command line, or the default one in the home directory.
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,

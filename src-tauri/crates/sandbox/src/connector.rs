@@ -1,15 +1,15 @@
-//! Connects sockets for a sandbox that may have its own unix sockets or use services on this computer, after checking
-//! the destination.
+//! Checks the destination of a sandbox's `connect` calls and connects the sockets on its behalf. Used by sandboxes
+//! that may have their own unix sockets or use services on this computer.
 //!
-//! - Seccomp cannot read the address that `connect` gets. Instead, the kernel reports each call, and a process of the
-//!   supervisor connects the same socket to its own copy of the address. The sandbox cannot exchange the socket or
-//!   the address between the check and the connection.
-//! - A path leads to one of the sandbox's own sockets if it is in a folder that only the sandbox writes to, as
-//!   determined by the mount after resolving symlinks. No rename or link leads from another mount into such a folder.
-//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Only a
-//!   loopback port on which nothing listens can require permission ([`Services`]).
-//! - INVARIANT: a connection to an address that cannot be determined is refused. Without this process, the sandbox
-//!   cannot connect to anything.
+//! - Seccomp cannot read the address passed to `connect`. The kernel therefore reports each call, and a helper process
+//!   connects the same socket to its own copy of the address. The sandbox cannot exchange the socket or the address
+//!   between the check and the connection.
+//! - A unix socket belongs to the sandbox if it is in a folder that only the sandbox can write to. The socket's mount
+//!   decides this after symlinks are resolved, because no rename or hard link crosses into such a mount.
+//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual. Permission is
+//!   required only for loopback ports on which nothing listens ([`Services`]).
+//! - INVARIANT: a connection to an address that cannot be determined is refused. Without the helper process, every
+//!   `connect` call of the sandbox fails.
 
 use std::{
     fs::File,
@@ -41,23 +41,23 @@ use crate::{
     },
 };
 
-/// Maximum size of a socket address in bytes, that of `sockaddr_storage`.
+/// Maximum size of a socket address in bytes (`sockaddr_storage`).
 const LONGEST: usize = 128;
-/// Size in bytes of the family field at the start of an address.
+/// Size in bytes of the address family, which is the first field of a socket address.
 const FAMILY: usize = size_of::<libc::sa_family_t>();
-/// `AF_UNIX`, as in an address.
+/// `AF_UNIX` as an address family.
 const UNIX: libc::sa_family_t = 1;
-/// Flag of `pidfd_open` for a thread, `PIDFD_THREAD` since Linux 6.9.
+/// `PIDFD_THREAD`: makes `pidfd_open` accept a thread, since Linux 6.9.
 const THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
-/// Process that connects the sandbox's sockets. Dropping it terminates the process.
+/// Process that connects a sandbox's sockets. Dropping this value terminates it.
 #[derive(Debug)]
 pub(crate) struct Connector {
     _process: Forked,
 }
 
 impl Connector {
-    /// Forks a process that handles `calls`. Callers must be single-threaded.
+    /// Forks a process that handles `calls`. The caller must be single-threaded.
     pub(crate) fn start(calls: OwnedFd, connections: Connections) -> std::io::Result<Self> {
         let connections = Arc::new(connections);
         let mut kept = vec![calls.as_fd()];
@@ -67,21 +67,21 @@ impl Connector {
     }
 }
 
-/// Connections that a sandbox may make outside its network namespace.
+/// Destinations outside its network namespace that a sandbox is allowed to connect to.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// Mount ids of the folders that only the sandbox can write to. Sockets in these folders are its own.
+    /// Mount ids of the folders that only the sandbox can write to, and whose sockets are its own.
     pub(crate) own: Vec<u64>,
-    /// Services on this computer; `None` if connections to loopback ports need no permission.
+    /// Services on this computer, or `None` if connections to loopback ports need no permission.
     pub(crate) services: Option<Services>,
 }
 
-/// Handles reported calls until the sandbox has exited.
+/// Handles reported calls until the sandbox exits.
 fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     if connections.services.is_some() {
         let connections = connections.clone();
         let serve = move || connections.services.iter().for_each(Services::serve);
-        // Without this thread, no published port can be reached.
+        // Ignores the error: without this thread, published ports are unreachable.
         let _ = thread::Builder::new().stack_size(64 * 1024).spawn(serve);
     }
     loop {
@@ -92,7 +92,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                     call.answer(calls, Err(libc::EMFILE));
                     continue;
                 };
-                // The sandbox can make a connect block indefinitely, so each call gets its own thread.
+                // A sandbox can make a connection block indefinitely, so each call gets its own thread.
                 let work = move || {
                     let made = Attempt::of(&call, &handle)
                         .and_then(|it| it.make(&connections, || call.is_waiting(&handle)));
@@ -102,7 +102,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                     call.answer(calls, Err(libc::EAGAIN));
                 }
             }
-            // The thread was killed before the kernel reported its call.
+            // The calling thread was killed before the kernel delivered its call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                 if is_over(calls) {
                     return;
@@ -113,7 +113,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     }
 }
 
-/// Returns whether every process that could make a reported call has exited.
+/// Returns `true` if every process that could make a reported call has exited.
 fn is_over(calls: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(calls, PollFlags::IN)];
@@ -121,9 +121,9 @@ fn is_over(calls: &OwnedFd) -> bool {
     ready.is_err() || polled.iter().any(|polled| polled.revents().contains(PollFlags::HUP))
 }
 
-/// One `connect` call: the socket, and the address at the time of the call.
+/// Reported `connect` call: the socket, and the address at the time of the call.
 struct Attempt {
-    /// Directory of the thread in `/proc`.
+    /// `/proc` directory of the calling thread.
     thread: OwnedFd,
     socket: OwnedFd,
     address: Vec<u8>,
@@ -134,11 +134,11 @@ impl Attempt {
         let [socket, at, length, ..] = call.arguments;
         let way = format!("/proc/{}", call.thread);
         let thread = openat(CWD, way, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
-        // Proves that the thread id has not been reused.
+        // Checks that the thread id has not been reused.
         if !call.is_waiting(calls) {
             return Err(libc::EINTR);
         }
-        // The kernel uses only the lower halves of these registers.
+        // The kernel uses only the lower 32 bits of these registers.
         let [socket, length] =
             [socket, length].map(|word| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default());
         let length = usize::try_from(length).map_err(|_| libc::EINVAL)?;
@@ -177,7 +177,7 @@ impl Attempt {
             return Err(libc::EINVAL);
         }
         if name.first().is_none_or(|first| *first == 0) {
-            // An unnamed or abstract address is resolved in the sandbox's own network namespace.
+            // Unnamed and abstract addresses are resolved in the sandbox's own network namespace.
             return connect(&self.socket, &self.address);
         }
         let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -189,12 +189,12 @@ impl Attempt {
         if !own.contains(&mount_id(&target).map_err(number)?) {
             return Err(libc::EACCES);
         }
-        // The kernel resolves this name in our own process, where it leads to the opened file.
+        // The kernel resolves this path in this process, where it refers to the opened file.
         let way = format!("/proc/self/fd/{}\0", target.as_raw_fd());
         connect(&self.socket, &[family, way.as_bytes()].concat())
     }
 
-    /// Opens a path as the sandbox resolves it.
+    /// Opens a path relative to the sandbox's root and working directory.
     fn open(&self, path: &[u8]) -> Result<OwnedFd, i32> {
         let root = openat(&self.thread, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(number)?;
@@ -210,7 +210,7 @@ impl Attempt {
     }
 }
 
-/// Opens a pidfd of the thread, or of its process on kernels without pidfds of threads.
+/// Opens a pidfd of the thread, or of its process if the kernel has no pidfds for threads.
 fn handle(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
     let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH);
     match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(THREAD)) {

@@ -1,18 +1,18 @@
 //! Control protocol: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
-//! - The client chooses each request's id. Every request gets exactly one [`ControlReply`] with that id, in order.
-//! - [`SandboxEvent`]s can arrive between replies. The first is [`SandboxEvent::Started`] or [`SandboxEvent::Failed`],
-//!   the last [`SandboxEvent::Exited`].
-//! - Closing the stream is equivalent to `shutdown`: the supervisor kills the sandbox and exits.
+//! - The client numbers its requests. Each request gets exactly one [`ControlReply`] with the same id, in order.
+//! - [`SandboxEvent`]s arrive between replies. The first is [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], the
+//!   last is [`SandboxEvent::Exited`].
+//! - Closing the stream has the same effect as `shutdown`: the supervisor kills the sandbox and exits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Mount, MountAccess};
 
-/// Request to the supervisor, sent as one line.
+/// Request to the supervisor, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Id of the request, which the client chooses and the reply repeats.
+    /// Id of the request, chosen by the client and repeated in the reply.
     pub id: u64,
     /// Operation to perform.
     #[serde(flatten)]
@@ -23,43 +23,43 @@ pub struct ControlRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
-    /// Mount a path. A read-only mount can be widened to read-write in place; [`Narrow`](Self::Narrow) does the
+    /// Mount a path. Adding a read-only path again as read-write widens it in place; [`Narrow`](Self::Narrow) does the
     /// reverse.
     Add(Mount),
-    /// Make a read-write mount read-only, and prove that nothing in the sandbox can write to it any more. The path
-    /// stays visible throughout.
+    /// Make a read-write mount read-only and check that no process can still write to it. The path stays visible
+    /// throughout.
     Narrow {
-        /// Path of a mount that was added.
+        /// Path of an added mount.
         path: String,
         /// `true` to require that the path is a regular file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
-    /// Unmount a path, and prove that nothing in the sandbox refers to it.
+    /// Unmount a path and check that no process still uses it.
     Remove {
-        /// Path of a mount that was added.
+        /// Path of an added mount.
         path: String,
     },
-    /// List the granted paths that are mounted.
+    /// List the mounted grants.
     List,
-    /// Check that every mask is in place, and restore lost ones. A mask is lost when a program outside the sandbox
-    /// replaces the hidden or read-only path.
+    /// Check all masks and restore lost ones. A mask is lost when a program outside the sandbox replaces the hidden or
+    /// read-only path.
     Check,
-    /// Kill everything in the sandbox and exit.
+    /// Kill all processes in the sandbox and exit.
     Shutdown,
 }
 
-/// Line that the supervisor sends.
+/// Message from the supervisor, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FromSupervisor {
     /// Reply to the oldest unanswered request.
     Reply(ControlReply),
-    /// Event that was not caused by a request.
+    /// Event that no request caused.
     Event(SandboxEvent),
 }
 
-/// Reply to one request, sent as one line.
+/// Reply to one request, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReply {
     /// Id of the request, or 0 if it could not be parsed.
@@ -77,77 +77,77 @@ pub enum ControlAnswer {
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// Proof that nothing in the sandbox can write to the path any more, or a report that a process still can.
+        /// Result of checking that no process can still write to the path.
         proof: UnmountProof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// Proof that nothing in the sandbox refers to the path, or a report that a process still does.
+        /// Result of checking that no process still uses the path.
         proof: UnmountProof,
     },
-    /// The granted paths.
+    /// The current grants.
     Mounts {
         /// Granted mounts, in path order.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place. A [`SandboxEvent::Uncovered`] was sent before this reply for each mask that had to be
-    /// restored.
+    /// Every mask is in place. For each mask that was restored, [`SandboxEvent::Uncovered`] was sent before this
+    /// reply.
     Checked,
     /// The sandbox is being terminated.
     Closing,
-    /// The operation failed half-way, so the state of the mounts is unknown and the sandbox is being terminated.
+    /// The operation failed half-way. The mounts are in an unknown state, so the sandbox is being terminated.
     Broken {
-        /// Reason for the user, as one sentence.
+        /// Reason for the user, as a sentence.
         message: String,
     },
     /// The request was refused, and nothing changed.
     Refused {
-        /// Reason for programs.
+        /// Machine-readable reason.
         code: MountRefusal,
-        /// Reason for the user, as one sentence.
+        /// Reason for the user, as a sentence.
         message: String,
     },
 }
 
-/// Result of checking that a mount was removed or narrowed. If another grant still shows the same file, the proof
-/// does not cover the access that this other grant gives.
+/// Result of checking that access ended after a mount was removed or narrowed. Access through another grant of the
+/// same file is not taken into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmountProof {
-    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it.
-    /// Alternatively, the mount was made permanently read-only, and another grant still shows its content.
+    /// No descriptor, mapping, working directory or in-flight message refers to the mount, as proved by the kernel. If
+    /// another grant still shows the same file, the mount was made permanently read-only instead.
     Proved,
-    /// The path is no longer visible, but a process still has one of its files open. Only restarting the server ends
-    /// that access.
+    /// The path is no longer visible, but a process still has one of its files open. Restarting the server ends that
+    /// access.
     Held,
 }
 
-/// Reason for refusing a request.
+/// Reason a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountRefusal {
     /// The line is not a valid request.
     BadRequest,
-    /// The path is not absolute and normal.
+    /// The path is not absolute or not normal.
     BadPath,
     /// The path belongs to the sandbox itself (`/proc`, `/dev`, `/sys`, the session directory, a program).
     Reserved,
     /// The path does not exist.
     Missing,
-    /// A component of the path has become a symlink, so the path is no longer the one that was approved.
+    /// A component of the path has become a symlink, so the path is no longer the approved one.
     Symlink,
-    /// The path is not a regular file or directory, or it is a directory where a file is required.
+    /// The path is neither a regular file nor a directory, or is a directory where a file is required.
     Kind,
-    /// The folder cannot be searched for named pipes and sockets, which must be masked.
+    /// The folder could not be searched for named pipes and sockets, which must be masked.
     Special,
-    /// The user may not access the path.
+    /// The user has no access to the path.
     Denied,
-    /// Removing the path was refused because it is granted read-write. It must be narrowed instead.
+    /// The path is granted read-write, so it must be narrowed rather than replaced by a read-only grant.
     Narrower,
-    /// The path cannot be used as a mount point: the sandbox shows a different kind of file there, or a tree in which
-    /// the path does not exist. The server must be restarted with the grant.
+    /// The path cannot serve as a mount point, because the sandbox shows another kind of file there or a tree that
+    /// does not contain the path. The grant takes effect when the server restarts.
     NoMountPoint,
-    /// The path is an autostart file, which stays read-only unless the user approved this exact path.
+    /// The path is an autostart file, which is writable only if the user approved this exact path.
     Protected,
     /// The path is not granted.
     NotGranted,
@@ -155,18 +155,18 @@ pub enum MountRefusal {
     Kernel,
 }
 
-/// Event that the supervisor reports without a request.
+/// Event from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SandboxEvent {
-    /// The initial mounts are complete and the server's program is running.
+    /// The initial mounts are complete, and the server's program is running.
     Started,
-    /// The server was never started, and the sandbox was removed.
+    /// The server could not be started, and the sandbox was removed.
     Failed {
-        /// Reason for the user, as one sentence.
+        /// Reason for the user, as a sentence.
         reason: String,
     },
-    /// Limits in force, and the mechanism that enforces each. Follows [`SandboxEvent::Started`].
+    /// Enforcement of the resource limits. Follows [`SandboxEvent::Started`].
     Limited {
         /// Enforcement of the memory limit.
         memory: Enforcement,
@@ -175,12 +175,12 @@ pub enum SandboxEvent {
         /// Enforcement of the process limit.
         processes: Enforcement,
     },
-    /// A program outside the sandbox replaced a hidden or read-only path. The server could access the replacement for
+    /// A program outside the sandbox replaced a hidden or read-only path. The server had access to the replacement for
     /// about a millisecond, until it was masked again.
     Uncovered {
         /// Path that was replaced.
         path: String,
-        /// `true` if the path is hidden, so the server could read it; `false` if it is read-only, so the server could
+        /// `true` if the path is hidden, so the server could read it, `false` if it is read-only, so the server could
         /// write to it.
         hidden: bool,
     },
@@ -191,41 +191,41 @@ pub enum SandboxEvent {
     },
 }
 
-/// Mechanism that enforces a limit, if any.
+/// Mechanism that enforces a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcement {
-    /// A control group, which limits all processes of the sandbox together.
+    /// A control group, for all processes of the sandbox together.
     Cgroup,
-    /// The user namespace, which limits all processes of the sandbox together.
+    /// The user namespace, for all processes of the sandbox together.
     Sandbox,
-    /// A resource limit, which applies to each process separately.
+    /// A resource limit (`setrlimit`), for each process separately.
     Process,
     /// No limit was requested.
     Unlimited,
-    /// A limit was requested, but this machine cannot enforce it.
+    /// A limit was requested, but the machine cannot enforce it.
     Unenforced,
 }
 
 impl Mount {
-    /// Creates a mount of `path`, which may be a file or a directory.
+    /// Creates a mount of `path`, a file or a directory.
     pub fn new(path: impl Into<String>, access: MountAccess) -> Self {
         Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
-    /// Sets the paths at or below the mount that stay read-only ([`Mount::closed`]).
+    /// Sets [`Mount::closed`], the paths that stay read-only inside the mount.
     #[must_use]
     pub fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }
 
-    /// Sets the paths below the mount that stay read-only and cannot be moved ([`Mount::kept`]).
+    /// Sets [`Mount::kept`], the paths that stay read-only and cannot be moved.
     #[must_use]
     pub fn keeping(self, kept: Vec<String>) -> Self {
         Self { kept, ..self }
     }
 
-    /// Requires that the path is a regular file.
+    /// Requires `path` to be a regular file.
     #[must_use]
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }

@@ -1,11 +1,9 @@
-//! Last step before the server, inside the complete sandbox: waits for the supervisor's signal, and then executes the
-//! server.
+//! First program inside the sandbox: waits until the supervisor has mounted everything, then executes the server.
 //!
-//! - The server starts only after the supervisor signals that the initial mounts are complete. If the supervisor has
-//!   died, the server never starts.
-//! - INVARIANT: the server inherits descriptors 0, 1 and 2 and no others. No other process in the sandbox holds them,
-//!   so EOF and broken pipes behave as they do without a sandbox.
-//! - The program of a run is started as a child instead ([`RunStarter`]).
+//! - The server starts only after the supervisor's signal. If the supervisor has died, the server never starts.
+//! - INVARIANT: the server inherits only descriptors 0, 1 and 2. No other process in the sandbox holds them, so EOF
+//!   and broken pipes behave as they do without a sandbox.
+//! - A run's program is spawned as a child instead ([`RunStarter`]).
 
 use std::{
     fs::File,
@@ -31,21 +29,21 @@ use crate::{
     sys,
 };
 
-/// First byte sent to the supervisor. Reports that the sandbox is complete.
+/// Byte sent to the supervisor once this program runs.
 pub(crate) const READY: u8 = b'r';
-/// First byte received from the supervisor. Permits starting the server.
+/// Byte received from the supervisor as permission to start the server.
 pub(crate) const GO: u8 = b'g';
 
-/// Exit status that shells use for a program that does not exist.
+/// Exit status for a program that does not exist, as in shells.
 const ABSENT: u8 = 127;
-/// Exit status that shells use for a program that cannot be executed.
+/// Exit status for a program that cannot be executed, as in shells.
 const UNUSABLE: u8 = 126;
 
-/// Enters the sandbox and executes the server.
+/// Executes the server once the sandbox is complete.
 ///
-/// Arguments: the descriptors of stdin, stdout, stderr, the link to the supervisor (the gate), the socket for the
-/// proxy's listener and the link to a run's starter; the names of the launcher's sockets; the limits; `true` if the
-/// supervisor makes the sandbox's connections; the working directory; the command.
+/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's socket (the gate), the socket that sends out
+/// the proxy's listener, and the [`InnerLink`](crate::run_link::InnerLink) of a run; the names of the launcher's
+/// sockets; the limits; `true` if the supervisor connects the sandbox's sockets; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, link, sockets, limits, reports, cwd, program, rest @ ..] = args
     else {
@@ -59,7 +57,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
         return ExitCode::from(2);
     };
-    // Leads a process group, so that a signal to the server also reaches its children. A run leads a session later.
+    // Leads a process group, so that a signal to the server also reaches its children. A run becomes a session leader
+    // below.
     if link.is_none() && setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
@@ -104,12 +103,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         },
         Err(error) => (FAILED, error),
     };
-    // A successful `exec` has closed the gate. Otherwise, this reports the error through it.
+    // A successful `exec` closes the gate. On failure, the error is sent through it.
     let _ = write!(gate, "{status} failed to start `{program}` in `{cwd}`: {error}");
     ExitCode::from(status)
 }
 
-/// Lets the kernel report each `connect` to the supervisor, which makes the connection.
+/// Makes the kernel report each `connect` call to the supervisor.
 fn report_connections(gate: &File) -> io::Result<()> {
     let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
         io::Error::other(format!(
@@ -119,8 +118,8 @@ fn report_connections(gate: &File) -> io::Result<()> {
     fd_passing::send(gate, calls)
 }
 
-/// Applies limits to the server and its descendants. The kernel counts processes per user namespace, so the process
-/// limit applies to the whole sandbox.
+/// Applies limits to the server and its descendants. The process limit covers the whole sandbox, because the kernel
+/// counts processes per user namespace.
 fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
@@ -129,10 +128,10 @@ fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Fsize, limits.file_size)
 }
 
-/// Restricts signals, tracing and abstract sockets to the server and its descendants, if the kernel's Landlock
-/// supports that (since Linux 6.12). Namespaces and seccomp already enforce the same; this is a second layer.
+/// Restricts signals, tracing and abstract sockets to the server and its descendants with Landlock (since Linux 6.12).
+/// This is a second layer on top of namespaces and seccomp.
 ///
-/// Landlock does not restrict files here, because its rules can only be tightened, while grants are added and removed.
+/// Landlock does not restrict files here, because its rules can only be tightened, while grants can also be added.
 /// Mounts restrict files instead.
 fn stay_in_scope() -> io::Result<()> {
     let scoped =
@@ -141,7 +140,7 @@ fn stay_in_scope() -> io::Result<()> {
     confined.map(drop).map_err(io::Error::other)
 }
 
-/// Sets a limit to `value` if that lowers it. Never raises a limit.
+/// Lowers a limit to `value`. Never raises it.
 fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
     let Some(value) = value else { return Ok(()) };
     let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));

@@ -1,11 +1,10 @@
-//! Failures to launch a sandbox.
+//! Launch errors.
 
 use std::io;
 
 use crate::spec::SpecError;
 
-/// Failure to launch a sandbox. Failures after the launch arrive as
-/// [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
+/// Failure to launch a sandbox. Later failures are reported as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxLaunchError {
     /// The specification is invalid, so nothing was started.

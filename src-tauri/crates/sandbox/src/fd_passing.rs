@@ -1,4 +1,4 @@
-//! Passes descriptors, and the identity of the sender, over a unix stream.
+//! Descriptor and credential passing over unix streams.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -15,10 +15,10 @@ use rustix::process::Pid;
 
 use crate::sys;
 
-/// Size in bytes of the ancillary data for one descriptor.
+/// Size in bytes of the control message for one descriptor.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
 
-/// Sends `descriptor` along with one byte.
+/// Sends `descriptor` together with one byte.
 pub(crate) fn send(stream: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -30,7 +30,7 @@ pub(crate) fn send(stream: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a descriptor and returns it. Fails at EOF.
+/// Blocks until a descriptor arrives. Fails at EOF.
 pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -43,7 +43,7 @@ pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
     received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Waits for a message and returns its descriptor. If the message has no descriptor, returns its byte instead, or
+/// Blocks until a message arrives and returns its descriptor. For a message without a descriptor, returns its byte, or
 /// `None` at EOF.
 pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, Option<u8>>> {
     // The message may also carry credentials.
@@ -60,14 +60,13 @@ pub(crate) fn receive_or_byte(stream: impl AsFd) -> io::Result<Result<OwnedFd, O
     Ok(descriptor.ok_or((received.bytes == 1).then_some(byte)))
 }
 
-/// Receives the listener over the inherited socket whose descriptor number is `number`. Blocks until it arrives. The
-/// proxy program gets the number on its command line.
+/// Blocks until the listener arrives over the inherited socket with descriptor `number`, which is an argument of the
+/// proxy program.
 pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
     Ok(receive(sys::process::take_descriptor(number)?)?.into())
 }
 
-/// Reads one byte and the id of the process that sent it. The byte is `None` at EOF. Passing of credentials
-/// (`SO_PASSCRED`) must be enabled on the stream.
+/// Reads one byte, or `None` at EOF, and the sender's process id. `SO_PASSCRED` must be set on the stream.
 pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

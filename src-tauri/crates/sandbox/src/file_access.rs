@@ -1,7 +1,7 @@
-//! Messages between the process that serves a run's files (the view) and the trusted process, as JSON lines.
+//! JSON-lines protocol between the process that serves a run's files (the view) and the trusted process.
 //!
-//! - The view asks once for each path and access, even if several programs wait for it.
-//! - The trusted process sends all permissions of the run. Each such message replaces the previous one.
+//! - The view sends one question per path and access, even if several programs are waiting for the answer.
+//! - The trusted process sends the run's complete permissions. Each such message replaces the previous one.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
-    /// Reads the content of the file.
+    /// Reading the file.
     Read,
-    /// Creates, changes or replaces the file.
+    /// Creating, changing or replacing the file.
     Write,
-    /// Reads and changes the file.
+    /// Reading and changing the file.
     ReadWrite,
-    /// Removes or moves the file.
+    /// Removing or moving the file.
     Delete,
 }
 
@@ -27,27 +27,26 @@ pub enum FromView {
     Ask {
         /// Id of the question, unique within the view.
         id: u64,
-        /// Absolute path without symlinks, which the program wants to access.
+        /// Absolute path, without symlinks, that the program wants to access.
         path: String,
-        /// Access that the program wants.
+        /// Requested access.
         access: FileAccess,
-        /// Names of the program that wants access and of its ancestors in the sandbox, for display. The program
-        /// itself is last.
+        /// Names of the requesting program's ancestors in the sandbox and, last, of the program itself. For display.
         programs: Vec<String>,
     },
-    /// No program is waiting for the answer to this question any more.
+    /// No program is waiting for the answer any more.
     Withdraw {
         /// Id of the question.
         id: u64,
     },
-    /// The permissions of this version are in force, and no program uses earlier ones.
+    /// The permissions of this version are in force, and no operation still uses earlier ones.
     Applied {
         /// Version of the permissions, from [`ToView::Permissions`].
         version: u64,
-        /// `false` if the kernel did not drop the cached pages of a file in time.
+        /// `false` if the kernel did not drop a file's cached pages in time.
         complete: bool,
     },
-    /// A folder can be mounted now: until [`ToView::Mounted`], no request waits that would block the mount.
+    /// The folder can be mounted. Until [`ToView::Mounted`], no request waits in a way that would block the mount.
     Reserved {
         /// Number of the reservation.
         number: u64,
@@ -60,58 +59,58 @@ pub enum FromView {
 pub enum ToView {
     /// Answer to [`FromView::Ask`].
     Answer {
-        /// Id of the question that is answered.
+        /// Id from [`FromView::Ask`].
         id: u64,
         /// Decision about the access.
         answer: AccessAnswer,
     },
-    /// Adds an access that is permitted without a question from now on.
+    /// Permits one more access without a question.
     Permit(PermittedAccess),
-    /// Replaces all accesses that are permitted without a question.
+    /// Replaces all accesses permitted without a question.
     Permissions {
-        /// Version number, which the view repeats in [`FromView::Applied`].
+        /// Version number, repeated in [`FromView::Applied`].
         version: u64,
         /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
     },
-    /// A folder is to be mounted, as soon as no request waits that would block that. Replaces an earlier reservation.
+    /// Reserves a folder for mounting, once no request is waiting that would block the mount. Replaces an earlier
+    /// reservation.
     Reserve {
         /// Absolute path.
         path: String,
-        /// Number, which the view repeats.
+        /// Number repeated in [`FromView::Reserved`].
         number: u64,
     },
-    /// Folders that are mounted over the view. Ends the reservation.
+    /// Lists the folders mounted over the view, and ends the reservation.
     Mounted {
         /// Absolute paths.
         paths: Vec<String>,
     },
 }
 
-/// Answer to a question about an access.
+/// Answer to a question about file access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessAnswer {
     /// The access is refused.
     Denied,
-    /// The access is allowed once for each program that is waiting for it.
+    /// The access is allowed once, for each program that is waiting for it.
     Once,
-    /// The access was already permitted before this answer. If the permission has been revoked since, the view asks
-    /// again.
+    /// A permission that was sent earlier covers the access. If it has been revoked since, the view asks again.
     Permitted,
 }
 
-/// Access to a path that is permitted without a question.
+/// Access to one path that is permitted without a question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PermittedAccess {
-    /// Permitted absolute path without symlinks.
+    /// Absolute path without symlinks.
     pub path: String,
     /// Permitted access.
     pub access: FileAccess,
 }
 
 impl FileAccess {
-    /// Returns the kinds of permission that cover this access.
+    /// Returns the kinds of permission that include this access.
     #[must_use]
     pub fn included_in(self) -> &'static [Self] {
         match self {

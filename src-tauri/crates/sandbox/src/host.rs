@@ -1,41 +1,40 @@
-//! Determines, once per launch, which parts of the host's system tree a sandbox shows.
+//! Determines which parts of the host's file system a sandbox shows, once per launch.
 //!
-//! - For the roots view, only the fixed paths below are considered. They belong to the system, not to the user.
+//! - The roots view shows only the fixed paths below, which belong to the system rather than to the user.
 
 use std::{fs, io, path::Path};
 
 use crate::spec::View;
 
-/// Parts of the host that a sandbox is built from.
+/// Host paths from which a sandbox's file system is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostTree {
-    /// Entries of the host's root directory that the sandbox shows: system directories such as `/bin`, or all
-    /// entries.
+    /// Shown entries of the host's root directory: system directories such as `/bin`, or all entries.
     pub(crate) tops: Vec<(String, RootEntry)>,
-    /// Files and directories below `/etc` that programs need, for the roots view.
+    /// Paths below `/etc` that programs need, for the roots view.
     pub(crate) etc: Vec<String>,
-    /// Files in `/proc` that describe or change the machine, to be hidden.
+    /// Files in `/proc` to hide, because they describe or change the machine.
     pub(crate) masked: Vec<String>,
-    /// Directories in `/proc` to be made read-only.
+    /// Directories in `/proc` to make read-only.
     pub(crate) read_only_paths: Vec<String>,
 }
 
-/// Kind of an entry in the host's root directory.
+/// Kind of an entry in the root directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootEntry {
-    /// Symlink with this target. Most current systems link `/bin` and similar directories into `/usr`.
+    /// Symlink with this target. On most current systems, `/bin` and similar paths link into `/usr`.
     Link(String),
-    /// Anything but a symlink: usually a directory, rarely a file.
+    /// Directory or, rarely, a file.
     There,
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Folders for programs and libraries outside `/usr` on the systems that use them.
+/// Directories in which some distributions keep programs and libraries outside `/usr`.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// Parts of `/sys` that programs need, about processors and memory pages. The rest is not shown, because it describes
-/// the machine and its network even in a separate network namespace.
+/// Parts of `/sys` about processors and memory pages, which programs need. The rest is hidden, because it describes
+/// the machine and its network, even in a separate network namespace.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
 const ETC: &[&str] = &[
@@ -54,7 +53,7 @@ const ETC: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
-/// Files in `/etc` that shells and command line tools read. Shown to runs in addition to [`ETC`].
+/// Files in `/etc` for shells and command-line tools, shown to runs in addition to [`ETC`].
 const ETC_OF_RUNS: &[&str] = &[
     "/etc/bash.bashrc",
     "/etc/gai.conf",
@@ -85,7 +84,7 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// File to mask for an ordinary user too, because keyrings are not namespaced and it describes those of the host.
+/// File masked even for ordinary users: keyrings are not namespaced, so it lists those of the host.
 const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
 const READ_ONLY: &[&str] = &[
@@ -107,7 +106,7 @@ impl HostTree {
             View::Roots { .. } | View::Served { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
         };
-        // For an ordinary user, the kernel's file modes protect these paths; root bypasses file modes.
+        // For ordinary users, file modes protect these paths. Root bypasses file modes.
         let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let etc = match view {
@@ -118,12 +117,12 @@ impl HostTree {
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 
-    /// Returns the entries that the sandbox's first program needs. They must be mounted before it runs.
+    /// Returns the entries that must be mounted before the sandbox's first program runs.
     pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
-    /// Returns the paths of the remaining entries, which are mounted afterwards.
+    /// Returns the paths of all other entries, which are mounted later.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }
@@ -139,7 +138,7 @@ impl HostTree {
     fn whole(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
         let mut tops = Vec::new();
         for entry in fs::read_dir("/")? {
-            // Programs do not use top-level names that are not UTF-8.
+            // No program uses top-level names that are not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if matches!(name.as_str(), "proc" | "dev" | "sys") || (private_tmp && name == "tmp") {
                 continue;

@@ -1,12 +1,12 @@
-//! Launches one sandbox from the trusted process.
+//! Launches sandboxes from the trusted process.
 //!
-//! - INVARIANT: the thread that spawns a supervisor lives until the supervisor exits, because the kernel sends the
-//!   parent-death signal when that thread exits. Killing the trusted process at any time kills the sandbox;
-//!   [`supervisor`](crate::supervisor) describes how soon.
+//! - INVARIANT: the thread that spawns a supervisor outlives it, because the kernel sends the parent-death signal when
+//!   that thread exits. The sandbox therefore dies whenever the trusted process is killed;
+//!   [`supervisor`](crate::supervisor) describes how quickly.
 //! - INVARIANT: the supervisor inherits only the server's standard streams, the spec, the control stream, the link to
-//!   the watcher for pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view,
-//!   the link to the process that started the run, the link for services, and the control group's `cgroup.procs`.
-//! - [`launch`] returns once the supervisor runs. The control stream reports how the server proceeds.
+//!   the watcher for pipes and sockets and, where used, the socket for the proxy's listener, the connection to the
+//!   view, the run link, the service link and the control group's `cgroup.procs`.
+//! - [`launch`] returns as soon as the supervisor is running. The control stream reports when the server has started.
 
 use std::{
     fs::File,
@@ -47,7 +47,7 @@ use crate::{
     sys::process::NONE,
 };
 
-/// Handles of the trusted process to a running supervisor.
+/// Running supervisor, as seen by the trusted process.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -72,38 +72,39 @@ pub struct LaunchedSandbox {
     pub services: Option<ServiceLink>,
 }
 
-/// Source of the listener that receives all network traffic of the sandbox, and of the listeners at its sockets.
+/// Receiver of a sandbox's listeners: the one for its network traffic, then those of its unix sockets.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
 impl Egress {
-    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is
-    /// available once [`SandboxEvent::Started`](crate::SandboxEvent::Started) has arrived. Fails if the sandbox fails.
+    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It arrives
+    /// by the time of [`SandboxEvent::Started`](crate::SandboxEvent::Started). Fails if the sandbox fails.
     pub fn listener(&self) -> io::Result<TcpListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
 
-    /// Waits for the listener at the next of the view's sockets, in their order, after [`listener`](Self::listener).
+    /// Waits for the listener of the next of the view's sockets, in order. Call this after
+    /// [`listener`](Self::listener).
     pub fn socket(&self) -> io::Result<UnixListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
 }
 
-/// Kills one sandbox. Cheap to clone, and safe to use after the sandbox has exited.
+/// Handle that kills one sandbox. Cheap to clone, and safe to use after the sandbox has exited.
 #[derive(Clone, Debug)]
 pub struct KillHandle(Arc<OwnedFd>);
 
 impl KillHandle {
-    /// Kills the supervisor, and with it everything in the sandbox.
+    /// Kills the supervisor and thereby the whole sandbox.
     pub fn kill(&self) {
-        // Ignores the error, which means that the supervisor has exited.
+        // Ignores the error: the supervisor has already exited.
         let _ = pidfd_send_signal(&*self.0, Signal::KILL);
     }
 }
 
 impl KillHandle {
-    /// Waits up to `patience` for the supervisor to clean up and exit, and then kills it. Its control stream must be
-    /// closed.
+    /// Waits up to `patience` for the supervisor to clean up and exit, then kills it. The control stream must already
+    /// be closed.
     pub fn kill_after(self, patience: Duration) {
         let kill = self.clone();
         let wait = move || {
@@ -119,10 +120,10 @@ impl KillHandle {
     }
 }
 
-/// Launches a sandbox for `spec` with `supervisor_program`. Calls `on_ended` once from another thread when the
+/// Launches a sandbox for `spec` with `supervisor_program`. Calls `on_ended` once, from another thread, after the
 /// supervisor has exited.
 ///
-/// On failure, nothing is running and `on_ended` is not called.
+/// On failure, nothing is left running and `on_ended` is not called.
 pub fn launch(
     spec: &Spec,
     supervisor_program: &Path,
@@ -131,8 +132,7 @@ pub fn launch(
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
-/// Handles to the running supervisor of a run. The run's program uses the user's own standard streams, and a view
-/// serves its files.
+/// Running supervisor of a run, whose program uses the user's own standard streams and whose files a view serves.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -141,9 +141,9 @@ pub struct LaunchedRun {
     pub control: UnixStream,
     /// Connection to the view; see [`file_access`](crate::file_access).
     pub view: UnixStream,
-    /// Handle for receiving the proxy's listener; set if the spec's network has a proxy.
+    /// Receiver of the proxy's listener. `Some` if the spec's network has a proxy.
     pub egress: Option<Egress>,
-    /// Link for services on this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    /// Link for services on this computer. `Some` if the network is [`NetworkAccess::ProxiedWithServices`].
     pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
@@ -151,11 +151,10 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
 }
 
-/// Launches a run for `spec`, whose view must be [`View::Served`](crate::View::Served), with the given standard
-/// streams. `link` is the inner end of the link to the process that started the run
-/// ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
+/// Launches a run for `spec` with the given standard streams. The view must be [`View::Served`](crate::View::Served).
+/// `link` is the inner end of the [`RunLink`](crate::run_link::RunLink). Calls `on_ended` like [`launch`].
 ///
-/// On failure, nothing is running and `on_ended` is not called.
+/// On failure, nothing is left running and `on_ended` is not called.
 pub fn launch_run(
     spec: &Spec,
     supervisor_program: &Path,
@@ -185,7 +184,7 @@ fn launch_in(
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress, view, services })
 }
 
-/// Supervisor that was just started.
+/// Spawned supervisor process.
 struct StartedSupervisor {
     control: UnixStream,
     pid: u32,
@@ -229,7 +228,7 @@ fn start_supervisor(
     thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
-                // Fails if the receiver was dropped. Then `control` was dropped too, and the supervisor exits.
+                // This fails if the receiver was dropped. `control` was then dropped too, so the supervisor exits.
                 let _ = started.send(Ok((kill, child.id())));
                 child
             }
@@ -248,7 +247,7 @@ fn start_supervisor(
     Ok(StartedSupervisor { control, pid, kill, egress, view, services })
 }
 
-/// Program and descriptors to start a supervisor with.
+/// Program and descriptors for starting a supervisor.
 struct SupervisorInputs {
     program: OwnProgram,
     spec: File,
@@ -303,8 +302,7 @@ fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
     descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
 
-/// Opens a pidfd for `child`. Must be called before the thread waits for `child`, so that the process id cannot have
-/// been reused.
+/// Opens a pidfd of `child`. Must be called before `child` is reaped, after which its process id can be reused.
 fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
     match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
         Ok(handle) => Ok((KillHandle(Arc::new(handle)), child)),
@@ -326,8 +324,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Serializes a value into a memory file. A command line would expose it, and the environment in it may contain
-/// tokens.
+/// Serializes a value into an anonymous memory file, because the spec's environment may contain tokens that a command
+/// line would expose.
 fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
@@ -377,7 +375,7 @@ mod tests {
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
             panic!("expected the limits event")
         };
-        // Without controllers, a group limits nothing, and this must be reported.
+        // Without controllers, a group limits nothing, which must be reported.
         assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
         let Some(place) = place else { return };
         let group =

@@ -1,15 +1,16 @@
-//! Runs each MCP server in its own sandbox, which the kernel enforces. Granting and revoking paths changes the files
-//! that a running sandbox can see.
+//! Runs each MCP server in its own kernel-enforced sandbox. Paths can be granted and revoked while a sandbox is
+//! running.
 //!
-//! The trusted process calls [`launch`] with a [`Spec`]. This starts the `ironcurtain-sandbox` program as the
-//! supervisor, which runs bubblewrap, which runs the server. The [`control`] stream adds and removes grants.
+//! The trusted process calls [`launch`] with a [`Spec`], which starts the program `ironcurtain-sandbox` as a
+//! supervisor. The supervisor starts bubblewrap, and bubblewrap starts the server. Requests on the [`control`] stream
+//! add and remove grants.
 //!
 //! Invariants:
-//! - A sandbox is complete or does not exist: a specification that cannot be applied as written is rejected.
-//! - A sandbox is killed when its supervisor exits, and a supervisor when the process that launched it exits.
-//! - Nothing is created in the user's tree. The launcher detects the autostart files that a server creates there
+//! - A sandbox is created exactly as specified or not at all.
+//! - A sandbox dies with its supervisor, and a supervisor with the process that launched it.
+//! - No file is created in the user's tree. The launcher detects autostart files that a server creates there
 //!   ([`autostart`]).
-//! - Unsafe code is in `sys` only.
+//! - Only `sys` contains unsafe code.
 //! - On a platform without sandboxes, [`launch`] fails.
 
 pub mod autostart;

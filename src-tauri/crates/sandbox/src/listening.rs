@@ -1,9 +1,9 @@
-//! Ports on which programs listen, according to the tables `tcp` and `tcp6` in `/proc/PID/net`. Pure.
+//! Parses the tables `tcp` and `tcp6` in `/proc/PID/net` for listening ports.
 
-/// State of a listening socket: `TCP_LISTEN` in the kernel's `include/net/tcp_states.h`.
+/// State of a listening socket (`TCP_LISTEN` in `include/net/tcp_states.h`).
 const LISTEN: &str = "0A";
 
-/// Returns whether a socket in the table listens on this port, at any address.
+/// Returns `true` if a socket in the table listens on this port, at any address.
 pub(crate) fn is_listening(table: &str, port: u16) -> bool {
     let at = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);

@@ -1,10 +1,10 @@
-//! Plan for a sandbox's view: the host's tree with some parts hidden, shown again, or read-only.
+//! Plan of hidden, shown and read-only paths in a sandbox's copy of the host's file system.
 //!
-//! - A [`MountPlan`] is a plain value, created once and applied in a mount namespace without other processes.
-//!   Bubblewrap or a grant then copies the mounts, so a copy is never visible without the plan.
-//! - INVARIANT: denied paths apply to the real file: symlinks are resolved, and the kernel's mount table is searched
-//!   for every other mount of the same file system that leads there.
-//! - The deepest of the hidden and re-opened paths above a file decides. At the same path, hiding takes precedence.
+//! - A [`MountPlan`] is a plain value. It is applied once, in a mount namespace without other processes. Bubblewrap or
+//!   a grant copies the mounts afterwards, so no process sees them before the plan is applied.
+//! - INVARIANT: a denied path denies the file itself. Symlinks are resolved, and the mount table is searched for every
+//!   other path to the same file.
+//! - The deepest hidden or re-opened path that contains a file decides. At the same path, hiding takes precedence.
 
 mod apply;
 mod resolve;
@@ -26,15 +26,15 @@ use crate::{
 pub(crate) use apply::over_itself;
 pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// Treatment of one path in a view.
+/// Change to one path of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTreatment {
-    /// Cover the path with something empty and inaccessible. `points` are the paths below it that get mounts later.
+    /// Cover the path with an empty, inaccessible file or folder. `points` are paths below it that are mounted later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Has no effect if another kind of file is
-    /// at the path when the plan is applied.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Skipped if another kind of file is at the
+    /// path when the plan is applied.
     Special,
-    /// Show the path again inside a hidden tree.
+    /// Show a path inside a hidden tree.
     Reopen { writable: bool },
     /// Bind-mount the path over itself, so that it cannot be renamed or removed.
     Pin,
@@ -43,7 +43,7 @@ pub(crate) enum PathTreatment {
 }
 
 impl PathTreatment {
-    /// Returns whether the treatment affects visibility rather than writability.
+    /// Returns `true` if this affects visibility, `false` if it affects writability.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Special | Self::Reopen { .. } => true,
@@ -52,7 +52,7 @@ impl PathTreatment {
     }
 }
 
-/// Treatments in path order, so that each path precedes the paths below it.
+/// Changes to a view in path order, so each path precedes the paths below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountPlan(BTreeMap<String, PathTreatment>);
 
@@ -62,15 +62,15 @@ pub(crate) struct ViewLayout {
     pub(crate) plan: MountPlan,
     /// Writable paths in path order.
     pub(crate) writable: Vec<String>,
-    /// Paths to mount over the private `/tmp`, so that they stay visible.
+    /// Paths that stay visible, because they are mounted over the private `/tmp`.
     pub(crate) shown: Vec<String>,
 }
 
-/// Paths that are never shown: sockets and secrets of the user's desktop session.
+/// Paths that are always hidden: the sockets and secrets of the user's desktop session.
 const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
 impl ViewLayout {
-    /// Inspects the host and determines the layout for `spec`. Hides `state_dir`, which belongs to IronCurtain.
+    /// Determines the layout for `spec` on this host. IronCurtain's own `state_dir` is hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
         let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
@@ -117,11 +117,11 @@ impl ViewLayout {
 enum Want {
     Read,
     Write,
-    /// Something will be mounted on the path later.
+    /// A later mount needs the path as its mount point.
     Point,
 }
 
-/// Adds the real paths of `paths`, and every other path at which the same files are mounted.
+/// Adds the canonical forms of `paths`, and every other path at which the same files are mounted.
 fn hide(
     hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
@@ -135,12 +135,11 @@ fn hide(
     Ok(())
 }
 
-/// Returns the real paths of the entries of `paths` that exist, for making them read-only. Includes symlinks at those
-/// paths.
+/// Returns the canonical forms of those `paths` that exist, to make them read-only. Includes symlinks at these paths.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
-        // Also closes the symlink itself, because it could be replaced.
+        // Includes the symlink itself, which could otherwise be replaced.
         there.extend(real(path)?);
         there.extend(resolve::link(path)?);
     }
@@ -148,7 +147,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 }
 
 impl MountPlan {
-    /// Creates a plan that hides `hidden`, except for the `wanted` paths inside.
+    /// Creates a plan that hides `hidden`, except for the `wanted` paths inside it.
     fn showing(
         hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
@@ -205,7 +204,7 @@ impl MountPlan {
         }
     }
 
-    /// Pins a directory, so that it cannot be renamed or removed.
+    /// Pins a directory, which prevents renaming and removing it.
     pub(crate) fn pin(&mut self, path: String) {
         if self.hides(&path) {
             return;
@@ -213,8 +212,8 @@ impl MountPlan {
         self.0.entry(path).or_insert(PathTreatment::Pin);
     }
 
-    /// Pins the folders between a writable root and the hidden or read-only paths in it. Otherwise, the sandbox could
-    /// rename such a folder and create another in its place.
+    /// Pins the folders between a writable root and the hidden or read-only paths in it. The sandbox could otherwise
+    /// rename such a folder and create another one in its place.
     fn hold(&mut self, writable: &[String]) {
         let kept = self
             .0
@@ -227,24 +226,24 @@ impl MountPlan {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// Returns whether a path is hidden and not re-opened.
+    /// Returns `true` if a path is hidden and not re-opened.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(PathTreatment::Hide { .. } | PathTreatment::Special) => true,
             Some(PathTreatment::Reopen { .. }) | None => false,
-            // These treatments do not affect visibility.
+            // Pinned and read-only paths do not affect visibility.
             Some(PathTreatment::Pin | PathTreatment::ReadOnly) => {
                 matches!(self.around(path), Some((_, PathTreatment::Hide { .. })))
             }
         }
     }
 
-    /// Returns the covered and pinned paths with their treatment.
+    /// Returns the covered and pinned paths with their changes.
     pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &PathTreatment)> {
         self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
-    /// Returns the hidden paths of the plan.
+    /// Returns the hidden paths.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }
@@ -255,8 +254,8 @@ impl MountPlan {
         Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
-    /// Makes `paths` read-only in the writable tree at `root`. Also pins a parent folder whose name starts with a
-    /// dot, such as `.git`. Programs use the folder because of its name, so it must not be renamed and replaced.
+    /// Makes `paths` read-only in the writable tree at `root`. A parent folder whose name starts with a dot, such as
+    /// `.git`, is pinned too, because programs find it by its name.
     pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -267,7 +266,7 @@ impl MountPlan {
         }
     }
 
-    /// Makes `paths` read-only in the writable tree at `root`, and pins every folder above them.
+    /// Makes `paths` read-only in the writable tree at `root`, and pins all folders above them.
     pub(crate) fn keep_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -297,7 +296,7 @@ impl MountPlan {
         self.0.is_empty()
     }
 
-    /// Returns the nearest hidden or re-opened path above `path`, with its treatment.
+    /// Returns the nearest hidden or re-opened path above `path`, with its change.
     fn around(&self, path: &str) -> Option<(&String, &PathTreatment)> {
         self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }

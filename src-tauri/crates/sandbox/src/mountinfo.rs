@@ -12,7 +12,7 @@ pub(crate) struct MountEntry {
     pub(crate) parent: u64,
     /// Device of the file system, as `major:minor`.
     pub(crate) device: String,
-    /// Directory of the file system that is mounted. `/` is the whole file system.
+    /// Mounted directory of the file system, `/` for the whole file system.
     pub(crate) root: OsString,
     pub(crate) point: OsString,
 }
@@ -27,7 +27,7 @@ impl MountInfo {
         self.0.get(&id)
     }
 
-    /// Returns the topmost mount of each mount point.
+    /// Returns the id of the topmost mount at each mount point.
     pub(crate) fn by_point(&self) -> BTreeMap<OsString, u64> {
         let mut points = BTreeMap::new();
         for (id, entry) in &self.0 {
@@ -62,7 +62,7 @@ fn line(line: &[u8]) -> Option<(u64, MountEntry)> {
     Some((id, MountEntry { parent, device, root, point }))
 }
 
-/// Decodes a field, in which the kernel writes each space, tab, newline and backslash as three octal digits.
+/// Decodes a field. The kernel writes spaces, tabs, newlines and backslashes as octal escapes.
 fn unescape(field: &[u8]) -> Option<OsString> {
     let mut parts = field.split(|byte| *byte == b'\\');
     let mut plain = parts.next()?.to_owned();

@@ -1,10 +1,10 @@
-//! Granted paths in a running sandbox, and the operations that change them.
+//! Granted paths of a running sandbox, and the operations that change them.
 //!
-//! - INVARIANT: a path is mounted on the nearest enclosing mount, so a deeper grant is on top of a wider one regardless
-//!   of the order. The access to a path is therefore that of the deepest grant that covers it.
-//! - INVARIANT: the supervisor mounts exactly the file that it opened without following symlinks, at the same path.
-//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's own root or its
-//!   private `/tmp`, and removed when they are no longer needed.
+//! - INVARIANT: a path is mounted on its nearest enclosing mount, so a deeper grant is always on top of a wider one.
+//!   The deepest grant that contains a path determines the access to it.
+//! - INVARIANT: the supervisor mounts the exact file that it opened without following symlinks, at the same path.
+//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's own root or in its
+//!   private `/tmp`, and removed when they are no longer used.
 
 mod initial;
 mod inside;
@@ -40,15 +40,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: SandboxNamespaces,
-    /// Parts of the host that stay hidden or read-only inside every grant.
+    /// Host paths that stay hidden or read-only inside every grant.
     view: MountPlan,
-    /// Mount ids of the session directory and the programs, by path. They belong to the sandbox and stay on top of
-    /// wider grants.
+    /// Mount ids of the session directory and the programs, by path. They stay on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, GrantedMount>,
-    /// Directories of the sandbox's own root that are covered by mounts directly on that root, by path.
+    /// Directories of the sandbox's root that are covered by a mount, by path.
     under: BTreeMap<String, OwnedFd>,
-    /// Granted paths of an earlier mount from which a process may still have a file open for reading.
+    /// Paths whose earlier mount a process may still use to read a file.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
@@ -66,10 +65,10 @@ struct GrantedMount {
 /// Failure to change a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum MountError {
-    /// The change was refused, and nothing was changed.
+    /// The change was refused and nothing was changed.
     #[error("{message}")]
     Refused {
-        /// Reason for programs.
+        /// Machine-readable reason.
         code: MountRefusal,
         /// Reason for the user.
         message: String,
@@ -80,8 +79,8 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths.
-    /// `shown` contains the host's paths that are already mounted, and whether each is writable.
+    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths,
+    /// `shown` the mounted host paths, each with `true` if it is writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
@@ -91,7 +90,7 @@ impl Mounts {
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
-            // Nothing needs to be closed in a tree that is read-only as a whole.
+            // In a tree that is read-only as a whole, only hidden paths matter.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
             masks.put(path, &if *writable { view.below(path) } else { hidden() });
         }
@@ -110,17 +109,17 @@ impl Mounts {
         self.masks.news()
     }
 
-    /// Returns a descriptor that becomes ready when a pipe or socket has appeared.
+    /// Returns a descriptor that becomes ready when a pipe or socket was created.
     pub(crate) fn special_news(&self) -> PollFd<'_> {
         self.special.news()
     }
 
-    /// Restores lost masks and returns their paths. Also masks pipes and sockets that have appeared. Returns nothing
-    /// while the sandbox exits, because its mounts are being removed.
+    /// Masks new pipes and sockets, restores lost masks and returns the paths of the latter. Does nothing while the
+    /// sandbox is exiting, because its mounts are then being removed.
     ///
     /// # Errors
-    /// Fails if a path cannot be masked or new pipes and sockets can no longer be detected. The sandbox must then be
-    /// terminated.
+    /// Fails if a path cannot be masked, or new pipes and sockets can no longer be detected. The caller must then
+    /// terminate the sandbox.
     pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<RestoredMask>> {
         let Self { masks, sandbox, granted, special, .. } = self;
         masks.add_special(&special.appeared()?)?;
@@ -159,7 +158,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Adds a mount with its plan. Returns whether anything changed.
+    /// Adds a mount with its plan. Returns `true` if anything changed.
     fn add_planned(&mut self, mount: &Mount, plan: &MountPlan, watched: bool) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = MountSource::open(path, *access, plan)?;
@@ -183,7 +182,7 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Makes a read-write mount read-only, and determines whether a process can still write to it.
+    /// Makes a read-write mount read-only, and checks that no process can still write to it.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
@@ -206,7 +205,7 @@ impl Mounts {
         Ok(proof.unwrap_or(UnmountProof::Held))
     }
 
-    /// Unmounts a path, and determines whether a process still refers to it.
+    /// Unmounts a path, and checks that no process still uses it.
     pub(crate) fn remove(&mut self, path: &str) -> Result<UnmountProof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
@@ -222,13 +221,13 @@ impl Mounts {
         self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
     }
 
-    /// Watches a folder for pipes and sockets, and adds masks for existing ones to the plan. Returns `false` if the
-    /// path is not a folder.
+    /// Watches a folder for pipes and sockets, and adds the existing ones to the plan. Returns `false` if the path is
+    /// not a folder.
     fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<bool, MountError> {
         if !is_folder(path) {
             return Ok(false);
         }
-        // Special files in the session folder belong to the sandbox; program folders are watched separately.
+        // The session folder's special files belong to the sandbox, and program folders are watched separately.
         let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
         let found = self.special.watch(path, hidden).map_err(|error| match error {
             NotWatched::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
@@ -238,7 +237,7 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Returns the mounts of the granted paths, in path order.
+    /// Returns the granted mounts, ordered by path.
     pub(crate) fn list(&self) -> Vec<Mount> {
         self.granted.iter().map(|(path, granted)| Mount::new(path, granted.access)).collect()
     }
@@ -255,7 +254,7 @@ impl Mounts {
         let granted = others.chain(comes).collect();
         let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
-        // If the mount was on another grant, mounts on top of it move back onto that grant.
+        // Mounts on top of this one return to the enclosing grant, if there is one.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
         let change = MountChange {
@@ -273,8 +272,8 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// Combines the outcome of the last mount at `path` with those of earlier mounts there, and returns the proof. If
-    /// another mount still shows the same file, the file is removed only when that mount is removed.
+    /// Combines the outcomes of the last and earlier mounts at `path` into a proof. A file that another mount still
+    /// shows counts as removed only once that mount is removed.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
@@ -289,7 +288,7 @@ impl Mounts {
         let_go.proof
     }
 
-    /// Returns the mounts directly below `path`. Mounts below these move along with them.
+    /// Returns the mounts directly below `path`. Deeper mounts move along with them.
     fn directly_below(&self, path: &str) -> Vec<MountedPath> {
         let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
         let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
@@ -332,7 +331,7 @@ impl MountError {
         Self::Refused { code, message }
     }
 
-    /// Converts a kernel error that has no code of its own to a refusal.
+    /// Converts a kernel error without a refusal code of its own.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))

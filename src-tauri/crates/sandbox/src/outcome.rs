@@ -1,25 +1,25 @@
-//! Results of trial launches, and exits of supervisors, on every platform.
+//! Results that exist on every platform: the support check and a supervisor's exit.
 
 use serde::{Deserialize, Serialize};
 
-/// Result of checking whether this machine can create sandboxes.
+/// Result of checking whether this machine supports sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
     /// `true` if a trial sandbox was launched successfully.
     pub usable: bool,
-    /// Missing requirements, as one sentence each.
+    /// Missing requirements, one sentence each.
     pub missing: Vec<String>,
-    /// Command that installs or enables the missing requirements, if one is known.
+    /// Command that fixes the first missing requirement, if one is known.
     pub fix_command: Option<String>,
-    /// Features that are unavailable or degraded, as one sentence each.
+    /// Unavailable or degraded features, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Exit status of `ironcurtain-sandbox` if the program was never started.
+/// Exit status of `ironcurtain-sandbox` if the command was never started.
 pub(crate) const FAILED: u8 = 125;
 
-/// Exit of a supervisor, with the status of its server.
+/// Exit of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
     /// Exit status of the server, or 128 plus the signal number; `None` if the supervisor was killed.

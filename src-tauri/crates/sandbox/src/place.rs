@@ -1,7 +1,7 @@
 //! Opens and compares files and directories without following symlinks.
 //!
-//! - INVARIANT: files are opened by their canonical path. A symlink in that path must have been created later and is
-//!   an error.
+//! - INVARIANT: files are opened by their canonical path. A symlink in it must have been created later, and is an
+//!   error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -15,14 +15,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Kind of a file that can be granted.
+/// Kind of file that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileKind {
     Directory,
     File,
 }
 
-/// Identity of a file, which does not change if the file is renamed.
+/// Identity of a file, unaffected by renames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -34,8 +34,7 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// Returns the identity of the file at `path`. If `path` is a symlink, this is the identity of the symlink
-    /// itself.
+    /// Returns the identity of the file at `path`, without following a symlink there.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }
@@ -51,29 +50,29 @@ impl FileKind {
     }
 }
 
-/// Opens a path with `O_PATH`. A symlink anywhere in it, including the last component, is an error.
+/// Opens a path with `O_PATH`. Fails if any component is a symlink.
 pub(crate) fn open_plain(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Opens a path with `O_PATH`. If the last component is a symlink, opens the symlink itself.
+/// Opens a path with `O_PATH`. The last component may be a symlink, which is then opened itself.
 pub(crate) fn open_plain_end(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Returns the id of the mount that a descriptor is on, as in `/proc/PID/mountinfo`.
+/// Returns the id of the descriptor's mount, as in `/proc/PID/mountinfo`.
 pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
     Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// Returns whether `path` is strictly below `above`.
+/// Returns `true` if `path` is strictly below `above`.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether `path` is `above` itself or below it.
+/// Returns `true` if `path` is `above` or below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

@@ -1,6 +1,6 @@
-//! The `ironcurtain-sandbox` program. Its first argument selects a role.
+//! Entry point of `ironcurtain-sandbox`. The first argument selects one of its roles.
 //!
-//! - One program has all roles, because starting another program takes about a millisecond.
+//! - All roles share one program, because executing a different one takes about a millisecond.
 
 use std::{
     io::{self, Write},
@@ -18,9 +18,9 @@ usage: ironcurtain-sandbox --connect HOST PORT
 Connects the standard streams to HOST through the sandbox's proxy. For use inside a sandbox, as ssh's `ProxyCommand`.
 ";
 
-/// Runs the program. `args` exclude the program's name.
+/// Runs the program. `args` excludes the program name.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
-    // A program that is started by descriptor would otherwise be named after the descriptor number.
+    // A program that is executed by descriptor would otherwise be named after the descriptor number.
     let _ = rustix::thread::set_name(c"ironcurtain-sandbox");
     let args: Vec<String> = args.collect();
     match args.split_first() {
@@ -32,7 +32,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Acts as ssh's `ProxyCommand` inside a sandbox that has a proxy.
+/// Runs as ssh's `ProxyCommand` inside a sandbox that has a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {

@@ -1,4 +1,4 @@
-//! Configuration of the proxy for a single command. The proxy reads it from standard input.
+//! Configuration that a command's proxy reads from standard input.
 
 use std::net::IpAddr;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 /// Name of the proxy program, installed next to this one.
 pub const PROXY_PROGRAM: &str = "ironcurtain-sandbox-proxy";
 
-/// Hosts that the command may connect to.
+/// Hosts that the command is allowed to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProxyConfig {
-    /// Allowed domains, as in the settings.
+    /// Allowed domains, in the syntax of the settings.
     pub allowed: Vec<String>,
     /// Denied domains, which take precedence over allowed ones.
     pub denied: Vec<String>,
-    /// Addresses that are denied regardless of the name they were resolved from.
+    /// Addresses that are denied for every host name.
     pub denied_addresses: Vec<AddressRange>,
     /// `true` to log every decision on standard error.
     pub debug: bool,
 }
 
-/// Single address or CIDR range.
+/// CIDR range or single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AddressRange {
@@ -29,7 +29,7 @@ pub struct AddressRange {
     bits: u8,
 }
 
-/// Error for a text that is neither an address nor a range.
+/// Invalid address range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address range `{0}`; expected an address or a range such as `10.0.0.0/8`")]
 pub struct RangeError(String);
@@ -54,7 +54,7 @@ impl AddressRange {
         read().ok_or_else(|| RangeError(text.to_owned()))
     }
 
-    /// Returns whether the range contains `address`. An IPv4-mapped IPv6 address counts as IPv4.
+    /// Returns `true` if the range contains `address`. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {

@@ -1,11 +1,10 @@
-//! Link between the process that started a run (the starter), outside the sandbox, and the process that starts the
-//! program inside.
+//! Link between the process that launched a run (the launcher) and the process that starts the program inside the
+//! sandbox.
 //!
-//! - The trusted process passes the link on without reading from it.
-//! - The process inside creates the run's terminal and sends it out before the program starts. From then on, every
-//!   message from inside is two bytes and no descriptor is accepted, because the program could have taken control of
-//!   the sender.
-//! - Closing the link ends the run: the process inside exits, and everything in the sandbox with it.
+//! - The trusted process passes the link on and never reads from it.
+//! - The inner process creates the run's terminal and sends it out before the program starts. After that, messages
+//!   from inside are two bytes long and carry no descriptor, because the program may have taken control of the sender.
+//! - Closing the link terminates the run: the inner process exits, and the sandbox with it.
 
 use std::{
     io,
@@ -25,16 +24,16 @@ use crate::fd_passing;
 pub struct RunTerminal {
     /// `true` for each standard stream that is the terminal, indexed by descriptor number.
     pub streams: [bool; 3],
-    /// `true` if the program starts in the foreground of the terminal. In the background, it is stopped when it reads
-    /// from the terminal.
+    /// `true` if the program starts in the terminal's foreground. A background program stops when it reads from the
+    /// terminal.
     pub foreground: bool,
 }
 
-/// End of the link that the starter holds.
+/// Outer end of the link, held by the CLI.
 #[derive(Debug)]
 pub struct RunLink(OwnedFd);
 
-/// Event that the process inside the sandbox reports.
+/// Event reported by the inner process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// A signal stopped the program.
@@ -42,64 +41,64 @@ pub enum LinkEvent {
     /// The program exited with this status, or 128 plus the signal number. Its terminal stays open until
     /// [`RunLink::finish`].
     Exited(u8),
-    /// The process inside has exited.
+    /// The inner process has exited.
     Closed,
 }
 
-/// First byte of a command to the process inside. The second byte is an argument.
+/// First byte of a command to the inner process. The second byte is the argument.
 const FOREGROUND: u8 = b'f';
 const BACKGROUND: u8 = b'b';
 const SIGNAL: u8 = b's';
 const FINISH: u8 = b'q';
 
-/// First byte of an event from the process inside. The second byte is an argument.
+/// First byte of an event from the inner process. The second byte is the argument.
 const STOPPED: u8 = b't';
 const EXITED: u8 = b'e';
 
-/// First byte of the initial command, which contains the terminal settings. If there is a terminal, it is also the
-/// first byte of the second command, which starts the program.
+/// First byte of the initial commands: `BEGIN` carries the terminal settings, and `START` starts the program once the
+/// terminal is ready.
 const BEGIN: u8 = b'r';
 const START: u8 = b'g';
 
 impl RunLink {
-    /// Creates a link. Also returns the end for the process inside.
+    /// Creates a link and returns its outer and inner ends.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if the link cannot be created.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// Sends the run's terminal settings. If `terminal` is `None`, the process inside starts the program immediately.
+    /// Sends the run's terminal settings. If `terminal` is `None`, the program starts immediately.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if sending fails.
     pub fn begin(&self, terminal: Option<RunTerminal>) -> io::Result<()> {
         tell(&self.0, [BEGIN, terminal.map_or(0, RunTerminal::bits)])
     }
 
-    /// Waits until the process inside has created the terminal, and returns the terminal's master side.
+    /// Waits until the inner process has created the terminal, and returns the terminal's master side.
     ///
     /// # Errors
-    /// Fails if the process inside has exited.
+    /// Fails if the inner process has exited.
     pub fn receive_terminal(&self) -> io::Result<OwnedFd> {
         fd_passing::receive(&self.0)
     }
 
-    /// Starts the program. The terminal must have been prepared.
+    /// Starts the program. The caller must have prepared the terminal.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if sending fails.
     pub fn start(&self) -> io::Result<()> {
         tell(&self.0, [START, 0])
     }
 
-    /// Returns the next event if one has arrived.
+    /// Returns the next event, or `None` if none has arrived.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if receiving fails.
     pub fn event(&self) -> io::Result<Option<LinkEvent>> {
         match hear(&self.0, RecvFlags::DONTWAIT) {
             Ok(Some([STOPPED, number])) => {
@@ -114,10 +113,10 @@ impl RunLink {
         }
     }
 
-    /// Continues a stopped program. `foreground` selects the foreground or background of the terminal.
+    /// Resumes a stopped program in the foreground or background of the terminal.
     ///
     /// # Errors
-    /// Fails if the process inside has exited.
+    /// Fails if the inner process has exited.
     pub fn resume(&self, foreground: bool) -> io::Result<()> {
         tell(&self.0, [if foreground { FOREGROUND } else { BACKGROUND }, 0])
     }
@@ -125,15 +124,15 @@ impl RunLink {
     /// Sends a signal to the program's process group.
     ///
     /// # Errors
-    /// Fails if the process inside has exited.
+    /// Fails if the inner process has exited.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         tell(&self.0, [SIGNAL, u8::try_from(signal.as_raw()).unwrap_or_default()])
     }
 
-    /// Closes the terminal of a program that has exited, and ends the run.
+    /// Closes the terminal of an exited program, and terminates the run.
     ///
     /// # Errors
-    /// Fails if the process inside has exited.
+    /// Fails if the inner process has exited.
     pub fn finish(&self) -> io::Result<()> {
         tell(&self.0, [FINISH, 0])
     }
@@ -145,7 +144,7 @@ impl AsFd for RunLink {
     }
 }
 
-/// Command to the process inside.
+/// Command to the inner process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkCommand {
     Resume { foreground: bool },
@@ -153,7 +152,7 @@ pub(crate) enum LinkCommand {
     Finish,
 }
 
-/// End of the link for the process inside.
+/// Inner end of the link.
 #[derive(Debug)]
 pub(crate) struct InnerLink(OwnedFd);
 
@@ -162,7 +161,7 @@ impl InnerLink {
         Self(link)
     }
 
-    /// Waits for the terminal settings of the run; `None` if it has no terminal.
+    /// Waits for the run's terminal settings. Returns `None` if the run has no terminal.
     pub(crate) fn terminal(&self) -> io::Result<Option<RunTerminal>> {
         match hear(&self.0, RecvFlags::empty())? {
             Some([BEGIN, bits]) => Ok(RunTerminal::of_bits(bits)),
@@ -170,7 +169,7 @@ impl InnerLink {
         }
     }
 
-    /// Sends the terminal's master side to the starter, and waits until the starter has prepared the terminal.
+    /// Sends the terminal's master side to the CLI, and waits until the CLI has prepared the terminal.
     pub(crate) fn give_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
         fd_passing::send(&self.0, terminal)?;
         match hear(&self.0, RecvFlags::empty())? {
@@ -179,7 +178,7 @@ impl InnerLink {
         }
     }
 
-    /// Waits for the next command. Returns `None` if the starter has exited.
+    /// Waits for the next command. Returns `None` if the CLI has exited.
     pub(crate) fn command(&self) -> io::Result<Option<LinkCommand>> {
         Ok(match hear(&self.0, RecvFlags::empty())? {
             Some([FOREGROUND, _]) => Some(LinkCommand::Resume { foreground: true }),
@@ -206,7 +205,7 @@ impl AsFd for InnerLink {
 }
 
 impl RunTerminal {
-    /// Bit that distinguishes a run that has a terminal from one that has none.
+    /// Bit that is set if the run has a terminal.
     const THERE: u8 = 1 << 4;
     const IN_FOREGROUND: u8 = 1 << 3;
 
@@ -232,8 +231,7 @@ fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
     }
 }
 
-/// Receives one message, or returns `None` at EOF. Descriptors in the message are not accepted; the kernel closes
-/// them.
+/// Receives one message. Returns `None` at EOF. The kernel closes any descriptors in the message.
 fn hear(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
     let mut message = [0; 2];
     loop {

@@ -1,9 +1,9 @@
-//! Process inside a run that starts the program and waits for it.
+//! Inner process of a run: starts the program inside the sandbox and waits for it.
 //!
-//! - This process leads the session of the run's terminal. The program leads its own process group, as under a shell.
-//! - When the starter outside exits, this process exits, and everything in the sandbox with it.
-//! - Confinement does not depend on this process: it runs in the sandbox with the program's rights, and the trusted
-//!   process ends a run when its starter has exited.
+//! - The process leads the session of the run's terminal. The program leads its own process group, as under a shell.
+//! - When the CLI exits, this process exits, and the sandbox with it.
+//! - The sandbox does not depend on this process, which has the program's rights. The trusted process also terminates
+//!   a run when its CLI has exited.
 
 use std::{
     io,
@@ -42,7 +42,7 @@ const HELD: [Signal; 8] = [
     Signal::TTOU,
 ];
 
-/// Process that starts a run's program and leads the session of its terminal.
+/// Inner process of a run.
 pub(crate) struct RunStarter {
     link: InnerLink,
     signals: Signals,
@@ -50,7 +50,7 @@ pub(crate) struct RunStarter {
 }
 
 impl RunStarter {
-    /// Makes this process a session leader, with a terminal if the starter outside requests one.
+    /// Makes this process a session leader, and opens a terminal if the CLI requested one.
     pub(crate) fn new(link: OwnedFd) -> io::Result<Self> {
         setsid()?;
         let link = InnerLink::new(link);
@@ -59,14 +59,14 @@ impl RunStarter {
         Ok(Self { link, signals, terminal: terminal.transpose()? })
     }
 
-    /// Returns the run's terminal if the standard stream with this number is the terminal.
+    /// Returns the run's terminal if it serves as the standard stream `number`.
     pub(crate) fn stream(&self, number: usize) -> Option<&OwnedFd> {
         let (terminal, descriptor) = self.terminal.as_ref()?;
         terminal.streams.get(number).is_some_and(|is_terminal| *is_terminal).then_some(descriptor)
     }
 
-    /// Starts the program in a new process group. If the run requests the foreground, the group becomes the
-    /// terminal's foreground group.
+    /// Starts the program in a new process group. The group becomes the terminal's foreground group if the run
+    /// requested the foreground.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         command.process_group(0);
@@ -83,10 +83,9 @@ impl RunStarter {
         command.spawn()
     }
 
-    /// Waits until the program has exited and its output has been read. Returns the exit status.
+    /// Waits until the program has exited and the CLI has read all its output. Returns the exit status.
     ///
-    /// Also replaces the standard streams of this process, so that the program holds the only copies and can close its
-    /// end of a pipe.
+    /// First replaces the standard streams of this process, so that only the program holds its ends of pipes.
     pub(crate) fn wait(self, child: Child) -> io::Result<u8> {
         let child = Pid::from_child(&child);
         let null = open_null()?;
@@ -108,20 +107,20 @@ impl RunStarter {
                 if exited.is_none() {
                     exited = self.look(child)?;
                 }
-                // Keeps a terminal open, because it would discard unread output when closed.
+                // A terminal stays open, because closing it would discard unread output.
                 if let (Some(status), None) = (exited, &self.terminal) {
                     return Ok(status);
                 }
             }
             if told && self.obey(child, exited.is_some())? {
-                // Without the starter, no process receives the status.
+                // The CLI has exited, so no process receives the status.
                 return Ok(exited.unwrap_or(FAILED));
             }
         }
     }
 
-    /// Checks whether the program was stopped or has exited, and reports it to the starter. Returns the exit status
-    /// once it has exited.
+    /// Reports to the CLI if the program was stopped or has exited. Returns the exit status once the program has
+    /// exited.
     fn look(&self, child: Pid) -> io::Result<Option<u8>> {
         while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
             if let Some(signal) = status.stopping_signal() {
@@ -136,13 +135,13 @@ impl RunStarter {
         Ok(None)
     }
 
-    /// Executes one command of the starter. Returns `true` if this process must exit.
+    /// Executes the CLI's next command. Returns `true` if this process must exit.
     fn obey(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
         let signal = match self.link.command()? {
             Some(LinkCommand::Signal(signal)) => signal,
             Some(LinkCommand::Resume { foreground }) => {
                 if let Some((_, terminal)) = &self.terminal {
-                    // Fails if the group has exited.
+                    // Ignores the error: the group has exited.
                     let _ = tcsetpgrp(terminal, if foreground { child } else { getpgrp() });
                 }
                 Signal::CONT
@@ -150,7 +149,7 @@ impl RunStarter {
             Some(LinkCommand::Finish) | None => return Ok(true),
         };
         if !has_exited {
-            // Fails if the group has exited.
+            // Ignores the error: the group has exited.
             let _ = kill_process_group(child, signal);
         }
         Ok(false)
@@ -161,7 +160,7 @@ fn open_null() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Creates the terminal, makes it the controlling terminal of this session, and sends out its master side.
+/// Creates the controlling terminal of this session and sends its master side to the CLI.
 fn open(link: &InnerLink) -> io::Result<OwnedFd> {
     let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     unlockpt(&own)?;

@@ -1,15 +1,15 @@
-//! System call filters: seccomp programs that bubblewrap applies to every process that it starts.
+//! Seccomp filters that bubblewrap applies to every process in a sandbox.
 //!
-//! - Calls are allowed by default, because a server can be any program. Refused calls fail with `EPERM`, which programs
-//!   can handle.
+//! - Calls are allowed by default, because a server can be any program. Refused calls fail with `EPERM`, which
+//!   programs know how to handle.
 //! - `clone3` fails with `ENOSYS`, because its flags are behind a pointer. Libraries fall back to `clone`, whose flags
 //!   are checked.
 //! - `openat2` fails with `ENOSYS` for the same reason. Libraries fall back to `openat`.
-//! - A call that uses a foreign architecture kills the process; an x32 call fails with `ENOSYS`.
-//! - `inotify` and `fanotify` are refused: a watch outlives the mount and would continue to report names.
-//! - Pairs of datagram sockets are refused, because each end can connect or send to another address. A pair of stream
-//!   or seqpacket sockets stays connected to itself.
-//! - Calls that move pages of a file into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. Such
+//! - A call with a foreign architecture kills the process. An x32 call fails with `ENOSYS`.
+//! - `inotify` and `fanotify` are refused, because a watch outlives its mount and keeps reporting names.
+//! - Pairs of datagram sockets are refused, because each end can also send to other addresses. The ends of a stream or
+//!   seqpacket pair stay connected to each other.
+//! - Calls that move a file's pages into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. Such
 //!   a page would show later writes to the file without keeping the mount busy.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::spec::UnixSockets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Returns the filter programs in the kernel's format, in the order in which they must be applied.
+/// Returns the filters as BPF programs, in the order in which they must be applied.
 pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
     let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
@@ -34,14 +34,14 @@ pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS],
     ])
 }
 
-/// Number of seccomp programs.
+/// Number of filters.
 pub(crate) const PROGRAMS: usize = 3;
 
-/// Calls that pass on the pages of a file instead of a copy of its content.
+/// Calls that pass on a file's pages instead of a copy of its content.
 const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
-/// Program that makes the kernel report each `connect` call, for a sandbox whose connections the supervisor makes.
-/// Earlier programs have already handled foreign architectures and x32.
+/// Filter that makes the kernel report each `connect` call, for sandboxes whose sockets the supervisor connects.
+/// Earlier filters have already handled foreign architectures and x32.
 pub(crate) const REPORTS_CONNECT: [libc::sock_filter; 4] = [
     libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: libc::SYS_connect as u32 },
@@ -58,7 +58,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Work that the kernel does on behalf of a process, bypassing this filter.
+    // Kernel work on behalf of the process that bypasses this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -69,7 +69,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Access to files that bypasses their paths.
+    // File access that bypasses paths.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
     libc::SYS_fanotify_init,
@@ -103,8 +103,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
 ];
 
-/// Calls with a file mode, and the index of the mode argument. `openat2`, which takes the mode through a pointer, is
-/// refused.
+/// Calls with a file mode, and the index of the mode argument. `openat2` is refused, because it takes the mode through
+/// a pointer.
 const MODES: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -124,17 +124,17 @@ const MODES: &[(c_long, u8)] = &[
 /// Bits of the socket type without flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
 const SOCKET_KIND: u64 = 0xf;
 
-/// Types of unix sockets that can send to any address. The kernel treats a raw socket as a datagram socket.
+/// Types of unix sockets that can send to any address. The kernel treats raw unix sockets as datagram sockets.
 const DATAGRAMS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// Permitted arguments of `personality`: Linux and Linux with a 32-bit machine name, each with and without an old
-/// kernel version, and the argument that only queries the personality.
+/// Permitted arguments of `personality`: `PER_LINUX` and `PER_LINUX32`, both with and without `UNAME26`, and the
+/// query.
 const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
-/// Not in the `libc` crate; the number is the same on every architecture.
+/// Missing from the `libc` crate. The number is the same on every architecture.
 const FCHMODAT2: c_long = 452;
 
-/// Not in the `libc` crate; the number is the same on every architecture.
+/// Missing from the `libc` crate. The number is the same on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
 
 /// Flags of `clone` and `unshare` that create a namespace.
@@ -162,7 +162,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     rules.insert(libc::SYS_clone, makes_namespace()?);
     rules.insert(libc::SYS_unshare, makes_namespace()?);
 
-    // Setuid and setgid programs, which could be left in a writable directory.
+    // Setuid and setgid programs, which could be left behind in a writable directory.
     for (call, mode) in MODES {
         let gives_rights = [libc::S_ISUID, libc::S_ISGID].map(|bit| {
             let bit = i32::try_from(bit).unwrap_or(i32::MAX);
@@ -171,7 +171,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
         rules.insert(*call, gives_rights.into_iter().collect::<Result<_, _>>()?);
     }
 
-    // Personalities of other architectures, or with predictable memory addresses.
+    // Personalities of other architectures or with predictable addresses.
     let not =
         |persona: u32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, persona.into());
     let harmless = PERSONALITIES.iter().map(|&persona| not(persona)).collect::<Result<_, _>>()?;
@@ -184,21 +184,21 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     });
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
 
-    // Zero-copy sends of mapped file pages, which show later changes.
+    // Zero-copy sends of mapped file pages, which show later writes.
     let zero_copy = [
         condition(1, SeccompCmpOp::Eq, libc::SOL_SOCKET)?,
         condition(2, SeccompCmpOp::Eq, libc::SO_ZEROCOPY)?,
     ];
     rules.insert(libc::SYS_setsockopt, vec![SeccompRule::new(zero_copy.to_vec())?]);
 
-    // Leases, which delay processes that open a file, and directory notifications.
+    // Leases, which delay other processes' opens, and directory notifications.
     let holding = [libc::F_SETLEASE, libc::F_NOTIFY]
         .map(|request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_fcntl, holding.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
 }
 
-/// Refuses sockets other than internet sockets: unix sockets of the host, netlink, packet, vsock and all others.
+/// Refuses all sockets except internet sockets and the permitted unix sockets.
 fn refused_sockets(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error> {
     let family = |op, family| condition(0, op, family);
     let kind = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind);
@@ -238,9 +238,8 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
         .collect())
 }
 
-/// Builds a program that finds the rules of a call by binary search. A linear search would slow down every call. It
-/// would also slow down installing the filter, because the kernel then evaluates the program for every system call
-/// number.
+/// Builds a filter that finds a call's rules by binary search. A linear search would slow down every call, and also
+/// the installation, because the kernel evaluates a new filter for every system call number.
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
@@ -252,7 +251,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     let lower = divided(rules, action)?;
     let too_large = |_| seccompiler::Error::from(BackendError::FilterTooLarge(lower.len()));
     let middle = u32::try_from(middle).map_err(too_large)?;
-    // Only an unconditional jump reaches this far.
+    // Only an unconditional jump can span this distance.
     let over = step(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
     let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, middle), over];
     whole.extend(lower);
@@ -260,7 +259,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     Ok(whole)
 }
 
-/// Adds instructions at the start of a program that refuse x32 calls, which pass the architecture check.
+/// Prepends instructions that refuse x32 calls, which pass the architecture check.
 #[cfg(target_arch = "x86_64")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
     const X32: u32 = 0x4000_0000;
@@ -275,7 +274,7 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Opcode that loads a word of the call's data. The first word is the call number.
+/// Opcode that loads a word of the call data, whose first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -325,8 +324,7 @@ mod tests {
         assert!(refusals > 400, "{refusals}");
     }
 
-    /// Runs a program like the kernel does, and returns its result. Each half of every argument has the value
-    /// `argument`.
+    /// Evaluates a filter like the kernel and returns its result. Each half of every argument is `argument`.
     fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
         let (mut place, mut word) = (0, 0);
         loop {

@@ -1,7 +1,7 @@
 //! Process that serves the files of a run or an asking server: runs the view, and connects it to the trusted process.
 //!
-//! - It acts with the user's rights on behalf of a program that may be hostile, so it has no capabilities and writes no
-//!   core file.
+//! - It acts with the user's rights for a program that may be hostile, so it drops all capabilities and writes no core
+//!   dumps.
 //! - It exits when the sandbox or the trusted process exits. Requests that are waiting for an answer then fail.
 
 mod gate;
@@ -51,7 +51,7 @@ fn serve(
 ) -> io::Result<()> {
     sys::process::bind_to_parent(parent)?;
     restrict()?;
-    // The kernel has already applied the program's own umask to every mode.
+    // The kernel has already applied the calling program's umask to every mode.
     umask(Mode::empty());
     let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let gate = ChannelGate::start(connection.try_clone()?, home.to_owned())?;
@@ -67,7 +67,7 @@ fn serve(
     let view = Arc::new(FileServer::start(options)?);
     let asked = view.clone();
     thread::Builder::new().name("permissions".into()).spawn(move || {
-        // Returns when the trusted process exits, which leaves no permissions; the supervisor exits too.
+        // Returns when the trusted process has exited. The supervisor then exits too.
         let _ = gate.follow(&connection, &asked);
         gate.deny_all();
     })?;
@@ -75,7 +75,7 @@ fn serve(
     Ok(())
 }
 
-/// Drops all capabilities, disables core files, and raises the limit of open files.
+/// Drops all capabilities, disables core dumps, and raises the limit on open files.
 fn restrict() -> io::Result<()> {
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;

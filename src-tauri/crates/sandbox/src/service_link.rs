@@ -1,7 +1,7 @@
-//! Launcher's end of the link for a run's ports. It carries the run's requests to use services on this computer, and
+//! Launcher's end of a run's service link. The link carries the run's requests to use services on this computer, and
 //! the launcher's connections to ports of the run.
 //!
-//! Each request has its own stream, which the requesting side sends over the link. It begins with a port (two bytes,
+//! The requesting side sends one stream per request over the link. Each stream begins with a port (two bytes,
 //! big-endian).
 
 use std::{
@@ -13,17 +13,16 @@ use std::{
 
 use crate::{fd_passing, listening::is_listening, services::ALLOWED};
 
-/// Link for the ports of one run.
+/// Launcher's end of the service link of one run.
 #[derive(Debug)]
 pub struct ServiceLink(UnixStream);
 
-/// Request of a run to connect to a service on this computer, which is waiting for permission. Dropping it refuses
-/// the connection.
+/// Pending request of a run to connect to a service on this computer. Dropping it refuses the connection.
 #[derive(Debug)]
 pub struct ServiceRequest {
-    /// Port that the run wants to connect to.
+    /// Port to which the run wants to connect.
     pub port: u16,
-    /// Stream of the request. It becomes readable when the program stops waiting for the connection.
+    /// Stream of the request. It becomes readable when the program gives up waiting.
     pub stream: UnixStream,
 }
 
@@ -32,12 +31,12 @@ impl ServiceLink {
         Self(link)
     }
 
-    /// Returns another handle to the link.
+    /// Clones the handle to the link.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
 
-    /// Waits for the next request. Fails once the run has ended.
+    /// Waits for the next request. Fails after the run has exited.
     pub fn next(&self) -> io::Result<ServiceRequest> {
         let stream = UnixStream::from(fd_passing::receive(&self.0)?);
         let mut port = [0; 2];
@@ -45,7 +44,7 @@ impl ServiceLink {
         Ok(ServiceRequest { port: u16::from_be_bytes(port), stream })
     }
 
-    /// Connects to a port on which the run listens. Blocking.
+    /// Connects to a port on which a program in the run listens. Blocking.
     pub fn connect(&self, port: u16) -> io::Result<TcpStream> {
         let (mut ours, theirs) = UnixStream::pair()?;
         ours.write_all(&port.to_be_bytes())?;
@@ -56,15 +55,15 @@ impl ServiceLink {
 }
 
 impl ServiceRequest {
-    /// Allows the connection. Returns the listener on its port in the sandbox, or `None` if the port is already in use.
-    /// Blocking.
+    /// Allows the connection. Returns the listener on the port inside the sandbox, or `None` if the port is already in
+    /// use there. Blocking.
     pub fn allow(mut self) -> io::Result<Option<TcpListener>> {
         self.stream.write_all(&[ALLOWED])?;
         Ok(fd_passing::receive_or_byte(&self.stream)?.ok().map(TcpListener::from))
     }
 }
 
-/// Returns whether a program on this computer is listening on the port.
+/// Returns `true` if a program on this computer listens on the port.
 #[must_use]
 pub fn computer_listens(port: u16) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];

@@ -1,12 +1,12 @@
-//! Lets a run use services on this computer. If the run connects to a loopback port on which none of its own programs
-//! is listening, requests permission and then lets the launcher listen on that port. Runs in the process that makes
-//! the run's connections ([`connector`](crate::connector)).
+//! Lets a run use services on this computer. When the run connects to a loopback port on which none of its own
+//! programs listens, this module asks the launcher for permission, and then lets it listen on that port. Runs in the
+//! process that connects the run's sockets ([`connector`](crate::connector)).
 //!
-//! - Every socket created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
-//! - INVARIANT: a port is opened only after the launcher has allowed it, and only the launcher accepts connections on
-//!   it.
+//! - Sockets are created in the sandbox's network namespace, which the calling thread enters and never leaves.
+//! - INVARIANT: a port is opened only after the launcher has allowed it, and only the launcher accepts its
+//!   connections.
 //!
-//! Each request has its own stream, which is sent over the link; see [`service_link`](crate::service_link).
+//! Each request uses its own stream, sent over the link; see [`service_link`](crate::service_link).
 
 use std::{
     fs::File,
@@ -29,17 +29,17 @@ use rustix::{
 
 use crate::{fd_passing, listening::is_listening};
 
-/// Byte that the launcher sends to permit opening the port.
+/// Byte from the launcher that permits opening the port.
 pub(crate) const ALLOWED: u8 = b'y';
-/// Byte that is sent in place of a descriptor if there is none to send.
+/// Byte sent instead of a descriptor if there is none.
 pub(crate) const NOTHING: u8 = b'n';
 
-/// Interval at which a pending connection is checked, because its program may have stopped waiting for it.
+/// Interval for checking whether a program is still waiting for its connection.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Timeout for connecting to a program in the run.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Link and network namespace through which the ports of one sandbox are opened.
+/// Service link and network namespace of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Services {
     /// Network namespace of the sandbox.
@@ -52,25 +52,25 @@ impl Services {
         Self { network, link }
     }
 
-    /// Returns the descriptors that the connecting process must keep.
+    /// Returns the descriptors that the connecting process must keep open.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.network.as_fd(), self.link.as_fd()]
     }
 
-    /// Serves the launcher's requests for connections to the run's own ports until the link is closed.
+    /// Connects the launcher to ports of the run, on request, until the link is closed.
     pub(crate) fn serve(&self) {
         thread::scope(|threads| {
             while let Ok(stream) = fd_passing::receive(&self.link) {
-                // If the thread cannot be spawned, the stream closes, which is an error at its other end.
+                // If no thread can be spawned, the stream closes, which the launcher treats as an error.
                 let _ = thread::Builder::new().stack_size(64 * 1024).spawn_scoped(threads, move || {
-                    // The launcher has exited or receives an error from its end of the stream.
+                    // Ignores the error: the launcher has exited, or it gets the error when the stream closes.
                     let _ = self.reach(&UnixStream::from(stream));
                 });
             }
         });
     }
 
-    /// Connects to a port of the run, and sends the connection over `stream`.
+    /// Connects to a port of the run and sends the connected socket over `stream`.
     fn reach(&self, mut stream: &UnixStream) -> io::Result<()> {
         let mut port = [0; 2];
         stream.read_exact(&mut port)?;
@@ -84,8 +84,8 @@ impl Services {
         }
     }
 
-    /// Waits until a connection to this address is permitted, or fails with an errno. `thread` is the `/proc`
-    /// directory of the calling thread, and `is_waiting` returns whether that thread is still waiting for its call.
+    /// Waits until a connection to this address is permitted, or returns an errno. `thread` is the `/proc` directory
+    /// of the calling thread, and `is_waiting` returns `true` while that thread is waiting for its call.
     pub(crate) fn permit(
         &self,
         address: &[u8],
@@ -102,7 +102,7 @@ impl Services {
         drop(theirs);
         ours.write_all(&port.to_be_bytes()).map_err(failed)?;
         while !is_readable(&ours)? {
-            // Closing the stream withdraws the question.
+            // Dropping the stream withdraws the request.
             if !is_waiting() {
                 return Err(libc::EINTR);
             }
@@ -114,7 +114,7 @@ impl Services {
         self.enter().map_err(failed)?;
         match listen(port) {
             Ok(listener) => fd_passing::send(&ours, listener).map_err(failed),
-            // Another connection, or the run itself, has already opened the port.
+            // The run itself or another connection has already opened the port.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 ours.write_all(&[NOTHING]).map_err(failed)
             }
@@ -128,7 +128,7 @@ impl Services {
     }
 }
 
-/// Listens on a port of the sandbox's loopback, with IPv6 and IPv4, or with IPv4 only if the kernel lacks IPv6.
+/// Listens on a loopback port of the sandbox, with IPv6 and IPv4 if the kernel supports both.
 fn listen(port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)) {
         Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
@@ -146,7 +146,7 @@ fn is_readable(stream: &UnixStream) -> Result<bool, i32> {
     }
 }
 
-/// Returns whether a program in the run is listening on this port.
+/// Returns `true` if a program in the run listens on this port.
 fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     let mut tables = ["net/tcp", "net/tcp6"].into_iter().map(|table| {
         let file = openat(thread, table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -157,7 +157,7 @@ fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     tables.try_fold(false, |found, table: Result<bool, Errno>| table.map(|here| found || here))
 }
 
-/// Returns the port of an address, in the kernel's format, that refers to this machine: loopback or unspecified.
+/// Returns the port of a kernel-format address if it refers to this machine (loopback or unspecified).
 fn loopback_port(address: &[u8]) -> Option<u16> {
     let (family, rest) = address.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;

@@ -1,33 +1,33 @@
-//! Description of a sandbox: a plain value that the trusted process writes and the supervisor carries out.
+//! Description of a sandbox, written by the trusted process and carried out by the supervisor.
 //!
-//! - A [`Spec`] is complete: the launcher's environment is not used.
-//! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] rejects others.
+//! - A [`Spec`] is complete: nothing is taken from the launcher's environment.
+//! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash), as checked by [`Spec::validate`].
 //!   Existence and symlinks are checked when the paths are mounted.
 
 use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-/// Description of one server's sandbox.
+/// Description of one sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spec {
-    /// Program and its arguments. A bare name is searched for in the `PATH` of `env`.
+    /// Program and its arguments. A bare program name is looked up in `PATH` of `env`.
     pub argv: Vec<String>,
     /// Complete environment of the server.
     pub env: BTreeMap<String, String>,
-    /// Working directory inside the sandbox; `None` for the session directory.
+    /// Working directory inside the sandbox. If `None`, the session directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// View of the file system before any grant.
+    /// File system before any grant.
     pub view: View,
-    /// Granted paths to mount before the server starts, in this order.
+    /// Granted paths to mount before the server starts, in order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist are ignored.
+    /// Paths that stay read-only even inside the view's writable paths. Missing paths are ignored.
     #[serde(default)]
     pub closed: Vec<String>,
-    /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
+    /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
     /// Network access of the sandbox.
@@ -39,47 +39,47 @@ pub struct Spec {
     /// Resource limits of the sandbox.
     #[serde(default)]
     pub limits: ResourceLimits,
-    /// State directory ([`autostart`](crate::autostart)), which outlives sandboxes: one private directory for all
-    /// sandboxes of a user, created if missing, and hidden in the sandbox. Its parent must be writable only for the
-    /// user, so that no other user can create the directory.
+    /// State directory that all of a user's sandboxes share, hidden in each of them ([`autostart`](crate::autostart)).
+    /// It outlives sandboxes, and is created if missing. Only the user may have write access to its parent, or another
+    /// user could create it first.
     pub state_dir: String,
-    /// `true` to permit running as uid 0, where only masks protect the kernel's own files.
+    /// `true` to allow running as uid 0, where only masks protect the kernel's files.
     #[serde(default)]
     pub allow_root: bool,
 }
 
-/// File system view before any grant.
+/// File system of a sandbox before any grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum View {
-    /// Almost empty tree: system programs and libraries, a private `/tmp`, and the paths below.
+    /// System programs and libraries, a private `/tmp`, and the paths below.
     Roots {
         /// Session directory, which is writable at its own path.
         session_dir: String,
-        /// Further programs (a `node_modules`, a venv, our own servers), which are read-only at their own paths.
+        /// Other programs (a `node_modules`, a venv, our own servers), read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
     },
-    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a
-    /// file decides; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or
-    /// other mounts that lead there. Paths that do not exist are ignored.
+    /// The host's file system, read-only, with some paths hidden and others writable. The deepest listed path that
+    /// contains a file decides; at the same path, the denial does. Denying a path denies the file itself, whatever
+    /// symlink or mount leads to it. Missing paths are ignored.
     HostRead {
-        /// Session directory, which is writable at its own path.
+        /// Session directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_dir: Option<String>,
-        /// Unreadable paths: a directory appears empty and inaccessible, a file cannot be opened.
+        /// Hidden paths: a directory is empty and inaccessible, and opening a file fails.
         #[serde(default)]
         deny_read: Vec<String>,
-        /// Paths that stay readable inside `deny_read`.
+        /// Paths that stay visible inside `deny_read`.
         #[serde(default)]
         allow_read: Vec<String>,
-        /// Writable paths. Paths that do not exist are skipped.
+        /// Writable paths. Missing paths are skipped.
         #[serde(default)]
         allow_write: Vec<String>,
         /// Paths that stay read-only inside `allow_write`.
         #[serde(default)]
         deny_write: Vec<String>,
-        /// `true` to give the sandbox a private `/tmp`. Otherwise, it sees the host's `/tmp`, read-only.
+        /// `true` for a private `/tmp`. Otherwise, the host's `/tmp` is shown read-only.
         #[serde(default = "yes")]
         private_tmp: bool,
     },
@@ -95,10 +95,10 @@ pub enum View {
         /// Paths in these folders that appear not to exist. Mounts inside them are visible.
         #[serde(default)]
         hidden: Vec<String>,
-        /// Further programs, which are read-only at their own paths.
+        /// Other programs, read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
-        /// Names of unix sockets in [`SOCKET_FOLDER`] that the launcher listens at
+        /// Names of unix sockets in [`SOCKET_FOLDER`] on which the launcher listens
         /// ([`Egress::socket`](crate::Egress::socket)).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sockets: Vec<String>,
@@ -109,14 +109,14 @@ fn yes() -> bool {
     true
 }
 
-/// Network access of a sandbox. Every sandbox has its own network namespace.
+/// Network access of a sandbox, which always has its own network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkAccess {
-    /// The sandbox's own loopback only.
+    /// Only the sandbox's own loopback interface.
     #[default]
     None,
-    /// A proxy on [`PROXY_PORT`]. The launcher serves it with the listener from
+    /// A proxy on [`PROXY_PORT`], served by the launcher with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
     /// Like [`Proxied`](Self::Proxied). In addition, a TCP connection to a loopback port on which nothing listens waits
@@ -124,16 +124,16 @@ pub enum NetworkAccess {
     ProxiedWithServices,
 }
 
-/// Unix sockets that a sandbox may use.
+/// Unix sockets that a sandbox is allowed to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnixSockets {
-    /// None, except for connected pairs.
+    /// Only connected socket pairs.
     #[default]
     None,
-    /// Connected pairs, and the sandbox's own stream sockets in folders to which only the sandbox can write.
+    /// Connected pairs, and stream sockets in folders that only this sandbox can write to.
     Own,
-    /// Every socket whose path is visible in the view.
+    /// Every socket whose path the sandbox can see.
     All,
 }
 
@@ -146,27 +146,27 @@ impl UnixSockets {
 /// Port of the proxy on the sandbox's own `127.0.0.1`.
 pub const PROXY_PORT: u16 = 3128;
 
-/// Folder of the sockets that the launcher listens at, in the sandbox's own `/run`.
+/// Folder in the sandbox's own `/run` for the sockets on which the launcher listens.
 pub const SOCKET_FOLDER: &str = "/run/ironcurtain";
 
-/// Mount of one granted path: a directory tree or a single file.
+/// Grant of a path to a sandbox: a directory tree or a single file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// Path on the host, which is also the path in the sandbox.
+    /// Path on the host and in the sandbox.
     pub path: String,
-    /// Access that the sandbox gets.
+    /// Access to the path.
     pub access: MountAccess,
-    /// `true` to require a regular file and refuse a folder.
+    /// `true` to require a regular file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
-    /// Paths at or below this one that stay read-only. Paths that do not exist are ignored.
+    /// Paths at or below `path` that stay read-only. Missing paths are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
-    /// Like `closed`, but all folders above these paths are also pinned, so that they cannot be renamed.
+    /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// `true` if the user approved this exact path. It is then writable even if `closed` contains it.
+    /// `true` if the user approved this exact path, which makes it writable even if `closed` contains it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
@@ -177,32 +177,32 @@ pub struct Mount {
 pub enum MountAccess {
     /// Read access. Writes fail with `EROFS`.
     ReadOnly,
-    /// Every access that the user has.
+    /// All access that the user has.
     ReadWrite,
 }
 
 /// Resource limits. `None` keeps the launcher's own limit. [`SandboxEvent::Limited`](crate::SandboxEvent::Limited)
-/// reports the limits in force and how they are enforced.
+/// reports how each limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ResourceLimits {
-    /// Memory in bytes. Applies to all processes together with a control group, and to each process without one.
+    /// Memory in bytes: for the whole sandbox with a control group, otherwise for each process.
     pub memory: Option<u64>,
-    /// Processor time in percent of one processor, for all processes together. Requires a control group.
+    /// Processor time of the whole sandbox, in percent of one processor. Requires a control group.
     pub cpu: Option<u32>,
-    /// Maximum number of processes and threads in the sandbox, which has its own count because it has its own user
-    /// namespace. The kernel exempts uid 0.
+    /// Maximum number of processes and threads in the sandbox, counted per user namespace. The kernel does not limit
+    /// uid 0.
     pub processes: Option<u64>,
     /// Maximum number of open descriptors per process.
     pub open_files: Option<u64>,
     /// Maximum size of a written file in bytes.
     pub file_size: Option<u64>,
-    /// Size of the private `/tmp` and of `/dev/shm` in bytes.
+    /// Maximum size of the private `/tmp` and of `/dev/shm`, in bytes.
     pub tmp_size: Option<u64>,
 }
 
 impl Default for ResourceLimits {
-    /// Returns limits that suffice for node with its worker threads and one or two compilers.
+    /// Returns limits that suffice for Node.js with worker threads and one or two compilers.
     fn default() -> Self {
         Self {
             memory: Some(4 << 30),
@@ -221,10 +221,10 @@ pub enum SpecError {
     /// The command is empty.
     #[error("the command is empty: name the program to run")]
     NoProgram,
-    /// A path is not absolute and normal.
+    /// A path is not absolute or not normal.
     #[error("`{0}` is not an absolute path without `.`, `..` or doubled slashes")]
     Path(String),
-    /// An environment variable's name or value is invalid.
+    /// The name or value of an environment variable is invalid.
     #[error("`{0}` is not a valid name or value of an environment variable")]
     Environment(String),
     /// An argument contains a NUL character.
@@ -233,7 +233,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Checks the specification. Called before anything is started.
+    /// Checks the specification, before anything is started.
     pub fn validate(&self) -> Result<(), SpecError> {
         if self.argv.first().is_none_or(String::is_empty) {
             return Err(SpecError::NoProgram);
@@ -262,7 +262,7 @@ impl Spec {
         }
     }
 
-    /// Returns whether the supervisor makes the sandbox's connections.
+    /// Returns `true` if the supervisor connects the sandbox's sockets.
     #[cfg(target_os = "linux")]
     pub(crate) fn reports_connections(&self) -> bool {
         self.unix_sockets == UnixSockets::Own || self.network == NetworkAccess::ProxiedWithServices
@@ -279,8 +279,8 @@ impl Spec {
 }
 
 impl View {
-    /// Adds a program to the view if the view would otherwise not show it, because it is outside the system's folders
-    /// or below a `/tmp` that the sandbox replaces with its own.
+    /// Adds a program's path to the view if it would not be visible otherwise, because it is outside the system's
+    /// folders or in a `/tmp` that the sandbox replaces.
     pub fn show_program(&mut self, program: &str) {
         let (shown, hidden) = match self {
             Self::Roots { programs, .. } | Self::Served { programs, .. } => {
@@ -295,7 +295,7 @@ impl View {
         }
     }
 
-    /// Returns the names of the sockets that the launcher listens at.
+    /// Returns the names of the sockets on which the launcher listens.
     #[cfg(target_os = "linux")]
     pub(crate) fn sockets(&self) -> &[String] {
         match self {
@@ -304,7 +304,7 @@ impl View {
         }
     }
 
-    /// Returns whether the sandbox has a private `/tmp`.
+    /// Returns `true` if the sandbox has a private `/tmp`.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
@@ -327,7 +327,7 @@ impl View {
     }
 }
 
-/// Returns whether `path` is absolute, normal and not the root itself.
+/// Returns `true` if `path` is absolute, normal and not `/`.
 pub(crate) fn is_normal(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     !path.contains('\0') && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))

@@ -1,13 +1,12 @@
-//! Finds, watches and masks named pipes and sockets in the user's folders that sandboxes show.
+//! Masks named pipes and sockets in the user's folders that sandboxes show.
 //!
-//! - Even on a read-only mount, a process can write to a pipe, drain it, or connect to a socket, so these are masked.
-//!   Devices need no mask, because `nodev` disables them.
+//! - A process can write to a pipe, drain it or connect to a socket even on a read-only mount, so these files are
+//!   masked. Devices need no mask, because `nodev` disables them.
 //! - One thread of the launching process watches the folders of all sandboxes, because the kernel limits inotify
-//!   instances per user. Each supervisor has a link to it, over which it requests a watch before mounting a folder and
+//!   instances per user. Over a link to this thread, each supervisor requests a watch before it mounts a folder, and
 //!   receives the paths to mask.
-//! - INVARIANT: a folder is watched before it is listed, so no file is missed.
-//! - INVARIANT: a folder that cannot be watched completely is not mounted. A sandbox is terminated when its link
-//!   closes.
+//! - INVARIANT: a folder is watched before it is listed, so that no file is missed.
+//! - INVARIANT: a folder that cannot be watched completely is not mounted. A sandbox whose link closes is terminated.
 
 mod folders;
 mod link;
@@ -20,27 +19,27 @@ pub(crate) use folders::{is_folder, is_special};
 pub(crate) use link::{NotWatched, SpecialLink};
 pub(crate) use service::{serve, serve_in_child};
 
-/// Maximum number of masked pipes and sockets per sandbox. Each mask is a mount.
+/// Maximum number of masked pipes and sockets per sandbox, because each mask is a mount.
 pub(crate) const MOST_MASKED: usize = 512;
 
-/// Request from a supervisor to the watcher, sent as one line.
+/// Request from a supervisor to the watcher, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SpecialRequest {
     /// Watch the folder, except for the parts that the sandbox does not show.
     Watch { root: String, hidden: Vec<String> },
-    /// Stop watching the folder, because it is no longer mounted.
+    /// Stop watching a folder that is no longer mounted.
     Forget { root: String },
 }
 
-/// Message from the watcher to a supervisor, sent as one line.
+/// Message from the watcher to a supervisor, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SpecialNews {
-    /// The folder is watched, and these paths in it must be masked.
+    /// The folder is being watched, and these existing paths must be masked.
     Watched { root: String, found: Vec<String> },
     /// The folder cannot be watched.
     Refused { root: String, reason: String },
-    /// A path has appeared that must be masked too.
+    /// A new path must be masked.
     Appeared { path: String },
 }

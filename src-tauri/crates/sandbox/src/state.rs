@@ -1,6 +1,6 @@
-//! State directory, which outlives sandboxes: journals of writable paths, and quarantined files.
+//! State directory with the journals of writable paths and the quarantined files. It outlives sandboxes.
 //!
-//! - INVARIANT: only the user owns the directory and has access to it; anything else at its path is refused.
+//! - INVARIANT: the user owns the directory and nobody else has access to it. Anything else at its path is refused.
 //! - The directory is hidden in every sandbox.
 
 use std::{
@@ -11,16 +11,16 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Path of the opened state directory.
+/// Path of an open state directory.
 #[derive(Clone, Debug)]
 pub(crate) struct StateDir(PathBuf);
 
 impl StateDir {
-    /// Opens the directory at `path`, creating it if needed.
+    /// Opens the directory at `path`, creating it if it does not exist.
     pub(crate) fn open(path: &str, uid: u32) -> io::Result<Self> {
         let path = PathBuf::from(path);
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
-            // A file or a dangling symlink is at the path, which is reported below.
+            // A file or dangling symlink is at the path. The check below reports it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
             Ok(()) | Err(_) => {}
         }
@@ -36,7 +36,7 @@ impl StateDir {
         &self.0
     }
 
-    /// Returns a subdirectory, creating it if needed.
+    /// Returns the path of a subdirectory, creating it if it does not exist.
     pub(crate) fn below(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.0.join(name);
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -46,8 +46,8 @@ impl StateDir {
     }
 }
 
-/// Creates an entry under the first unused number. This process never tries a number twice, so the cost does not grow
-/// with the number of entries that a sandbox causes. Numbers that an earlier process used are skipped.
+/// Creates an entry under the first unused number. `next` never decreases, so the cost does not grow with the number
+/// of entries. Numbers that earlier processes used are skipped.
 pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
     loop {
         match make(next.fetch_add(1, Ordering::Relaxed)) {

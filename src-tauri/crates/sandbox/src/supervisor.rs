@@ -1,11 +1,11 @@
-//! Supervisor of one sandbox: sets it up, then changes its mounts on request until the launcher or the server exits.
+//! Supervisor of one sandbox. Sets it up, then changes its mounts on request until the launcher or the server exits.
 //!
 //! - INVARIANT: the process is single-threaded, because it forks children that do not `exec` and enters namespaces.
-//! - INVARIANT: all processes that it starts are in one pid namespace whose init is bubblewrap. When the supervisor
-//!   dies, the kernel kills bubblewrap and with it the whole namespace.
-//! - INVARIANT: once bubblewrap runs, the supervisor holds none of the server's standard streams.
-//! - The sandbox is terminated when the control stream closes. The kernel kills the supervisor when the launcher dies.
-//! - The supervisor keeps no records and scans no files. The launcher checks the files that a server leaves behind
+//! - INVARIANT: all its child processes are in one pid namespace, whose init is bubblewrap. When the supervisor dies,
+//!   the kernel kills bubblewrap and thereby the whole namespace.
+//! - INVARIANT: once bubblewrap is running, the supervisor holds none of the server's standard streams.
+//! - Closing the control stream terminates the sandbox. The kernel kills the supervisor when the launcher dies.
+//! - The supervisor neither keeps records nor scans files. The launcher checks the files that a server leaves behind
 //!   ([`autostart`](crate::autostart)).
 
 mod bwrap;
@@ -52,7 +52,7 @@ use crate::{
     sys::{self, signals::Signals},
 };
 
-/// Idle time after which the memory that only event processing needs is released.
+/// Idle time after which memory that is used only for processing events is released.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Failure to start a server in its sandbox.
@@ -94,11 +94,10 @@ pub(crate) enum SupervisorStartError {
 
 /// Runs the supervisor.
 ///
-/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptors of
-/// the socket for the proxy's listener, of the connection to the view, of the link to the process that started the
-/// run and of the link for services, or [`NONE`](crate::sys::process::NONE) for each unused one; the descriptor of
-/// the link to the watcher for pipes and sockets; and, with a control group, the descriptor of its `cgroup.procs` and
-/// its limits.
+/// Arguments: the launcher's process id; the descriptors of the spec and the control stream; the descriptors of the
+/// socket for the proxy's listener, the connection to the view, the run link and the service link, each
+/// [`NONE`](crate::sys::process::NONE) if unused; the descriptor of the link to the watcher for pipes and sockets;
+/// and, with a control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let mut streams = Streams::default();
     let started = read_spec(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
-        // The streams of a server are pipes, which are passed on unchanged.
+        // A server's streams are pipes, which are passed on unchanged.
         streams = Streams::take()?;
         let given = InheritedDescriptors { streams: take_streams()?, egress, link, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
@@ -128,21 +127,21 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
         Err(error) => {
-            // Ignores the error: the launcher may have exited, and the exit status reports the failure too.
+            // Ignores the error: the launcher may have exited, and the exit status also reports the failure.
             let _ = owner.say(&SandboxEvent::Failed { reason: error.to_string() });
             return ExitCode::from(FAILED);
         }
     };
     let end = serve_control(&mut bwrap, &mut mounts, &control, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
-    // A program whose output cannot be written has received a broken pipe, and reports that itself.
+    // If writing the program's output fails, the program has already received a broken pipe.
     drop(streams.finish());
-    // Ignores the error: a launcher that has exited needs no notification.
+    // Ignores the error: the launcher may have exited.
     let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
 }
 
-/// Takes ownership of the descriptor of the control group's `cgroup.procs`, and parses the limits that it enforces.
+/// Takes ownership of the control group's `cgroup.procs` descriptor, and parses the group's limits.
 fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
@@ -153,7 +152,7 @@ fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     }
 }
 
-/// Binds this process to the launcher and reads the specification that it passed.
+/// Ties this process to the launcher's lifetime and reads the specification.
 fn read_spec(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
@@ -167,17 +166,17 @@ fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Handles control requests until the server exits, the launcher closes the control stream or a signal arrives.
-/// Returns the exit status.
+/// Handles control requests until the server exits, the launcher closes the control stream or a signal arrives, and
+/// returns the exit status.
 ///
-/// The caller terminates the sandbox on an error.
+/// On error, the caller must terminate the sandbox.
 fn serve_control(
     bwrap: &mut Bwrap,
     mounts: &mut Mounts,
     control: &UnixStream,
     streams: &mut Streams,
 ) -> io::Result<i32> {
-    // Handles signals, because a logout signals every process of the session at once.
+    // Handles signals, because at logout every process of the session receives one.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
@@ -198,7 +197,7 @@ fn serve_control(
         if ended {
             return Ok(bwrap.reap());
         }
-        // A sandbox cannot continue without the process that serves its files.
+        // A sandbox cannot continue after the process that serves its files has exited.
         if signalled || unserved {
             return Ok(bwrap.kill());
         }
@@ -209,7 +208,7 @@ fn serve_control(
         let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
             let reply = answer(&line, mounts);
-            // Sends events before the reply, because the reply confirms that every mask is in place.
+            // Sends events before the reply, which confirms that every mask is in place.
             restore(mounts, control)?;
             say(control, &reply)?;
             if matches!(reply.answer, ControlAnswer::Closing | ControlAnswer::Broken { .. }) {
@@ -219,7 +218,7 @@ fn serve_control(
     }
 }
 
-/// Restores masks that programs outside have replaced, and reports each of them.
+/// Restores masks that outside programs have replaced, and reports each one.
 fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
     mounts
         .restore_masks()?

@@ -1,4 +1,4 @@
-//! System calls without a safe Rust wrapper. All of this crate's unsafe code is in this module.
+//! Safe wrappers for system calls. All unsafe code of this crate is here.
 
 #![expect(unsafe_code, reason = "this module wraps system calls for the safe rest of the crate")]
 

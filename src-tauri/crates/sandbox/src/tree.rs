@@ -1,4 +1,4 @@
-//! Mount trees: creating private copies, and attaching them.
+//! Creates and attaches mount trees.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,8 +9,8 @@ use rustix::{
 
 use crate::sys::mount::{Attributes, set_attributes};
 
-/// Creates a private copy of the mount at `place`, with submounts if `recursive`. The copy never receives later mounts
-/// of the host, and disables setuid programs and devices.
+/// Creates a private copy of the mount at `place`, including submounts if `recursive`. Later mounts on the host do not
+/// propagate into the copy, and setuid programs and devices do not work in it.
 pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
     let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -29,14 +29,14 @@ pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<
     Ok(tree)
 }
 
-/// Attaches the detached `tree` beneath the mount whose root is `top`, so that it appears when that mount is removed.
-/// Fails before Linux 6.5.
+/// Attaches the detached `tree` beneath the mount whose root is `top`, where it becomes visible when that mount is
+/// removed. Requires Linux 6.5.
 pub(crate) fn attach_beneath(tree: impl AsFd, top: impl AsFd) -> Result<(), Errno> {
     let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", top, "", empty | MoveMountFlags::MOVE_MOUNT_BENEATH)
 }
 
-/// Attaches `tree`, which may be mounted elsewhere, at `place`.
+/// Attaches `tree` at `place`. The tree may already be mounted elsewhere.
 pub(crate) fn attach(tree: impl AsFd, place: impl AsFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", place, "", flags)

@@ -1,4 +1,4 @@
-//! Implementation for platforms without sandboxes: the same interface, but every launch fails.
+//! Stub for platforms without sandboxes, on which every launch fails.
 
 use std::{convert::Infallible, path::Path, process::ExitCode};
 
@@ -8,7 +8,7 @@ use crate::{
     spec::Spec,
 };
 
-/// Handles to a running supervisor. Never created on this platform.
+/// Running supervisor. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
@@ -27,7 +27,7 @@ pub struct LaunchedSandbox {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Handle for receiving the proxy's listener.
+    /// Receiver of the proxy's listener.
     pub egress: Option<Egress>,
     /// Connection to the view.
     #[cfg(unix)]
@@ -36,7 +36,7 @@ pub struct LaunchedSandbox {
     pub services: Option<ServiceLink>,
 }
 
-/// Handles to the running supervisor of a run. Never created on this platform.
+/// Running supervisor of a run. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedRun {
     /// Control stream; see [`control`](crate::control).
@@ -49,18 +49,18 @@ pub struct LaunchedRun {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Handle for receiving the proxy's listener.
+    /// Receiver of the proxy's listener.
     pub egress: Option<Egress>,
     /// Link for services on this computer.
     pub services: Option<ServiceLink>,
 }
 
-/// Link for the ports of a run. Never created on this platform.
+/// Launcher's end of the service link of one run. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceLink(Infallible);
 
 impl ServiceLink {
-    /// Returns another handle to the link.
+    /// Clones the handle to the link.
     pub fn try_clone(&self) -> std::io::Result<Self> {
         match self.0 {}
     }
@@ -70,36 +70,36 @@ impl ServiceLink {
         match self.0 {}
     }
 
-    /// Connects to a port on which the run listens.
+    /// Connects to a port on which a program in the run listens.
     pub fn connect(&self, _port: u16) -> std::io::Result<std::net::TcpStream> {
         match self.0 {}
     }
 }
 
-/// Request of a run to connect to a service on this computer. Never created on this platform.
+/// Pending request of a run to connect to a service. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceRequest {
-    /// Port that the run wants to connect to.
+    /// Port to which the run wants to connect.
     pub port: u16,
-    /// Stream of the request. It becomes readable when the program stops waiting for the connection.
+    /// Stream of the request. It becomes readable when the program gives up waiting.
     #[cfg(unix)]
     pub stream: std::os::unix::net::UnixStream,
 }
 
 impl ServiceRequest {
-    /// Allows the connection, and returns the listener on its port in the sandbox.
+    /// Allows the connection, and returns the listener on the port inside the sandbox.
     pub fn allow(self) -> std::io::Result<Option<std::net::TcpListener>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 
-/// Returns `false`, because no run exists on this platform that could connect to a service.
+/// Returns `false`, because no run exists on this platform.
 #[must_use]
 pub fn computer_listens(_port: u16) -> bool {
     false
 }
 
-/// Handle for receiving the proxy's listener. Never created on this platform.
+/// Receiver of a sandbox's listeners. Never created on this platform.
 #[derive(Debug)]
 pub struct Egress(Infallible);
 
@@ -109,32 +109,32 @@ impl Egress {
         match self.0 {}
     }
 
-    /// Returns the listener at the next socket.
+    /// Waits for the listener of the next socket.
     #[cfg(unix)]
     pub fn socket(&self) -> std::io::Result<std::os::unix::net::UnixListener> {
         match self.0 {}
     }
 }
 
-/// Kills one sandbox. Never created on this platform.
+/// Handle that kills one sandbox. Never created on this platform.
 #[derive(Clone, Debug)]
 pub struct KillHandle(Infallible);
 
 impl KillHandle {
-    /// Kills the supervisor, and with it everything in the sandbox.
+    /// Kills the supervisor and thereby the whole sandbox.
     pub fn kill(&self) {
         match self.0 {}
     }
 }
 
 impl KillHandle {
-    /// Waits up to `patience` for the supervisor to exit, and then kills it.
+    /// Waits up to `patience` for the supervisor to exit, then kills it.
     pub fn kill_after(self, _patience: std::time::Duration) {
         match self.0 {}
     }
 }
 
-/// Fails with [`SandboxLaunchError::Unsupported`].
+/// Returns [`SandboxLaunchError::Unsupported`].
 pub fn launch(
     _spec: &Spec,
     _supervisor_program: &Path,
@@ -143,7 +143,7 @@ pub fn launch(
     Err(SandboxLaunchError::Unsupported)
 }
 
-/// Fails with [`SandboxLaunchError::Unsupported`].
+/// Returns [`SandboxLaunchError::Unsupported`].
 #[cfg(unix)]
 pub fn launch_run(
     _spec: &Spec,
@@ -161,7 +161,7 @@ pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) ->
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }
 
-/// Prints that sandboxes are not supported on this platform.
+/// Prints that this platform does not support sandboxes.
 pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     use std::io::Write;
     // Ignores a closed standard error: the exit status still reports the failure.
@@ -169,8 +169,8 @@ pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Does nothing: control groups do not exist on this platform.
+/// Does nothing, because this platform has no control groups.
 pub fn prepare_control_groups() {}
 
-/// Does nothing: this platform's allocator returns large blocks to the system.
+/// Does nothing, because this platform's allocator returns large blocks by itself.
 pub fn give_large_blocks_back() {}

@@ -2,7 +2,7 @@
 //!
 //! - Every byte of a file is authenticated, so a changed, truncated or extended file is rejected.
 //! - Decrypting a file costs at most [`MOST_WORK`], once, before its passphrase is verified.
-//! - Decrypted content and the file key are overwritten in memory on drop.
+//! - Decrypted contents and the file key are overwritten in memory on drop.
 
 use super::Secret;
 use base64::Engine;
@@ -25,7 +25,7 @@ const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 /// Maximum cost that a file may require: 1 GiB per attempt.
 const MOST_WORK: u8 = 20;
 
-/// Size of a chunk of the content in bytes.
+/// Size of a chunk of the contents in bytes.
 const PIECE: usize = 64 * 1024;
 
 /// Length of a chunk's authentication tag in bytes.
@@ -40,7 +40,7 @@ pub enum AgeError {
     /// The passphrase is wrong, or the header was changed.
     #[error("the passphrase is wrong, or the file was changed")]
     Passphrase,
-    /// The header or the content was changed.
+    /// The header or the contents were changed.
     #[error("the file was changed or cut after it was written")]
     Changed,
     /// The file requires more work than `MOST_WORK`.
@@ -91,10 +91,10 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
     Ok(file)
 }
 
-/// Decrypts a file and returns its content.
+/// Decrypts a file and returns its contents.
 ///
 /// # Errors
-/// Returns [`AgeError`], and no part of the content, if the file or the passphrase is wrong.
+/// Returns [`AgeError`], and no part of the contents, if the file or the passphrase is wrong.
 pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
     if work > MOST_WORK {
@@ -115,7 +115,7 @@ pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<
         let nonce = piece_nonce(number, number == last);
         let open = content_key.open_in_place(nonce, Aad::empty(), &mut piece);
         let open = open.map_err(|_| AgeError::Changed)?;
-        // An empty chunk would be a second encoding of the same content.
+        // An empty chunk would be a second encoding of the same contents.
         if open.is_empty() && number > 0 {
             return Err(AgeError::Changed);
         }

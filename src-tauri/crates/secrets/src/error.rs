@@ -1,4 +1,4 @@
-//! Errors of secrets, and the timeout for accessing them.
+//! Errors about secrets, and the timeout for accessing them.
 
 use super::{AgeError, SecretName, SecretNameError};
 use std::io;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Time in which the user must unlock the keyring. It is shorter than the time that a call waits for its server to
-/// start.
+/// Maximum time to wait for the user to unlock the keyring. It is shorter than the time that a call waits for its
+/// server to start.
 const UNLOCK_BOUND: Duration = Duration::from_secs(25);
 
 /// Reason a secret is not available.
@@ -35,7 +35,7 @@ pub enum SecretError {
         "the keyring already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
     Taken(SecretName),
-    /// The keyring has several secrets with this name, so it is unknown which one belongs to IronCurtain.
+    /// The keyring has several secrets with this name, and it is unknown which one belongs to IronCurtain.
     #[error(
         "the keyring has more than one secret `{0}`; remove it with `ironcurtain secrets remove {0}`, and set it again"
     )]
@@ -54,7 +54,7 @@ pub enum SecretError {
     Failed(String),
 }
 
-/// Reason the encrypted file cannot be used. Secrets are then not searched for elsewhere.
+/// Reason the encrypted file cannot be used. The keyring is not used instead.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     /// The passphrase has not been entered.
@@ -67,10 +67,10 @@ pub enum SecretFileError {
     Unopened {
         /// Path of the encrypted file.
         path: PathBuf,
-        /// Error of the decryption or encryption.
+        /// Decryption or encryption error.
         source: AgeError,
     },
-    /// The decrypted content is not a map of secrets.
+    /// The decrypted contents are not a map of secrets.
     #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it away")]
     Other(PathBuf),
     /// The file exceeds, or would exceed, the maximum size.
@@ -83,7 +83,7 @@ pub enum SecretFileError {
     Io {
         /// Path of the encrypted file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The file has no secret with this name.
@@ -103,7 +103,7 @@ pub enum SecretFileError {
     /// A keyring is available, which is safer than a file.
     #[error("failed to create the encrypted file: a keyring is available; store secrets there")]
     KeyringThere,
-    /// The passphrase has fewer than this number of characters.
+    /// The passphrase is shorter than this number of characters.
     #[error("the passphrase is too short: at least {0} characters, such as four words")]
     Short(usize),
 }

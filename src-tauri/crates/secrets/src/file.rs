@@ -57,7 +57,7 @@ impl OpenFile {
         Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
     }
 
-    /// Returns the secrets. Reads them again first if another process has written the file.
+    /// Returns the secrets, after reading them again if another process has written the file.
     pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
         let at = |source| SecretFileError::Io { path: self.path.clone(), source };
         if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {

@@ -1,4 +1,4 @@
-//! Replaces the references to secrets in settings with the secrets.
+//! Replaces references to secrets in settings with the secrets.
 
 use super::{
     Secret, SecretError, SecretMask, SecretName, SecretNameError, SecretStore, in_time, named,
@@ -7,7 +7,7 @@ use super::{
 use ironcurtain_audit::names_a_secret;
 use std::collections::BTreeMap;
 
-/// Setting whose secret is not available.
+/// Error for a setting whose secret is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}`: {source}")]
 pub struct UnfilledError {

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use zbus_secret_service_keyring_store::Store;
 
-/// Section of the keyring, for one purpose.
+/// Section of the keyring, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shelf {
-    /// Section with the user's secrets for servers.
+    /// The user's secrets for servers.
     Secrets,
-    /// Section with the state of the audit log, which IronCurtain stores for itself.
+    /// IronCurtain's own data about the audit log.
     Record,
 }
 
@@ -46,7 +46,7 @@ impl Keyring {
         Ok(Self { store, shelf })
     }
 
-    /// Connects without prompting the user; `None` if the keyring is locked.
+    /// Connects without prompting the user. Returns `None` if the keyring is locked.
     ///
     /// # Errors
     /// Returns [`SecretError::NoKeyring`] if no Secret Service answers.
@@ -79,7 +79,7 @@ impl Keyring {
     /// Stores secrets under names that are not in use, and verifies each by reading it back.
     ///
     /// # Errors
-    /// Returns [`SecretError::Taken`] if a different secret has one of the names; nothing is stored then. Also
+    /// Returns [`SecretError::Taken`], without storing anything, if a different secret has one of the names. Also
     /// returns errors that occur while storing.
     pub fn add<'a>(
         &self,
@@ -146,7 +146,7 @@ fn refused(problem: StoreError, name: &SecretName) -> SecretError {
     failed(&problem)
 }
 
-/// Converts an error. The secret bytes that an encoding error contains are dropped.
+/// Converts an error. Drops the secret bytes that an encoding error contains.
 fn failed(problem: &StoreError) -> SecretError {
     let words = innermost(problem);
     if let StoreError::NoStorageAccess(_) = problem {

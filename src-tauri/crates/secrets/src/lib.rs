@@ -102,7 +102,7 @@ pub enum SecretTextError {
     Control,
 }
 
-/// Returns the name of the secret that a setting's value refers to; `None` if the value is not a reference.
+/// Returns the name of the secret to which a setting's value refers, or `None` if the value is not a reference.
 ///
 /// # Errors
 /// Returns [`SecretNameError`] if the name is invalid.

@@ -1,7 +1,9 @@
-//! Logins at remote servers: the tokens are among the secrets, and a list without secrets says which servers have one.
+//! Logins at remote servers. The tokens are stored as secrets, and a list without secrets names the servers with a
+//! login.
 //!
-//! - The list decides: without an entry there is no login, so that a removed entry ends the login even if the keyring is locked.
-//! - Settings cannot refer to a login, because its name has a colon.
+//! - The list is authoritative: without an entry there is no login. Removing an entry therefore ends the login even
+//!   if the keyring is locked.
+//! - Settings cannot refer to a login, because its name contains a colon.
 
 use super::file::turn;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
@@ -18,11 +20,11 @@ pub struct Logins {
     store: SecretStore,
 }
 
-/// Facts about one login. Contains no secret.
+/// Description of a login, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoginMark {
-    /// Random value of this login.
+    /// Random id of the login.
     pub id: String,
     /// Address of the server.
     pub url: String,
@@ -33,10 +35,10 @@ pub struct LoginMark {
 }
 
 impl LoginMark {
-    /// Creates the mark of a new login.
+    /// Creates the description of a new login.
     ///
     /// # Errors
-    /// Returns an error if the system has no random numbers.
+    /// Returns an error if the operating system provides no random bytes.
     pub fn new(url: &str, issuer: &str, scopes: &[String]) -> io::Result<Self> {
         let (id, url, issuer) = (random_name()?, url.to_owned(), issuer.to_owned());
         Ok(Self { id, url, issuer, scopes: scopes.to_vec() })
@@ -50,7 +52,7 @@ impl Logins {
         Self { list: store.path().with_file_name("logins.json"), store: store.clone() }
     }
 
-    /// Returns all logins by server.
+    /// Returns all logins, keyed by server.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be read.
@@ -62,13 +64,13 @@ impl Logins {
         }
     }
 
-    /// Returns the login of a server. A list that cannot be read has none.
+    /// Returns a server's login, or `None` if there is none or the list cannot be read.
     #[must_use]
     pub fn mark(&self, server: &str) -> Option<LoginMark> {
         self.all().ok()?.remove(server)
     }
 
-    /// Returns the tokens of a server.
+    /// Returns the tokens for a server.
     ///
     /// # Errors
     /// Returns [`SecretError`] if there are none, or if the storage is locked or cannot be accessed.
@@ -76,7 +78,7 @@ impl Logins {
         self.store.get(&SecretName::of_login(server))
     }
 
-    /// Stores a login, replacing an earlier one.
+    /// Stores a login, replacing any earlier one.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
@@ -85,7 +87,7 @@ impl Logins {
         self.note(server, mark)
     }
 
-    /// Enters a login whose tokens are stored already.
+    /// Adds a login whose tokens are already stored to the list.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -96,7 +98,7 @@ impl Logins {
     /// Replaces the tokens of a login, unless the user has logged in or out since.
     ///
     /// # Errors
-    /// As for [`Self::begin`].
+    /// Returns the same errors as [`Self::begin`].
     pub fn renew(&self, server: &str, id: &str, tokens: &Secret) -> Result<(), SecretError> {
         if self.mark(server).is_some_and(|mark| mark.id == id) {
             self.store.set(&SecretName::of_login(server), tokens)?;
@@ -104,7 +106,7 @@ impl Logins {
         Ok(())
     }
 
-    /// Removes a login from the list, which ends it. Returns it if there was one.
+    /// Ends a login by removing it from the list. Returns the login if there was one.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -114,10 +116,11 @@ impl Logins {
         Ok(struck)
     }
 
-    /// Ends a login and removes its tokens. Returns it if there was one.
+    /// Ends a login and removes its tokens. Returns the login if there was one.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the list cannot be written, or if the tokens cannot be removed; the login has ended then.
+    /// Returns [`SecretError`] if the list cannot be written. If only the tokens cannot be removed, returns an error
+    /// although the login has ended.
     pub fn end(&self, server: &str) -> Result<Option<LoginMark>, SecretError> {
         let struck = self.strike(server)?;
         match self.store.remove(&SecretName::of_login(server)) {

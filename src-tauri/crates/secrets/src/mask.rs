@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Minimum length in bytes of a secret that is replaced.
+/// Minimum length in bytes of a secret that is masked.
 const SHORTEST: usize = 6;
 
 /// Text that replaces a secret.
@@ -76,7 +76,7 @@ impl fmt::Debug for SecretMask {
     }
 }
 
-/// Returns the encodings of a secret that are searched for.
+/// Returns the encodings of a secret to search for.
 fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let text = String::from_utf8_lossy(value);
     let json = serde_json::to_string(&text).unwrap_or_default();
@@ -99,8 +99,8 @@ fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
     encoded
 }
 
-/// Encodes a value as base64, in both alphabets, as if it started `offset` bytes into a group of three bytes.
-/// Characters that also contain bits of neighbouring bytes are omitted.
+/// Encodes a value as base64, in both alphabets, as if it started `offset` bytes into a group of three bytes. Omits
+/// characters that also contain bits of neighbouring bytes.
 fn base64_of(value: &[u8], offset: usize) -> [Vec<u8>; 2] {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.iter().copied()).collect();
     let inner = (offset * 8).div_ceil(6)..padded.len() * 8 / 6;

@@ -12,7 +12,7 @@ const LONGEST: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName(String);
 
-/// Text that is not a valid name of a secret.
+/// Error for a text that is not a valid name of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {LONGEST}",
@@ -21,13 +21,13 @@ pub struct SecretName(String);
 pub struct SecretNameError(String);
 
 impl SecretName {
-    /// Returns the name under which the login at a server is stored. It is never parsed from a setting.
+    /// Returns the name under which a server's login is stored. Settings cannot contain this name.
     #[must_use]
     pub fn of_login(server: &str) -> Self {
         Self(format!("{LOGIN}{server}"))
     }
 
-    /// Parses the name of a stored secret, which may be that of a login.
+    /// Parses the name of a stored secret, including names of logins.
     ///
     /// # Errors
     /// Returns [`SecretNameError`] if the name is invalid.
@@ -40,7 +40,7 @@ impl SecretName {
         Ok(Self::of_login(server))
     }
 
-    /// Returns `true` for the name of a login.
+    /// Returns `true` if this is the name of a login.
     #[must_use]
     pub fn is_login(&self) -> bool {
         self.0.starts_with(LOGIN)

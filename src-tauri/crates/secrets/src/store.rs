@@ -1,14 +1,14 @@
 //! Storage of secrets: the keyring or, if the user created one because there was no keyring, an encrypted file.
 //!
-//! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is
-//!   used, even if a keyring becomes available.
+//! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is used
+//!   even if a keyring becomes available.
 
 use super::file::{OpenFile, is_there};
 use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Handle to the stored secrets, with the passphrase of the file once the user has entered it. All methods block.
+/// Handle to the stored secrets. Contains the file's passphrase once the user has entered it. All methods block.
 /// Clones share the state.
 #[derive(Debug, Clone)]
 pub struct SecretStore {
@@ -26,7 +26,7 @@ pub enum SecretPlace {
         /// `true` if the passphrase has not been entered in this process.
         is_locked: bool,
     },
-    /// None: there is no file, and the keyring cannot be used for this reason.
+    /// None: the file does not exist, and the keyring cannot be used for this reason.
     Nowhere(SecretError),
 }
 
@@ -43,7 +43,7 @@ impl SecretStore {
         &self.path
     }
 
-    /// Returns `true` if the encrypted file is locked; `None` if it does not exist. Does not access the
+    /// Returns `true` if the encrypted file is locked, or `None` if the file does not exist. Does not access the
     /// keyring.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl SecretStore {
         Ok(is_there(&self.path)?.then(|| match self.open.try_lock() {
             Ok(held) => held.is_none(),
             Err(TryLockError::Poisoned(held)) => held.into_inner().is_none(),
-            // A thread that holds the lock is using the open file.
+            // Another thread holds the lock, so the file is open.
             Err(TryLockError::WouldBlock) => false,
         }))
     }
@@ -135,7 +135,7 @@ impl SecretStore {
     /// Stores secrets under names that are not in use.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if a different secret has one of the names. Nothing is stored then.
+    /// Returns [`SecretError`], without storing anything, if a different secret has one of the names.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,

@@ -1,4 +1,4 @@
-//! Binds the server names in an older version's state to identities when this version starts for the first time.
+//! Binds server names in an older version's state to identities when this version first starts.
 //!
 //! - A configured server becomes the owner of the state under its name, without a question. A name that is not
 //!   configured gets an unknown owner.
@@ -15,7 +15,7 @@ use std::path::Path;
 /// Binds the names in an older version's database, unless that has already been done. Blocking.
 ///
 /// # Errors
-/// Returns [`StoreError`] if the names could not be bound. In that case, none of them is bound.
+/// Returns a [`StoreError`] if the names could not be bound, in which case none of them is.
 pub fn bind_existing(
     home: &Home,
     ours: &Path,
@@ -29,7 +29,7 @@ pub fn bind_existing(
     let folders = std::fs::read_dir(home.server_data("")).into_iter().flatten().flatten();
     let folders = folders.filter_map(|folder| folder.file_name().into_string().ok());
     let names = grants.iter().map(|grant| grant.subject.server.clone()).chain(folders);
-    // A disabled server is bound when it first starts.
+    // A disabled server is bound when it is first started.
     let names = names.filter(|name| !servers.is_disabled(name));
     let mut owners: BTreeMap<String, Option<String>> = names.map(|name| (name, None)).collect();
     let packages = Packages::of(home);
@@ -46,7 +46,7 @@ fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
         Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
     };
     identity(server).unwrap_or_else(|problem| {
-        tracing::warn!(%problem, server = server.name, "failed to identify the program of a server");
+        tracing::warn!(%problem, server = server.name, "failed to identify a server's program");
         ServerIdentity::entry(server, ProgramIdentity::Unseen)
     })
 }

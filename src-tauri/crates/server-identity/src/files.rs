@@ -1,8 +1,8 @@
-//! Digests of program files, and file metadata that reveals later changes.
+//! Digests of program files, and metadata that reveals later changes.
 //!
-//! - Digest and metadata are read from the same open file, even if the path leads elsewhere by then.
-//! - A program cannot set a file's `ctime`, so equal metadata means equal content. A file that changed moments ago
-//!   could change again within the same clock tick, so its digest is not cached and the file is read again.
+//! - Digest and metadata come from the same open file, even if the path leads elsewhere by then.
+//! - No program can set `ctime`, so equal metadata means equal content. A file that has just changed could change
+//!   again within the same clock tick, so its digest is not cached.
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
@@ -14,13 +14,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of cached digests. When the cache is full, it is cleared.
+/// Maximum number of cached digests. A full cache is cleared.
 const MOST: usize = 256;
 
 /// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// Time after which any further change is certain to change the `ctime`, in seconds.
+/// Time in seconds after which any further change is certain to change `ctime`.
 const TICK: i64 = 2;
 
 /// File metadata that changes whenever the content changes.
@@ -33,7 +33,7 @@ struct State {
     changed: (i64, i64),
 }
 
-/// A file's metadata, with its digest if the metadata alone might not reveal a change.
+/// Metadata of a file, with its digest if the metadata alone might miss a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     state: State,
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl Stamp {
-    /// Returns the metadata of an unreadable file, both as text and as a stamp.
+    /// Returns the metadata of a file that cannot be read, both as text and as a stamp.
     pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
         let state = State::of(&path.metadata()?);
         let State { inode, size, modified, changed, .. } = &state;
@@ -71,7 +71,7 @@ impl Stamp {
         Ok((text, Self { state, fresh: None }))
     }
 
-    /// Returns `true` if the path leads to the same file and its content is unchanged.
+    /// Returns `true` if the path still leads to the same file with unchanged content.
     pub(super) fn is_still(&self, path: &Path) -> bool {
         let Ok(found) = path.metadata() else { return false };
         if State::of(&found) != self.state {

@@ -1,4 +1,4 @@
-//! State that is stored under a server name.
+//! State stored under a server name.
 
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
@@ -8,23 +8,23 @@ use ironcurtain_secrets::{Logins, SecretStore};
 use std::fmt;
 use std::path::PathBuf;
 
-/// State that is stored under a server name and belongs to one identity.
+/// State stored under a server name, which belongs to one identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptUnderName {
-    /// Grants that are not bound to a session.
+    /// Grants that outlive sessions.
     pub grants: Vec<StandingGrant>,
     /// The server's data folder, or `None` if it is empty or does not exist.
     pub data: Option<PathBuf>,
     /// Number of the server's annotated tools.
     pub annotated: usize,
-    /// Names of the secrets that the server's entry refers to.
+    /// Names of the secrets that the server's entry uses.
     pub secrets: Vec<String>,
-    /// The user is logged in to the server.
+    /// `true` if the user is logged in to the server.
     pub login: bool,
 }
 
 impl KeptUnderName {
-    /// Collects the state under a server name. `None` as the entry means that the server is not configured.
+    /// Collects the state under a server name. `None` as the entry means that no such server is configured.
     #[must_use]
     pub fn of<'a>(
         home: &Home,

@@ -1,10 +1,9 @@
 //! Identity of a server: its name, its arguments, and its program or address.
 //!
 //! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
-//!   identity. Another program that uses the name gets none of them, and does not start until the user decides.
+//!   identity. Another program with the same name gets none of them, and does not start until the user decides.
 //! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
-//! - A file that only root can change is identified by its path, so that operating system updates do not change
-//!   identities.
+//! - A file that only root can change is identified by its path, so system updates do not change identities.
 
 mod existing;
 mod files;
@@ -26,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Identity of a server. Use [`ServerIdentity::is`] to check whether two identities mean the same server.
+/// Identity of a server. [`ServerIdentity::is`] checks whether two identities mean the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {
@@ -38,7 +37,7 @@ pub struct ServerIdentity {
     pub program: ProgramIdentity,
 }
 
-/// Identity of a server, with stamps for the files from which it was computed.
+/// Identity of a server, and stamps of the files from which it was computed.
 #[derive(Debug)]
 pub struct FoundIdentity {
     /// Identity of the server.
@@ -46,7 +45,7 @@ pub struct FoundIdentity {
     files: Vec<(PathBuf, Stamp)>,
 }
 
-/// Reason why a server could not be identified or may not start.
+/// Reason a server could not be identified or must not start.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The program was not found.
@@ -66,7 +65,7 @@ pub enum IdentityError {
     /// The stored identities could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another program used the name before, and the user has not decided yet.
+    /// Another program had this name before, and the user has not decided yet.
     #[error(transparent)]
     Suspended(#[from] IdentitySuspension),
     /// The thread that reads the files panicked.
@@ -74,7 +73,7 @@ pub enum IdentityError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// The state under a name is suspended, because another program now uses the name.
+/// The state under a name is suspended because a different program now has that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
@@ -94,7 +93,7 @@ impl ServerIdentity {
     /// `package` is the installed package that the server runs from, or `None`.
     ///
     /// # Errors
-    /// Returns [`IdentityError`] if the program does not exist or cannot be read.
+    /// Returns an [`IdentityError`] if the program does not exist or cannot be read.
     pub fn of(
         server: &Server,
         package: Option<&PackageIdentity>,
@@ -109,7 +108,7 @@ impl ServerIdentity {
         Ok(FoundIdentity { identity: Self::entry(server, program), files })
     }
 
-    /// Creates the identity for an entry whose program has already been identified.
+    /// Creates the identity of an entry whose program is already identified.
     fn entry(server: &Server, program: ProgramIdentity) -> Self {
         let args = files::sha256(&serde_json::json!(server.args).to_string());
         Self { name: server.name.clone(), args, program }
@@ -148,7 +147,7 @@ impl ServerIdentity {
         serde_json::from_str(stored).ok()
     }
 
-    /// Returns the identity in its stored form.
+    /// Formats the identity for storage.
     #[must_use]
     pub fn stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -156,10 +155,10 @@ impl ServerIdentity {
 }
 
 impl FoundIdentity {
-    /// Checks that the files have not changed since the identity was computed. Blocking.
+    /// Checks that no file has changed since the identity was computed. Blocking.
     ///
     /// # Errors
-    /// Returns [`IdentityError::ChangedMeanwhile`], which contains the file that changed.
+    /// Returns [`IdentityError::ChangedMeanwhile`] with the file that changed.
     pub fn still(&self) -> Result<(), IdentityError> {
         match self.files.iter().find(|(path, stamp)| !stamp.is_still(path)) {
             Some((path, _)) => Err(IdentityError::ChangedMeanwhile(path.clone())),

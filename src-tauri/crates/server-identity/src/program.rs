@@ -1,8 +1,8 @@
 //! Identifies a server's program by its address, its installed package, or its files.
 //!
-//! - The files are the program, the interpreter in the first line of a script, and each script in the arguments.
-//!   Modules that a script loads are not included; for an installed package, all files are.
-//! - A script's relative path is looked up in the folders that the arguments name (`uv --directory DIR run server.py`).
+//! - The files are the program, the interpreter named in a script's first line, and each script in the arguments.
+//!   Modules that a script loads are not included, except in an installed package, where all files are.
+//! - A script's relative path is resolved in the folders that the arguments name (`uv --directory DIR run server.py`).
 
 use super::IdentityError;
 use super::files::{self, Digests, Stamp};
@@ -21,19 +21,19 @@ const MOST_FILES: usize = 32;
 /// Maximum length of a script's first line, in bytes.
 const LONGEST_LINE: u64 = 512;
 
-/// File extensions of code that interpreters run.
+/// File extensions of interpreted code.
 const CODE: [&str; 22] = [
     "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "pl", "php", "lua", "r",
     "sh", "bash", "jar", "dll", "wasm", "exs",
 ];
 
-/// Programs that run the first file in their arguments, whatever its name. Listed without version suffixes.
+/// Programs that run the first file in their arguments, whatever its name, without version suffixes.
 const INTERPRETERS: [&str; 21] = [
     "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
     "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",
 ];
 
-/// Programs that accept a whole command line as one argument.
+/// Programs that accept a whole command line as a single argument.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "fish"];
 
 /// Program or address of a server, as part of its identity.
@@ -51,12 +51,12 @@ pub enum ProgramIdentity {
     Package {
         /// Registry and name of the package.
         package: String,
-        /// Hash of all files in the package. The user approved it by installing or updating the package.
+        /// Hash of all files in the package, approved by the user by installing or updating it.
         tree: String,
     },
     /// Files on this machine.
     Files(Vec<ProgramFile>),
-    /// Unknown, because the program could not be read when the name was bound. Matches any program.
+    /// Unknown, because the program could not be read when its name was bound. Matches any program.
     Unseen,
 }
 
@@ -64,7 +64,7 @@ pub enum ProgramIdentity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProgramFile {
-    /// Path of the file, or only its name for IronCurtain's own server.
+    /// Path of the file, or just its name for IronCurtain's own server.
     pub path: String,
     /// Property that identifies the file.
     pub by: FileIdentity,
@@ -93,7 +93,7 @@ impl ProgramIdentity {
         Self::Package { package: package.package.clone(), tree: package.tree.clone() }
     }
 
-    /// Describes how `other` differs. Returns `None` if both are the same program.
+    /// Describes how `other` differs from this program. Returns `None` if they are the same.
     pub(super) fn change_to(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Unseen, _) => None,
@@ -132,7 +132,7 @@ impl ProgramIdentity {
 }
 
 impl ProgramFile {
-    /// Returns `true` if both are the same file. Files with the same digest are the same even if their paths differ.
+    /// Returns `true` if both are the same file. Files with equal digests are the same even if their paths differ.
     fn is(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
             (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
@@ -158,7 +158,7 @@ fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
     })
 }
 
-/// Identifies the files of a server's program. Also returns stamps that reveal later changes to them.
+/// Identifies the files of a server's program. Also returns stamps that reveal later changes.
 pub(super) fn files(
     server: &Server,
     ours: &Path,
@@ -210,7 +210,7 @@ impl Identifying<'_> {
     }
 }
 
-/// Returns the interpreter in a script's first line. If that is `env`, returns the program that `env` starts.
+/// Returns the interpreter in a script's first line. For `env`, returns the program that it starts.
 fn interpreter(script: &Path) -> Option<String> {
     let mut line = Vec::new();
     File::open(script)
@@ -254,7 +254,7 @@ fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the value from a word of the form `--option=value`. Returns any other word unchanged.
+/// Returns the value of a word of the form `--option=value`, or any other word unchanged.
 fn value(word: &str) -> &str {
     word.strip_prefix('-').and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
 }
@@ -268,7 +268,7 @@ fn is_folder(path: &Path) -> bool {
     path.is_absolute() && path.is_dir()
 }
 
-/// Returns a program's file name in lower case and without its version, such as `python` for `/usr/bin/python3.12`.
+/// Returns a program's lower-case file name without its version, such as `python` for `/usr/bin/python3.12`.
 fn stem(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned()

@@ -1,5 +1,5 @@
-//! Finds paths that only root can change. Every folder, symlink and file along such a path belongs to root, and no
-//! other user can write to it.
+//! Finds paths that only root can change: every folder, symlink and file along them belongs to root, and no other user
+//! can write to it.
 
 use rustix::process::geteuid;
 use std::collections::VecDeque;
@@ -28,14 +28,14 @@ impl System {
         Self { owner: 0, below }
     }
 
-    /// Creates a value for tests. `folder` takes the place of the operating system, and this user that of root.
+    /// Creates an instance for tests, with `folder` as the operating system and this user as root.
     #[cfg(test)]
     pub(super) fn at(folder: &Path) -> Self {
         Self { owner: geteuid().as_raw(), below: vec![folder.to_path_buf()] }
     }
 
-    /// Follows symlinks from `path` and returns the first path that only root can change. Returns `None` if the program
-    /// is not part of the operating system.
+    /// Follows symlinks from `path` to the first path that only root can change. Returns `None` if the program is not
+    /// part of the operating system.
     pub(super) fn path(&self, path: &Path) -> Option<PathBuf> {
         let mut at = path.to_path_buf();
         for _ in 0..MOST_LINKS {
@@ -49,7 +49,7 @@ impl System {
         None
     }
 
-    /// Returns `true` if only root can change the file to which an absolute path leads.
+    /// Returns `true` if only root can change the file at an absolute path.
     fn owns(&self, path: &Path) -> bool {
         let mut todo: VecDeque<OsString> = names(path);
         let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -127,7 +127,7 @@ mod tests {
         let path = |below: &str| system.path(&base.join(below));
         let python = Some(base.join("sys/bin/python3"));
         assert_eq!((path("sys/bin/python3"), path("user/link")), (python.clone(), python.clone()));
-        // Simulates an update, which changes the symlink to another file.
+        // Simulates an update that points the symlink to another file.
         write(base.join("sys/lib/python3.13"), "newer").unwrap();
         set_permissions(base.join("sys/lib/python3.13"), PermissionsExt::from_mode(0o755)).unwrap();
         remove_file(base.join("sys/bin/python3")).unwrap();

@@ -11,14 +11,14 @@ pub enum Invocation {
     Print(String),
 }
 
-/// Options of the session to open.
+/// Options for opening a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShimOptions {
-    /// Name of the server in `mcp-servers.json`; `None` for several servers.
+    /// Name of the server in `mcp-servers.json`, or `None` for several servers.
     pub server: Option<String>,
-    /// Name of the profile in `config.json`; `None` for all servers or a single one.
+    /// Name of the profile in `config.json`, or `None` for all servers or a single one.
     pub profile: Option<String>,
-    /// The user's name for this client entry.
+    /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Connects to the daemon and sends the hello.
+//! Connects to the daemon and sends the hello message.
 
 use crate::launch::{self, LaunchError, Launched};
 use ironcurtain_protocol::{ConnectError, Hello, RUN_SOCKET, SocketPathError, Sockets, StdioMode};
@@ -13,13 +13,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait until the app listens, after a daemon has handed a session over to it.
+/// Maximum time to wait for the app to listen after a daemon has handed a session over to it.
 const NEXT_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Delay between two attempts to connect to the app.
+/// Delay between attempts to connect to the app.
 const NEXT_PAUSE: Duration = Duration::from_millis(5);
 
-/// Failure to connect to the daemon, with a message for the user.
+/// Failure to connect to the daemon, worded for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDaemonError {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub enum NoDaemonError {
     Launch(#[from] LaunchError),
     #[error("failed to connect to IronCurtain, which runs this program in a sandbox: {0}")]
     InRun(io::Error),
-    /// The kernel did not report the user of the listening process.
+    /// The kernel did not report the listening process's user.
     #[error("failed to determine the owner of IronCurtain's socket: {0}")]
     Peer(Errno),
     /// The listening process belongs to another user.
@@ -38,12 +38,12 @@ pub enum NoDaemonError {
     OtherUser(u32),
 }
 
-/// Returns whether this program is inside a run.
+/// Returns `true` if this program is inside a run.
 pub fn is_in_run() -> bool {
     Path::new(RUN_SOCKET).exists()
 }
 
-/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
+/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if it was started here.
 /// Inside a run, connects to the daemon that started the run.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     if is_in_run() {
@@ -60,7 +60,7 @@ pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     Ok((stream, launched))
 }
 
-/// Connects to the daemon that is replacing the running one. Starts a daemon only if none listens within
+/// Connects to the daemon that replaces the running one. Starts a daemon only if none is listening after
 /// [`NEXT_DEADLINE`].
 pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
@@ -71,13 +71,13 @@ pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError>
     to_daemon()
 }
 
-/// Sends the hello. Attaches standard input and output if they are handed over.
+/// Sends the hello message, with standard input and output attached if they are handed over.
 pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
-    // `sendmsg` fails if the user's processes have more descriptors in flight than `RLIMIT_NOFILE` (`unix(7)`).
+    // `sendmsg` fails if more than `RLIMIT_NOFILE` descriptors of the user's processes are in flight (`unix(7)`).
     let limit = getrlimit(Resource::Nofile);
-    // Ignored on failure, because the current limit may suffice.
+    // Ignores the error: the current limit may suffice.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let descriptors = [stdin.as_fd(), stdout.as_fd()];
@@ -87,11 +87,11 @@ pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::R
         return Err(io::Error::other("no room for two descriptors"));
     }
     let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, system::SEND)?;
-    // The kernel attaches the descriptors to the first byte, so the rest of the line can be written normally.
+    // The descriptors are attached to the first byte, so the rest of the line can be written normally.
     io::Write::write_all(&mut &*stream, line.get(sent..).unwrap_or_default())
 }
 
-/// Reader that takes one byte at a time, so that it never buffers bytes of the MCP conversation.
+/// Reads one byte at a time, so that no bytes of the MCP conversation are buffered.
 pub struct ByteByByte<'a>(pub &'a UnixStream);
 
 impl Read for ByteByByte<'_> {
@@ -125,7 +125,7 @@ mod system {
     use std::os::unix::net::UnixStream;
 
     pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
-    /// Flag for opening a descriptor that does not allow access to the file's content.
+    /// Flag that opens a descriptor without access to the file's content.
     pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
 
     pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
@@ -152,12 +152,12 @@ mod system {
 /// Clears `O_NONBLOCK` on standard input, which an earlier daemon may have set on the shared open file.
 pub fn wait_for_input() {
     use rustix::fs::{fcntl_getfl, fcntl_setfl};
-    // On failure, the client gets no answer to its later requests.
+    // Ignores the error: in the worst case, the client's later requests get no answer.
     let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
-/// Returns whether a descriptor can be passed to the daemon, that is, whether it is a pipe or a socket. The daemon
-/// sets `O_NONBLOCK`, which on a terminal or file would also affect other processes that use it.
+/// Returns `true` if a descriptor can be passed to the daemon because it is a pipe or socket. The daemon sets
+/// `O_NONBLOCK`, which on a terminal or file would affect other processes that use it.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };

@@ -1,7 +1,7 @@
 //! Starts the daemon if none is running.
 //!
-//! - If a headless daemon fails to start, it writes the reason to standard error, which this module reads. A daemon
-//!   that has started writes nothing there.
+//! - A headless daemon that fails to start writes the reason to standard error, which this module reads. A daemon that
+//!   has started writes nothing there.
 
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
@@ -13,20 +13,20 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Maximum time until a started daemon must be listening.
+/// Maximum time for a started daemon to begin listening.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Maximum time to wait for a daemon that another process started at the same time. Begins when our own daemon exits.
+/// Maximum time to wait for a daemon that another process started concurrently, counted from the exit of our own.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Maximum time to wait for the exit of a daemon that closed a connection.
+/// Maximum time to wait for a daemon to exit after it closed a connection.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Delay between the first two connection attempts. It doubles with each attempt, up to [`LONGEST_PAUSE`].
+/// Delay before the second connection attempt. Doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum number of bytes kept of a starting daemon's standard error.
+/// Maximum number of bytes kept from a starting daemon's standard error.
 const MOST_SAID: u64 = 64 * 1024;
 
 /// Daemon started by this shim.
@@ -39,7 +39,7 @@ pub struct Launched {
 /// Failure to start a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The shim never starts a daemon as root: the user must decide that, not the process that started the shim.
+    /// The shim never starts a daemon as root, because the user must decide that, not the shim's parent process.
     #[error(
         "IronCurtain is not running, and does not start automatically as root; run `ironcurtain daemon --allow-root` \
         first, or run the agent as a normal user"
@@ -56,7 +56,7 @@ pub enum LaunchError {
     Start { program: PathBuf, source: io::Error },
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The daemon is running, but it is not listening.
+    /// The daemon is running but not listening.
     #[error(
         "IronCurtain was not running; started `{program}`, but it did not listen within {n} s; run it yourself to see why",
         program = .0.display(), n = START_DEADLINE.as_secs()
@@ -66,7 +66,7 @@ pub enum LaunchError {
     Exited(#[from] DaemonExit),
 }
 
-/// Reason a started daemon exited.
+/// Reason a daemon exited after it was started.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonExit {
     /// The daemon reported this error.
@@ -86,7 +86,7 @@ pub enum DaemonExit {
 }
 
 impl DaemonExit {
-    /// Returns whether a signal killed the daemon.
+    /// Returns `true` if the daemon was killed by a signal.
     pub fn is_kill(&self) -> bool {
         match self {
             Self::Status { status, .. } => status.signal().is_some(),
@@ -95,7 +95,7 @@ impl DaemonExit {
     }
 }
 
-/// Starts the daemon and connects to it, or to one that another process started at the same time.
+/// Starts the daemon and connects to it, or to one that another process started concurrently.
 pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
     if rustix::process::geteuid().is_root() {
         return Err(LaunchError::Root);
@@ -108,7 +108,7 @@ pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), La
         match sockets.connect()? {
             Some(stream) => return Ok((stream, launched)),
             None if Instant::now() >= deadline => return Err(launched.into_error()),
-            // Our daemon may have exited because another one won the race to start; that one will listen.
+            // Our daemon may have exited because another one won the race to start and will listen soon.
             None => thread::sleep(pause),
         }
         if !ended && launched.has_exited() {
@@ -123,7 +123,7 @@ impl Launched {
     fn start(program: &Path) -> Result<Self, LaunchError> {
         let mut child =
             start(program).map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
-        // Reads until EOF, so that the daemon never blocks or fails on a write to this pipe while the shim runs.
+        // Reads until EOF, so that the daemon never blocks or fails when writing to this pipe.
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
         Ok(Self { program: program.to_owned(), child, said })
     }
@@ -136,7 +136,7 @@ impl Launched {
         if self.has_exited() { self.into_exit().into() } else { LaunchError::Silent(self.program) }
     }
 
-    /// Returns the reason the daemon exited after it closed a connection; `None` if it keeps running.
+    /// Returns the reason the daemon exited after closing a connection, or `None` if it is still running.
     pub fn exit_reason(mut self) -> Option<DaemonExit> {
         let deadline = Instant::now() + END_DEADLINE;
         while !self.has_exited() {
@@ -148,7 +148,7 @@ impl Launched {
         Some(self.into_exit())
     }
 
-    /// Waits for the daemon to exit, and returns the reason.
+    /// Waits for the daemon to exit and returns the reason.
     fn into_exit(mut self) -> DaemonExit {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         let program = self.program;
@@ -160,10 +160,10 @@ impl Launched {
     }
 }
 
-/// Reads standard error until EOF, and returns its first [`MOST_SAID`] bytes.
+/// Reads standard error until EOF and returns its first [`MOST_SAID`] bytes.
 fn read(mut stderr: impl Read) -> String {
     let mut said = Vec::new();
-    // Ignores a read error, because the bytes read so far are still useful.
+    // Ignores the error: the bytes read so far are still useful.
     let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
     let _ = io::copy(&mut stderr, &mut io::sink());
     String::from_utf8_lossy(&said).into_owned()
@@ -176,19 +176,20 @@ fn reported_error(said: &str) -> Option<&str> {
 
 /// Environment variables passed to the started program.
 ///
-/// Other variables are not passed, because the client's settings can set them, and a repository may contain those
-/// settings. The started program takes them (displays, the bus, `XDG_*`) from the user's login session.
+/// Other variables are not passed, because the client's settings can set them, and a repository may contain such
+/// settings. The program takes displays, the bus and `XDG_*` from the user's login session.
 const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
-/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or runs headless without one.
+/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session or, without one, runs
+/// headless.
 fn daemon_program() -> Result<PathBuf, LaunchError> {
     let own = std::env::current_exe().map_err(LaunchError::OwnPath)?;
     let program = own.parent().map(|directory| directory.join("ironcurtain")).filter(|path| path.is_file());
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts the program with only the [`PASSED`] variables and without the client's pipes. The program gets its own
-/// process group, so that it outlives the client.
+/// Starts the program with only the [`PASSED`] variables and without the client's pipes, in its own process group so
+/// that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let opened = OwnProgram::open(program)?;
     let mut command = opened.command();

@@ -1,9 +1,9 @@
-//! The stdio program that an agent client launches in place of an MCP server.
+//! Stdio program that an agent client launches in place of an MCP server.
 //!
-//! - Never parses the MCP conversation. The daemon receives the client's own pipes (`SCM_RIGHTS`); if standard input or
-//!   output is not a pipe, the shim copies bytes.
-//! - Reads nothing from standard input before the daemon has answered, so no input can be lost.
-//! - Without a daemon or session, answers every request with an error that tells the user what to do.
+//! - Never parses the MCP conversation. The daemon receives the client's own pipes (`SCM_RIGHTS`). If standard input
+//!   or output is not a pipe or socket, the shim copies bytes.
+//! - Reads nothing from standard input until the daemon has answered, so no input can be lost.
+//! - Without a daemon or session, answers every request with an error that tells the user how to fix the problem.
 
 mod arguments;
 mod connect;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Run(wanted)) => run(&wanted),
         Ok(Invocation::Print(text)) => {
-            // Ignored, because a write error could not be reported anywhere.
+            // Ignores the error, which could not be reported anywhere.
             let _ = writeln!(io::stdout(), "{text}");
             ExitCode::SUCCESS
         }
@@ -52,7 +52,7 @@ fn run(wanted: &ShimOptions) -> ExitCode {
     }
 }
 
-/// Failure to open a session, with a message for the user.
+/// Failure to open a session, worded for the user.
 #[derive(Debug, thiserror::Error)]
 enum NoSessionError {
     #[error(transparent)]
@@ -64,14 +64,14 @@ enum NoSessionError {
     HelloNotSent(io::Error),
     #[error("IronCurtain did not answer: {0}")]
     NoAnswer(FrameError),
-    /// The daemon that was just started exited before it answered.
+    /// The daemon that was just started exited before answering.
     #[error(transparent)]
     Exited(DaemonExit),
 }
 
 impl NoSessionError {
-    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. A
-    /// daemon that closes the connection this early has read no client input.
+    /// Returns `true` if the daemon closed the connection before answering, for example because it was killed. Such a
+    /// daemon has read no client input.
     fn is_hang_up(&self) -> bool {
         match self {
             Self::HelloNotSent(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
@@ -81,7 +81,7 @@ impl NoSessionError {
     }
 }
 
-/// Opens a session. Retries once with another daemon if the connection closes before the answer.
+/// Opens a session. If the connection closes before the answer, retries once with another daemon.
 fn open_session(
     wanted: &ShimOptions,
     ticket: Option<String>,
@@ -92,7 +92,7 @@ fn open_session(
     }
 }
 
-/// Connects, sends the hello and waits for the welcome. With a ticket, connects to the daemon that now has the
+/// Connects, sends the hello message and waits for the welcome. With a ticket, connects to the daemon that now has the
 /// session.
 fn try_session(
     wanted: &ShimOptions,
@@ -102,7 +102,7 @@ fn try_session(
         if ticket.is_some() { connect::to_next_daemon()? } else { connect::to_daemon()? };
     match handshake(&stream, wanted, ticket) {
         Ok(stdio) => Ok((stream, stdio)),
-        // A daemon that was just started may have exited because of an error in its files.
+        // The daemon that was just started may have exited because of an error in its files.
         Err(problem @ (NoSessionError::HelloNotSent(_) | NoSessionError::NoAnswer(_))) => {
             Err(launched.and_then(Launched::exit_reason).map_or(problem, NoSessionError::Exited))
         }
@@ -120,7 +120,7 @@ fn handshake(
     let shim = ShimHello { server, profile, label, stdio, resume };
     let hello = Hello { version: VERSION, purpose: Purpose::Session(shim) };
     connect::send_hello(stream, &hello, stdio).map_err(NoSessionError::HelloNotSent)?;
-    // Must not read beyond the line: in relay mode the conversation follows on the same stream.
+    // Must not read past the line, because in relay mode the conversation follows on the same stream.
     let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered());
     match welcome.map_err(NoSessionError::NoAnswer)? {
         Welcome::Accepted { .. } => Ok(stdio),

@@ -1,4 +1,4 @@
-//! Runs the session after the welcome: waits while the daemon uses the client's pipes, or copies bytes if they are not pipes.
+//! Runs the session after the welcome: waits while the daemon uses the client's pipes, or copies bytes in relay mode.
 
 use crate::connect::{can_be_handed_over, is_in_run};
 use crate::refuse;
@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// Returns `HandedOver` if both standard input and output can be passed to the daemon, else `Relayed`. The daemon accepts no
-/// descriptors from inside a run.
+/// Returns `HandedOver` if standard input and output can both be passed to the daemon, otherwise `Relayed`. Daemons
+/// accept no descriptors from inside a run.
 pub fn stdio_mode() -> StdioMode {
     let both = cfg!(target_os = "linux")
         && !is_in_run()
@@ -22,9 +22,9 @@ pub fn stdio_mode() -> StdioMode {
 
 /// Outcome of a session with one daemon.
 pub enum SessionEnd {
-    /// The session is over; the shim exits with this code.
+    /// The session was closed, and the shim exits with this code.
     Over(ExitCode),
-    /// Another daemon continues the session, to be resumed with this ticket.
+    /// Another daemon continues the session, which is resumed with this ticket.
     Moved(String),
 }
 
@@ -44,7 +44,7 @@ pub fn wait(stream: &UnixStream) -> SessionEnd {
 /// Outcome of reading a daemon's notifications.
 #[derive(Debug, PartialEq, Eq)]
 enum Followed {
-    /// The session is over. The daemon was still asking the user about the requests in `asking`.
+    /// The session was closed while the requests in `asking` were waiting for the user.
     Over { asking: BTreeSet<String> },
     /// The session was moved to another daemon. All client input was read and answered.
     Moved { ticket: String },
@@ -68,12 +68,12 @@ fn follow(mut notes: impl BufRead) -> Followed {
     }
 }
 
-/// Copies in both directions until the daemon closes the session. At EOF from the client, only the direction to the
-/// daemon is closed.
+/// Copies in both directions until the daemon closes the session. When the client closes standard input, only that
+/// direction is closed.
 pub fn copy(stream: UnixStream) -> ExitCode {
     let Ok(mut up) = stream.try_clone() else { return ExitCode::FAILURE };
     thread::spawn(move || {
-        // Ignores an error: like EOF, it means that the client sends nothing more.
+        // Ignores the error: like EOF, it means that the client sends nothing more.
         let _ = pump(&mut io::stdin().lock(), &mut up);
         let _ = up.shutdown(Shutdown::Write);
     });
@@ -84,7 +84,7 @@ pub fn copy(stream: UnixStream) -> ExitCode {
     }
 }
 
-/// Copies like [`io::copy`], but flushes after every read because standard output is line-buffered.
+/// Copies like [`io::copy`], but flushes after every read, because standard output is line-buffered.
 fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut piece = vec![0; 64 * 1024];
     loop {

@@ -24,7 +24,7 @@ Exit status: 125 if the command was not run, 126 if it cannot be run, 127 if it 
 terminated it.
 ";
 
-/// Command line after parsing.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandArguments {
     pub task: CommandTask,
@@ -42,7 +42,7 @@ pub enum CommandTask {
     Version,
     Run(CommandLine),
 }
-/// Command that is run in the sandbox.
+/// Command to run in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
     /// Command line for the shell.
@@ -51,7 +51,7 @@ pub enum CommandLine {
     Program(Vec<String>),
 }
 
-/// Environment variables to pass on, in addition to the default ones.
+/// Environment variables to pass on in addition to the default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassedVariables {
     Named(Vec<String>),
@@ -76,8 +76,7 @@ pub enum UsageError {
 }
 
 impl CommandArguments {
-    /// Parses the arguments after the program name. The first argument that is not an option starts the
-    /// command.
+    /// Parses the arguments after the program name. The first argument that is not an option starts the command.
     pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
             task: CommandTask::Help,
@@ -131,7 +130,7 @@ impl PassedVariables {
     }
 }
 
-/// Splits an option from an attached value, as in `--name=value` and `-nvalue`.
+/// Splits an option from its attached value, as in `--name=value` and `-nvalue`.
 fn split(word: &str) -> (String, Option<String>) {
     let owned = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
     if word.starts_with("--") {

@@ -1,7 +1,6 @@
-//! Converts the path entries of the settings to paths of the sandbox's view.
+//! Converts path entries of the settings to paths of the sandbox's view.
 //!
-//! - If an entry is ambiguous, a deny applies to every interpretation. An allow applies only to interpretations
-//!   without symlinks.
+//! - A deny entry with several interpretations applies to all of them, an allow entry only to those without symlinks.
 
 use std::{fs, path::Path};
 
@@ -34,7 +33,7 @@ pub enum PathEntryError {
     Root(std::io::Error),
 }
 
-/// Start folders of relative paths and of `~`.
+/// Folders relative to which `~` and relative paths are resolved.
 #[derive(Debug, Clone)]
 pub struct Base {
     pub cwd: String,
@@ -42,8 +41,8 @@ pub struct Base {
 }
 
 impl Base {
-    /// Returns the absolute, normalized paths that an entry refers to; empty if the entry is a pattern without
-    /// matches.
+    /// Returns the absolute, normalized paths that an entry refers to. The list is empty if the entry is a pattern
+    /// without matches.
     pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, PathEntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
@@ -53,17 +52,17 @@ impl Base {
             found.push(normal(&text)?);
         } else {
             let deny = matches!(list, ListKind::DenyRead | ListKind::DenyWrite);
-            // A directory may have a name like `[draft]`; the entry then means that directory too.
+            // A directory can be named like a pattern, such as `[draft]`, which the entry then also refers to.
             if fs::symlink_metadata(&text).is_ok() && (deny || is_itself(&text)) {
                 found.push(normal(&text)?);
             }
-            // `allowWrite` accepts only literal paths and ignores patterns, as `srt` does on Linux.
+            // `allowWrite` accepts only literal paths. Patterns are ignored, as in `srt` on Linux.
             let matching = if list == ListKind::AllowWrite {
                 vec![]
             } else {
                 expand(base, stripped, if deny { PatternPurpose::Deny } else { PatternPurpose::Allow })?
             };
-            // An allow does not follow symlinks, which another process may have created.
+            // Allowing does not follow symlinks, which another process may have created.
             for path in matching.iter().filter(|path| deny || is_itself(path)) {
                 found.push(text_of(path)?);
             }
@@ -79,7 +78,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// Splits a path into its start folder and the rest.
+    /// Splits a path into its starting folder and the rest.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),
@@ -89,8 +88,7 @@ impl Base {
     }
 }
 
-/// Rejects paths in the kernel's file systems. Every sandbox has its own instances of these, so denying the
-/// host's would have no effect.
+/// Rejects paths in the kernel's file systems. Every sandbox has its own, so denying the host's would have no effect.
 fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
@@ -102,7 +100,7 @@ fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     }
 }
 
-/// Normalizes a path lexically; if it contains `..`, resolves it on disk.
+/// Normalizes a path lexically or, if it contains `..`, on disk.
 fn normal(path: &str) -> Result<String, PathEntryError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if parts.contains(&"..") {
@@ -111,8 +109,8 @@ fn normal(path: &str) -> Result<String, PathEntryError> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// Returns the paths that the entry `/` refers to: everything in the root directory except the kernel's file systems.
-/// Symlinks are omitted, because their targets are listed themselves.
+/// Returns the paths that the entry `/` refers to: everything in the root directory except the kernel's file systems
+/// and symlinks, whose targets are listed themselves.
 fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {

@@ -1,5 +1,5 @@
-//! Settings file and command line of `srt`, as `ironcurtain-sandbox` supports them. Unsupported options and
-//! keys are errors.
+//! Parses `srt`'s settings file and command line, as far as `ironcurtain-sandbox` supports them. Unsupported options
+//! and keys are errors.
 //!
 //! - This crate only parses. It neither creates sandboxes nor takes part in tool calls.
 

@@ -1,9 +1,9 @@
-//! Expands path patterns to existing paths: `*` and `?` match within a name, `[...]` one character, `**` any
-//! depth.
+//! Expands path patterns to existing paths. `*` and `?` match within a name, `[...]` matches one character, and `**`
+//! any depth.
 //!
-//! - Paths that are created after the expansion are not covered.
-//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a directory
-//!   that cannot be listed counts as a match. None of this applies to an allow.
+//! - Paths created after the expansion are not covered.
+//! - For denying, directories behind symlinks are searched, matches are denied at their real path, and directories
+//!   that cannot be listed count as matches. For allowing, none of this applies.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of paths that a pattern may cover.
+/// Maximum number of paths that a pattern can expand to.
 const MOST: usize = 100_000;
 
 /// Reason a pattern is not supported.
@@ -28,7 +28,7 @@ pub enum PathPatternError {
     TooMany,
 }
 
-/// Purpose of an expansion. If a match is uncertain, a deny covers it and an allow does not.
+/// Purpose of an expansion. Uncertain matches are denied and not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternPurpose {
     Deny,
@@ -40,8 +40,7 @@ pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
 
-/// Returns the existing paths that a pattern matches, relative to the literal path `base`; an empty `base`
-/// means `/`.
+/// Returns the existing paths that match a pattern relative to the literal path `base`. An empty `base` means `/`.
 pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PathPatternError> {
     if pattern.ends_with('/') {
         return Err(PathPatternError::Slash);
@@ -63,8 +62,8 @@ pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<
 struct PatternSearch {
     purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
-    /// Device and inode of each visited directory, with the length of the pattern that remained there. Prevents
-    /// endless recursion through symlinks.
+    /// Device and inode of each visited directory, with the length of the remaining pattern. Prevents endless
+    /// recursion through symlinks.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
@@ -80,7 +79,7 @@ impl PatternSearch {
             return Ok(());
         }
         if *part == "**" {
-            // `**` also matches no directory at all.
+            // `**` also matches zero directories.
             self.below(dir, rest)?;
         }
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
@@ -90,7 +89,7 @@ impl PatternSearch {
         };
         for entry in entries {
             let name = entry.file_name();
-            // A name that is not UTF-8 might match any pattern.
+            // A name that is not UTF-8 could match any pattern.
             let unknown = *part == "**" || self.purpose == PatternPurpose::Deny;
             let covered = name.to_str().map_or(unknown, |name| *part == "**" || matches(part, name));
             if !covered {
@@ -120,8 +119,7 @@ impl PatternSearch {
 /// Returns `true` if one component of a pattern matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // Position in the pattern, position in the name, and the last star with the position up to which it
-    // matches.
+    // Positions in the pattern and in the name, and the last star with the position up to which it matches.
     let (mut at, mut reached, mut star) = (0, 0, None);
     while let Some(character) = name.get(reached) {
         if pattern.get(at) == Some(&'*') {
@@ -141,7 +139,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// Returns the number of pattern characters that match `character`; `None` if the pattern does not match it.
+/// Returns the number of pattern characters that match `character`, or `None` if they do not match.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -154,8 +152,8 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
     }
 }
 
-/// Returns the characters between brackets, and their number. Returns `None` if there is no closing bracket; the `[`
-/// is then literal.
+/// Returns the characters between brackets and their number, or `None` if there is no closing bracket, in which case
+/// the `[` is literal.
 fn set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;
@@ -228,7 +226,7 @@ mod tests {
         std::os::unix::fs::symlink(base.join("a/b"), base.join("x/link")).unwrap();
         let found = |pattern: &str, purpose| -> BTreeSet<String> {
             let found = expand(base.to_str().unwrap(), pattern, purpose).unwrap();
-            // A match behind a symlink counts as its real path.
+            // A match behind a symlink is returned as its real path.
             let real = found.iter().map(|path| path.canonicalize().unwrap());
             real.map(|path| path.strip_prefix(&base).unwrap().display().to_string()).collect()
         };

@@ -1,7 +1,7 @@
 //! Settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), parsed strictly.
 //!
-//! - INVARIANT: each key in the schema of `srt` is implemented, accepted because it has no effect here, or
-//!   rejected with a reason (`not_here`). Any other key is an error.
+//! - INVARIANT: each key in `srt`'s schema is implemented, accepted because it has no effect here, or rejected with a
+//!   reason (`not_here`). Any other key is an error.
 //! - A file with an unsupported key is rejected as a whole.
 
 mod entry;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use entry::PathEntry;
 
-/// The settings file. Defaults: no network, no writable paths, and the usual hidden paths.
+/// Settings file. By default, nothing is writable, the network is unreachable, and the usual paths are hidden.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -1,5 +1,4 @@
-//! Agent client for tests. It exchanges JSON-RPC messages with a real shim over the shim's standard input and
-//! output.
+//! Agent client for tests, which exchanges JSON-RPC messages with a real shim over standard input and output.
 
 use crate::JsonProcess;
 use serde_json::{Value, json};
@@ -9,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Maximum time that a test waits for anything.
+/// Timeout for everything that a test waits for.
 pub const BOUND: Duration = Duration::from_secs(20);
 
-/// Agent client that is connected to a shim or a server.
+/// Agent client connected to a shim or server.
 pub struct AgentClient {
     /// The running shim or server.
     pub shim: JsonProcess,
@@ -30,7 +29,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the text of the result. Panics if the call was denied or failed.
+    /// Returns the result's text. Panics if the call was denied or failed.
     #[track_caller]
     pub fn ok(&self) -> &str {
         assert!(!self.is_error, "unexpected refusal: {}", self.text);
@@ -63,7 +62,7 @@ impl AgentClient {
         Self { shim, kept: VecDeque::new(), next: 0 }
     }
 
-    /// Starts a shim and completes the handshake, but then stops reading its output.
+    /// Starts a shim and completes the handshake, then stops reading its output.
     pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
         let mut command = shim(programs, server);
         let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
@@ -125,7 +124,7 @@ impl AgentClient {
         self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
     }
 
-    /// Waits for the first message for which `wanted` returns `true`. Keeps other messages for later calls.
+    /// Waits for the first message for which `wanted` returns `true`. Other messages are kept for later calls.
     pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at).unwrap();
@@ -148,7 +147,7 @@ impl AgentClient {
         self.outcome(id)
     }
 
-    /// Calls a tool and returns the id of the request without waiting for its outcome.
+    /// Calls a tool and returns the request's id without waiting for the outcome.
     pub fn begin_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
@@ -159,18 +158,18 @@ impl AgentClient {
         outcome_of(&answer)
     }
 
-    /// Waits for the next response of any kind, and returns its id and outcome.
+    /// Waits for the next response of any kind and returns its id and outcome.
     pub fn next_outcome(&mut self) -> (u64, Outcome) {
         let answer = self.wait_for(|m| m.get("id").is_some() && m.get("method").is_none());
         (answer["id"].as_u64().unwrap(), outcome_of(&answer))
     }
 
-    /// Calls the tool that reads a file and waits for its outcome.
+    /// Calls the tool that reads a file, and waits for its outcome.
     pub fn read(&mut self, path: &Path) -> Outcome {
         self.call("read_text_file", json!({ "path": path }))
     }
 
-    /// Calls the tool that writes a file and waits for its outcome.
+    /// Calls the tool that writes a file, and waits for its outcome.
     pub fn write(&mut self, path: &Path, content: &str) -> Outcome {
         self.call("write_file", json!({ "path": path, "content": content }))
     }
@@ -219,8 +218,8 @@ fn shim(programs: &Path, server: &str) -> Command {
     shim
 }
 
-/// Configures a shim's command: it uses `home`, finds no display, inherits standard error, and runs outside any
-/// project unless the command already sets a folder.
+/// Configures a shim's command: it uses `home`, has no display, inherits standard error, and runs outside any project
+/// unless the command already sets a folder.
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
     if shim.get_current_dir().is_none() {
         shim.current_dir("/");

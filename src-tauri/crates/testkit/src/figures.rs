@@ -22,12 +22,12 @@ impl Sample {
         Ok(outcome)
     }
 
-    /// Subtracts another sample at the median and at the 99th percentile. Returns both differences in microseconds.
+    /// Subtracts another sample at p50 and p99. Returns the differences in microseconds.
     pub fn less(&self, other: &Self) -> [f64; 2] {
         [0.5, 0.99].map(|p| self.at(p) - other.at(p))
     }
 
-    /// Returns the duration at a quantile from 0 to 1, in microseconds. Returns NaN for an empty sample.
+    /// Returns the duration at a quantile from 0 to 1 in microseconds, or NaN for an empty sample.
     fn at(&self, percentile: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -53,19 +53,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// Creates a row that compares IronCurtain's durations with a peer's.
+    /// Creates a row that compares IronCurtain's durations with another program's.
     pub fn compared(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
         let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
-    /// Creates a row that contains only IronCurtain's durations, without a peer to compare with.
+    /// Creates a row with only IronCurtain's durations.
     pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// Creates a row that compares the latency added by IronCurtain and by a peer. Values are in
-    /// microseconds, at p50 and p99.
+    /// Creates a row that compares the added latency of IronCurtain and another program, in microseconds at p50 and
+    /// p99.
     pub fn added_compared(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
@@ -76,7 +76,7 @@ impl Row {
         Self::new(what, ours.to_owned(), peer.to_owned(), ratio.to_owned(), goal)
     }
 
-    /// Creates a row that contains one value for IronCurtain, without a peer to compare with.
+    /// Creates a row with a single value for IronCurtain.
     pub fn plain(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
@@ -107,7 +107,7 @@ fn unit(micros: f64) -> String {
     if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
 }
 
-/// Formats a duration with a unit suited to its size.
+/// Formats a duration with a suitable unit.
 #[must_use]
 pub fn time(took: Duration) -> String {
     unit(took.as_secs_f64() * 1e6)
@@ -119,7 +119,7 @@ pub fn megabytes(kib: u64) -> String {
     format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024)
 }
 
-/// Returns the resident memory of a process in KiB, or `None` for a zombie process.
+/// Returns a process's resident memory in KiB, or `None` for a zombie.
 pub fn resident_kib(pid: u32) -> io::Result<Option<u64>> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

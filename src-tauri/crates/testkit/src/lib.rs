@@ -1,9 +1,8 @@
-//! Utilities for the tests of several crates: an agent client, built programs, private networks,
-//! seeds, and measurements.
+//! Test utilities for several crates: an agent client, built programs, private networks, seeds and measurements.
 //!
 //! - For tests only: functions panic when a test cannot continue, and no shipped program contains this crate.
-//! - Depends on no other IronCurtain crate, so that every crate can use it in its tests and a change in one
-//!   does not recompile it.
+//! - Depends on no other IronCurtain crate, so every crate can use it in tests, and changes elsewhere do not recompile
+//!   it.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Reruns a test inside new Linux namespaces.
+//! Reruns a test in new Linux namespaces.
 //!
-//! - Needs no privileges, because the test program is started in a user namespace.
+//! - Needs no privileges, because the test program runs in a user namespace.
 
 use std::env;
 use std::process::Command;
@@ -14,8 +14,7 @@ pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Reruns a test of this program under `unshare` in a user namespace, with additional `unshare`
-/// options.
+/// Reruns a test of this program under `unshare` in a user namespace, with additional `unshare` options.
 ///
 /// `test` is the full name of the test.
 ///
@@ -27,7 +26,7 @@ pub fn run_inside(test: &str, options: &[&str]) {
     run_inside_by(test, options, &[own]);
 }
 
-/// Reruns a test like [`run_inside`], but through a command that ends by starting this program.
+/// Like [`run_inside`], but starts this program through another command.
 ///
 /// # Panics
 /// Panics if the test fails in the second run.

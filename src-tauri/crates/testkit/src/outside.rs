@@ -1,14 +1,13 @@
-//! Servers outside the test's network. They run in another network namespace, which a virtual Ethernet pair
-//! connects to the test's.
+//! Servers outside the test's network, in another network namespace that a virtual Ethernet pair connects to it.
 //!
-//! - The test itself must run in its own network namespace ([`crate::namespace`]).
+//! - The test must run in its own network namespace ([`crate::namespace`]).
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Running servers, which are killed on drop.
+/// Running servers, killed on drop.
 pub struct Outside {
     servers: Child,
 }
@@ -16,7 +15,7 @@ pub struct Outside {
 impl Outside {
     /// Starts the servers, waits until they print `ready`, and connects the networks.
     ///
-    /// `near` and `far` are the addresses of the test's end and the servers' end, in the format of `ip addr add`.
+    /// `near` and `far` are the addresses of the test's and the servers' end, in the format of `ip addr add`.
     ///
     /// # Panics
     /// Panics if the servers or the networks cannot be set up.
@@ -53,7 +52,7 @@ impl Outside {
         );
         let mut add = |ip: &str, addresses: &[&str], end: &str| {
             for address in addresses {
-                // Skip duplicate address detection, which would delay the use of an IPv6 address.
+                // Skips duplicate address detection, which delays the use of an IPv6 address.
                 let at_once = if address.contains(':') { " nodad" } else { "" };
                 writeln!(script, "{ip} addr add {address} dev {end}{at_once}").unwrap();
             }
@@ -71,7 +70,7 @@ fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // Fails only if the servers have already exited, for example together with their network.
+        // Ignores the error: the servers have already exited, for example with their network.
         let _ = self.servers.kill();
         let _ = self.servers.wait();
     }

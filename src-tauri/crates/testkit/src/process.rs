@@ -1,4 +1,4 @@
-//! Child process that exchanges lines of JSON over its standard input and output.
+//! Child process that exchanges JSON lines over its standard input and output.
 
 use serde_json::Value;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Maximum number of messages that are buffered until the test receives them.
+/// Maximum number of messages buffered for the test.
 const READ_AHEAD: usize = 10_000;
 
-/// Running program, which is killed on drop.
+/// Running program, killed on drop.
 pub struct JsonProcess {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -25,7 +25,7 @@ impl JsonProcess {
         Self::start_reading(command, READ_AHEAD)
     }
 
-    /// Spawns a program like [`JsonProcess::start`], but buffers at most `read_ahead` messages.
+    /// Like [`JsonProcess::start`], but buffers at most `read_ahead` messages.
     ///
     /// # Panics
     /// Panics if the program cannot be spawned.
@@ -71,12 +71,12 @@ impl JsonProcess {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// Returns an error after the timeout, or if the program has closed its standard output.
+    /// Returns an error on timeout, or if the program has closed its standard output.
     pub fn receive(&self, within: Duration) -> Result<Value, RecvTimeoutError> {
         self.lines.recv_timeout(within)
     }
 
-    /// Closes the standard input of the program.
+    /// Closes the program's standard input.
     pub fn hang_up(&mut self) {
         drop(self.stdin.take());
     }
@@ -101,7 +101,7 @@ impl JsonProcess {
 impl Drop for JsonProcess {
     fn drop(&mut self) {
         self.hang_up();
-        // Fails only if the program has already exited.
+        // Ignores the error: the program has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

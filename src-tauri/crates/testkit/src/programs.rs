@@ -1,12 +1,12 @@
-//! Finds the programs under test, which are built into the same directory as the test.
+//! Finds the programs under test, which are in the test's build directory.
 
 use std::env;
 use std::path::PathBuf;
 
-/// Returns the build directory of this test, example or benchmark, which also contains the programs.
+/// Returns the build directory that contains the running test, example or benchmark, and the other programs.
 ///
 /// # Panics
-/// Panics if the path of this program has no such directory.
+/// Panics if this program is not in a build directory.
 #[must_use]
 pub fn built() -> PathBuf {
     let own = env::current_exe().expect("this program has a path");

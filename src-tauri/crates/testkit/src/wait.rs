@@ -1,9 +1,9 @@
-//! Waits for conditions by polling, with a timeout instead of a fixed delay.
+//! Waits for conditions by polling with a timeout.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Interval between two checks of a condition.
+/// Interval between checks of a condition.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Waits until `holds` returns `true`. `what` describes the condition in the panic message.
@@ -15,10 +15,10 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits until `look` returns a value, and returns that value. `what` describes it in the panic message.
+/// Waits until `look` returns `Some` and returns the value. `what` describes it in the panic message.
 ///
 /// # Panics
-/// Panics if there is no value within the timeout.
+/// Panics if `look` returns no value within the timeout.
 #[track_caller]
 pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + within;

@@ -1,8 +1,8 @@
-//! Recognizes lock, backup and temporary files by their names, and finds the file that each belongs to.
+//! Recognizes lock, backup and temporary files by name, and finds the file that each one belongs to.
 //!
-//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The user is then asked about
-//!   `X`.
-//! - A name alone grants nothing: the file `X` must exist, and changing it needs permission.
+//! - Many programs change `X` by writing a companion such as `X.tmp`, `.X.swp` or `X.lock` and renaming it. The user
+//!   is then asked about `X`.
+//! - A name alone grants nothing: the file `X` must exist, and changing it requires permission.
 
 use std::{
     collections::HashMap,
@@ -12,14 +12,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Characters with which the added part of a companion's name starts.
+/// Characters that can start the part added to a companion's name.
 const ADDED: &[u8] = b".~-#_";
 
-/// Maximum number of remembered folders, and of remembered files in each.
+/// Maximum number of remembered folders, and of remembered files per folder.
 const MOST: usize = 1 << 10;
 
-/// Returns the names of files that `name` may be a companion of, longest first. The flag of each is `true` if the
-/// rest of `name` is typical of temporary files, such as `.tmp`.
+/// Returns the names of files that `name` may be a companion of, longest first, with `true` if the rest of `name` is
+/// typical of temporary files, such as `.tmp`.
 pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     let bytes = name.as_bytes();
     let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
@@ -36,8 +36,8 @@ pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
 }
 
-/// Splits `name` at every position, and returns the first part of each split whose rest `accepts` accepts. The flag
-/// is `true` if the rest is typical of temporary files.
+/// Splits `name` at every position and returns the first parts of those splits whose rest `accepts` accepts, with
+/// `true` if the rest is typical of temporary files.
 fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
     let parts = (1..name.len()).map(|at| name.split_at(at));
     parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
@@ -52,19 +52,19 @@ fn is_brief(added: &[u8]) -> bool {
     added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
 }
 
-/// Returns `true` if a program generated the whole name, so that it does not reveal the file it belongs to.
+/// Returns `true` if a program generated the whole name, which then does not reveal the file that it belongs to.
 pub(crate) fn is_made_up(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     // `sed -i` names its temporary files like this.
     let sed = bytes
         .strip_prefix(b"sed")
         .is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
-    // vim creates such a file to test whether it may create files in the folder.
+    // vim creates such a file to test whether the folder is writable.
     let vim = (4..=5).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit);
     sed || vim
 }
 
-/// Files that the run has recently opened or asked to open, in each folder.
+/// Files in each folder that the run has recently opened or asked to open.
 #[derive(Debug, Default)]
 pub(crate) struct UsedFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
 
@@ -74,7 +74,7 @@ impl UsedFiles {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= MOST && !folders.contains_key(folder) {
-            // Later questions about companions in forgotten folders are about the companion itself.
+            // In a forgotten folder, a later question about a companion names the companion itself.
             folders.clear();
         }
         let names = folders.entry(folder.to_owned()).or_default();
@@ -85,7 +85,7 @@ impl UsedFiles {
         names.push(name.to_owned());
     }
 
-    /// Returns `true` if the run has used the file, unless it was forgotten.
+    /// Returns `true` if the run has used the file and this was not forgotten.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);

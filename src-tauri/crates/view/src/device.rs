@@ -7,7 +7,7 @@ use std::{
 
 use rustix::io::Errno;
 
-/// FUSE connection to the kernel. Tests replace it with a fake.
+/// FUSE connection to the kernel. Tests use a fake.
 pub(crate) trait Device: Send + Sync {
     /// Reads one request, or returns `None` once the file system is unmounted.
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
@@ -16,7 +16,7 @@ pub(crate) trait Device: Send + Sync {
     fn write(&self, parts: &[&[u8]]) -> io::Result<()>;
 }
 
-/// `/dev/fuse` with a mounted file system.
+/// `/dev/fuse` of a mounted file system.
 impl Device for File {
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {

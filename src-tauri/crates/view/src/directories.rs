@@ -1,5 +1,4 @@
-//! Open folders, each with a snapshot of its entries. The snapshot is taken whenever the folder is read from the
-//! start.
+//! Open folders, each with a snapshot of its entries. Reading a folder from the start takes a new snapshot.
 
 use std::{
     collections::HashMap,
@@ -49,7 +48,7 @@ impl Directories {
         Ok(handle)
     }
 
-    /// Returns the entries of the last snapshot.
+    /// Returns the entries of the latest snapshot.
     pub(crate) fn listed(&self, handle: u64) -> Result<Arc<Vec<FolderEntry>>, Errno> {
         let handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         handles.snapshots.get(&handle).cloned().ok_or(Errno::BADF)

@@ -1,7 +1,7 @@
 //! Decides which file systems are served: those on local disks and in memory.
 //!
-//! - Other file systems may block a thread indefinitely (network file systems) or expose kernel state. They are
-//!   identified through the mount table, before any of their files is accessed.
+//! - Other file systems can block a thread indefinitely (network file systems) or expose kernel state. They are
+//!   identified by the mount table, before any of their files is accessed.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Types of file systems that are served.
+/// Types of served file systems.
 const SERVED: [&str; 24] = [
     "bcachefs", "btrfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660",
     "jfs", "msdos", "ntfs3", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat",
     "xfs", "zfs",
 ];
 
-/// Time for which a parsed mount table is reused.
+/// Time after which the mount table is parsed again.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Mount table of this process, and the time at which it was read.
+/// Mount table of this process, and the time when it was read.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
 
@@ -32,7 +32,7 @@ struct Mount {
 }
 
 impl FileSystems {
-    /// Returns `true` if the file system at an absolute path is served. Serves none if the mount table cannot be read.
+    /// Returns `true` if the file system at an absolute path is served. If the mount table cannot be read, none is.
     pub(crate) fn serves(&self, path: &Path) -> bool {
         let mut mounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = mounts.take().filter(|(since, _)| since.elapsed() < FRESH);
@@ -45,15 +45,15 @@ impl FileSystems {
     }
 }
 
-/// Returns `true` if the mount that contains `path` is served. This is the deepest mount above `path`, or the last
-/// one of several at the same mount point.
+/// Returns `true` if the mount that contains `path` is served: the deepest mount above it or, if several have the same
+/// mount point, the last of them.
 fn serves(mounts: &[Mount], path: &Path) -> bool {
     let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
     around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
 }
 
-/// Parses mountinfo lines (proc_pid_mountinfo(5)). The fifth field is the mount point, and the first one after `-` the
-/// type.
+/// Parses mountinfo lines (`proc_pid_mountinfo(5)`). The fifth field is the mount point, and the first field after `-`
+/// is the type.
 fn parse(table: &[u8]) -> Vec<Mount> {
     let lines = table.split(|byte| *byte == b'\n');
     lines

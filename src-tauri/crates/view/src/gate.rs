@@ -1,4 +1,4 @@
-//! Interface to the code that permits file accesses and asks the user.
+//! Interface to the code that permits file accesses or asks the user.
 
 use std::{
     fs::Metadata,
@@ -22,7 +22,7 @@ pub enum AccessKind {
     Delete,
 }
 
-/// Access that a request needs.
+/// Access that a request requires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WantedAccess {
     /// Absolute path of the file, without symlinks.
@@ -31,16 +31,16 @@ pub struct WantedAccess {
     pub kind: AccessKind,
 }
 
-/// Access that requires a question, and the file that was found at its path.
+/// Access that requires a question, and the file found at its path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AskedAccess {
-    /// Access that needs permission.
+    /// Access that requires permission.
     pub access: WantedAccess,
     /// The file at the path, or `None` if the path does not exist.
     pub file: Option<AskedFile>,
 }
 
-/// Identity of the file that a question is about. Includes the creation time, because inode numbers are reused.
+/// Identity of the file in a question. Includes the creation time, because inode numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AskedFile {
     file: FileId,
@@ -53,13 +53,13 @@ impl AskedFile {
     }
 }
 
-/// Decides on accesses. Several threads call it.
+/// Decides on accesses. Called by several threads.
 pub trait Gate: Send + Sync + 'static {
-    /// Returns `true` if the access is currently permitted. Does not wait.
+    /// Returns `true` if the access is currently permitted. Does not block.
     fn permits(&self, access: &WantedAccess) -> bool;
 
-    /// Asks the user for permission, without waiting for the answer. `process` is the id of the thread that made the
-    /// request; it is for display only.
+    /// Asks the user for permission without waiting for the answer. `process` is the id of the requesting thread, for
+    /// display only.
     ///
     /// An answer applies only to requests that found the same file.
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket);
@@ -67,15 +67,15 @@ pub trait Gate: Send + Sync + 'static {
     /// Returns `true` if other programs run the file at this path because of its name, such as a git hook.
     fn starts_programs(&self, path: &Path) -> bool;
 
-    /// Returns `true` if [`starts_programs`](Self::starts_programs) is true for the path, or would be for files below
-    /// it if it were a folder.
+    /// Returns `true` if [`starts_programs`](Self::starts_programs) is true for the path or, if the path were a
+    /// folder, for files below it.
     fn leads_to_programs(&self, path: &Path) -> bool;
 
-    /// Withdraws the question for a request that was interrupted. `ticket` is the [`Ticket::id`] of the request.
+    /// Withdraws the question of an interrupted request, which `ticket` identifies ([`Ticket::id`]).
     fn withdraw(&self, ticket: u64);
 }
 
-/// Handle for answering one waiting request. Dropping it without an answer denies the access.
+/// Handle for answering a waiting request. Dropping it denies the access.
 #[derive(Debug)]
 #[must_use = "dropping the ticket denies the access"]
 pub struct Ticket {
@@ -83,7 +83,7 @@ pub struct Ticket {
     answers: Option<Sender<Answered>>,
 }
 
-/// Answer to a waiting request, which `id` identifies.
+/// Answer to the waiting request with this id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) id: u64,
@@ -96,7 +96,7 @@ pub(crate) enum Answer {
     Denied,
     /// Allows the access for this request only.
     Once,
-    /// Handles the request again, with the permissions that apply then.
+    /// Handles the request again with the permissions that apply then.
     Again,
 }
 
@@ -105,7 +105,7 @@ impl Ticket {
         Self { id, answers: Some(answers) }
     }
 
-    /// Returns the id of the request, which is unique within its view.
+    /// Returns the request's id, unique within its view.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
@@ -116,8 +116,8 @@ impl Ticket {
         self.send(Answer::Once);
     }
 
-    /// Handles the request again, because the gate now permits the access. If the gate no longer permits it by then,
-    /// asks the user again.
+    /// Handles the request again, because the gate now permits the access. If the permission has been revoked by then,
+    /// the user is asked again.
     pub fn retry(mut self) {
         self.send(Answer::Again);
     }
@@ -129,7 +129,7 @@ impl Ticket {
 
     fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
-            // Ignore the error, which occurs only if the view has closed, which cancels its requests.
+            // Ignores the error: the view has closed, which cancels its requests.
             let _ = answers.send(Answered { id: self.id, answer });
         }
     }

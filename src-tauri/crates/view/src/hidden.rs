@@ -1,4 +1,4 @@
-//! Paths that are hidden in the view: they appear not to exist.
+//! Paths that are hidden in the view, where they appear to be missing.
 //!
 //! - A hidden path is also recognized by its inode, so that hard links to a hidden file and other mounts of a hidden
 //!   folder are hidden too. A hard link to a file inside a hidden folder is not hidden.
@@ -13,13 +13,13 @@ use std::{
 
 use crate::nodes::FileId;
 
-/// Time for which the inodes of hidden paths are cached.
+/// Time after which the inodes of hidden paths are looked up again.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Hidden paths and their inodes.
 #[derive(Debug)]
 pub(crate) struct Hidden {
-    /// Hidden absolute paths, without symlinks.
+    /// Hidden absolute paths without symlinks.
     paths: Vec<PathBuf>,
     /// Absolute paths of mount points, which are visible even inside a hidden folder.
     points: Vec<PathBuf>,
@@ -36,12 +36,12 @@ impl Hidden {
         self.points.iter().any(|point| point.strip_prefix("/").is_ok_and(|point| point.starts_with(path)))
     }
 
-    /// Returns `true` if `path`, relative to the root, is a hidden path or below one.
+    /// Returns `true` if `path`, relative to the root, is hidden or below a hidden path.
     pub(crate) fn has_path(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| path.starts_with(hidden)))
     }
 
-    /// Returns `true` if `path` is a hidden path or contains one.
+    /// Returns `true` if `path` is hidden or contains a hidden path.
     pub(crate) fn is_below(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| hidden.starts_with(path)))
     }

@@ -1,7 +1,7 @@
-//! Invalidates pages, attributes and names in the kernel's caches, on a separate thread.
+//! Invalidates pages, attributes and names in the kernel's caches from a separate thread.
 //!
-//! - INVARIANT: serving threads never invalidate pages, because the kernel may then wait for a page that a request
-//!   holds.
+//! - INVARIANT: serving threads never invalidate pages, because the kernel could wait for a page that a request has
+//!   locked.
 
 use std::{
     ffi::OsString,
@@ -14,10 +14,10 @@ use std::{
 
 use crate::{device::Device, wire};
 
-/// Maximum time to wait until pages are invalidated. This includes writing back changed pages.
+/// Maximum time to wait for an invalidation, which includes writing back dirty pages.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends invalidations to the thread that executes them.
+/// Queue of invalidations for the thread that carries them out.
 #[derive(Debug)]
 pub(crate) struct Invalidations(Mutex<Sender<Invalidation>>);
 
@@ -34,12 +34,12 @@ impl Invalidations {
         (Self(Mutex::new(sender)), receiver)
     }
 
-    /// Invalidates the node's pages without waiting.
+    /// Invalidates a node's pages without waiting.
     pub(crate) fn drop_pages(&self, node: u64) {
         self.send(Invalidation::Pages { node, done: None });
     }
 
-    /// Invalidates the pages of these nodes. Returns `false` if that takes longer than [`PATIENCE`] for a node.
+    /// Invalidates these nodes' pages. Returns `false` if one of them takes longer than [`PATIENCE`].
     pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
         let (done, is_done) = mpsc::channel();
         let sent =
@@ -54,36 +54,36 @@ impl Invalidations {
     }
 
     fn send(&self, invalidation: Invalidation) {
-        // Ignore the error, which occurs only if the view has closed.
+        // Ignores the error: the view has closed.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(invalidation);
     }
 }
 
-/// Sends invalidations to the kernel until their sender is dropped.
+/// Carries out queued invalidations until the queue is dropped.
 pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidation>) {
     for invalidation in invalidations {
         match invalidation {
             Invalidation::Pages { node, done } => {
                 drop_pages(&**device, node);
                 if let Some(done) = done {
-                    // Ignore the error, which occurs if the caller has timed out.
+                    // Ignores the error: the caller has timed out.
                     let _ = done.send(());
                 }
             }
-            // Ignore the error, which occurs if the kernel no longer caches the name.
+            // Ignores the error: the kernel no longer caches the name.
             Invalidation::Name { parent, name } => _ = device.write(&[&wire::forget_name(parent, &name)]),
         }
     }
 }
 
-/// Invalidates a node's pages and attributes. Must not be called by serving threads.
+/// Invalidates a node's pages and attributes. Must not be called from a serving thread.
 pub(crate) fn drop_pages(device: &dyn Device, node: u64) {
-    // Ignore the error, which occurs if the kernel has forgotten the node.
+    // Ignores the error: the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, false)]);
 }
 
-/// Invalidates a node's attributes. Takes no page lock, so serving threads may call it.
+/// Invalidates a node's attributes. Safe to call from serving threads, because it takes no page lock.
 pub(crate) fn drop_attributes(device: &dyn Device, node: u64) {
-    // Ignore the error, which occurs if the kernel has forgotten the node.
+    // Ignores the error: the kernel has forgotten the node.
     let _ = device.write(&[&wire::invalidate(node, true)]);
 }

@@ -1,11 +1,11 @@
-//! FUSE file system that serves the user's files to a sandbox, and opens them only if a [`Gate`] permits it.
+//! FUSE file system that serves the user's files to a sandbox. Files are opened only if a [`Gate`] permits it.
 //!
-//! - Names and attributes need no permission. Opening or changing a file does. A request that is waiting for
-//!   permission blocks no thread.
-//! - Hidden paths appear not to exist: they cannot be looked up, listed, opened or created.
-//! - Each operation resolves its path again, starting at the root, and follows no symlink.
+//! - Names and attributes are visible without permission. Opening or changing a file requires it. A request that waits
+//!   for permission blocks no thread.
+//! - Hidden paths appear to be missing. They cannot be looked up, listed, opened or created.
+//! - Each operation resolves its path from the root again and follows no symlinks.
 //! - INVARIANT: every length in a request is checked before use.
-//! - The [`Gate`] decides. This crate does not depend on policies and grants.
+//! - The [`Gate`] makes all decisions, so this crate does not depend on policies and grants.
 
 #![cfg(target_os = "linux")]
 

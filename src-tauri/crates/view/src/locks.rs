@@ -1,9 +1,8 @@
-//! File locks of the run. They are taken on the real files, so that programs outside the sandbox respect them.
+//! File locks of the run, taken on the real files so that programs outside the sandbox respect them.
 //!
-//! - Each combination of file and lock owner uses a separate descriptor for range locks: the owners are processes of
-//!   the run, but to the kernel all locks belong to this process.
-//! - Waiting locks block no thread. One thread retries all of them when the run releases a lock, and at short
-//!   intervals.
+//! - Each pair of file and lock owner has its own descriptor for range locks. Owners are processes of the run, but the
+//!   kernel sees this process as the owner of all locks.
+//! - Waiting locks block no thread. One thread retries them at short intervals, and whenever the run releases a lock.
 
 use std::{
     collections::HashMap,
@@ -59,7 +58,7 @@ struct Held {
     handle: u64,
 }
 
-/// Lock request that is waiting until another lock is released.
+/// Lock request that is waiting for another lock to be released.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     /// Unique number of the FUSE request.
@@ -92,13 +91,12 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns a conflicting lock: its first and last byte, and its `l_type`, which is `F_UNLCK` if there is no
-    /// conflict.
+    /// Returns a conflicting lock as its first and last byte and its `l_type`, which is `F_UNLCK` if there is none.
     pub(crate) fn conflict(&self, open: &OpenFile, lock: LockRange) -> Result<((u64, u64), u32), Errno> {
         let file = open.to_read()?;
         let key = (FileId::of(&metadata(file)?), lock.owner);
         let mut found = range(lock);
-        // Without a descriptor, the request is to unlock, which conflicts with nothing.
+        // Without a descriptor, this is an unlock request, which conflicts with nothing.
         if let Some(held) = self.descriptor(key, file, lock)? {
             fcntl(&*held, FcntlArg::F_OFD_GETLK(&mut found)).map_err(from_nix)?;
         }
@@ -110,8 +108,8 @@ impl Locks {
         Ok(((start, end), u32::try_from(found.l_type).unwrap_or(0)))
     }
 
-    /// Returns the descriptor for an owner's range locks on a file. Creates it if necessary, unless `lock` is an
-    /// unlock.
+    /// Returns the descriptor for an owner's range locks on a file. Creates it if it does not exist, unless `lock` is
+    /// an unlock.
     fn descriptor(
         &self,
         key: (FileId, u64),
@@ -134,7 +132,7 @@ impl Locks {
         Ok(Some(opened))
     }
 
-    /// Releases all range locks of an owner on a file. POSIX requires this when the owner closes any descriptor of
+    /// Releases all of an owner's range locks on a file. POSIX requires this when the owner closes any descriptor of
     /// the file.
     pub(crate) fn release(&self, file: FileId, owner: u64) {
         if self.lock().held.remove(&(file, owner)).is_some() {
@@ -142,13 +140,13 @@ impl Locks {
         }
     }
 
-    /// Releases the range locks that were last set through `handle`. Called when the handle is closed.
+    /// Releases the range locks last set through `handle`, which was closed.
     pub(crate) fn closed(&self, handle: u64) {
         self.lock().held.retain(|_, held| held.handle != handle);
         self.changed.notify_all();
     }
 
-    /// Adds a lock request to the waiting ones.
+    /// Adds a lock request to those that are waiting.
     pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
         let mut state = self.lock();
         if state.waiting.len() >= MOST_WAITING {
@@ -167,7 +165,7 @@ impl Locks {
         state.waiting.len() < before
     }
 
-    /// Waits until there are waiting lock requests, and returns all of them. Returns `None` once the view has closed.
+    /// Blocks until lock requests are waiting, and returns all of them. Returns `None` after the view has closed.
     pub(crate) fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.has_ended {
@@ -179,7 +177,7 @@ impl Locks {
         Some(state.waiting.clone())
     }
 
-    /// Waits until the run releases a lock, or [`RETRY`] has passed.
+    /// Waits until the run releases a lock or [`RETRY`] has passed.
     pub(crate) fn pause(&self) {
         let state = self.lock();
         drop(self.changed.wait_timeout(state, RETRY));
@@ -192,7 +190,7 @@ impl Locks {
     }
 }
 
-/// Reopens a file, for writing too if the user may, because an exclusive range lock requires a writable descriptor.
+/// Reopens a file, for writing too if the user has write access, because exclusive range locks require that.
 fn again(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
@@ -214,7 +212,7 @@ fn range(lock: LockRange) -> libc::flock {
         LockKind::Exclusive => libc::F_WRLCK,
         LockKind::None => libc::F_UNLCK,
     };
-    // A length of zero means until the end of the file.
+    // A length of zero means up to the end of the file.
     let length = if lock.end >= i64::MAX.cast_unsigned() { 0 } else { lock.end - lock.start + 1 };
     libc::flock {
         l_type: i16::try_from(kind).unwrap_or(0),

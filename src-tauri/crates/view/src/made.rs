@@ -1,7 +1,7 @@
-//! Records the files that the run created or moved aside. The run may move and remove them without asking again.
+//! Files that the run created or moved aside, which it may move and remove without asking again.
 //!
-//! - A file's identity includes its creation time, because inode numbers are reused after another program removes the
-//!   file. On file systems without creation times, no file counts as created by the run.
+//! - A file's identity includes its creation time, because inode numbers are reused. On file systems without creation
+//!   times, no file counts as created by the run.
 
 use std::{
     collections::HashMap,
@@ -13,24 +13,24 @@ use std::{
 
 use crate::nodes::FileId;
 
-/// Maximum number of remembered files. The run needs permission for any further file that it creates.
+/// Maximum number of remembered files. Beyond it, changing a file that the run created requires permission.
 const MOST: usize = 1 << 16;
 
-/// Reason the run may move or remove a file.
+/// Reason the run is allowed to move or remove a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The run created the file.
     Created,
-    /// The run created the file after the user had once allowed a change to the file given here, which the new file
-    /// may replace.
+    /// The run created the file after the user had allowed one change to the given file, which the new file is allowed
+    /// to replace.
     CreatedFor(PathBuf, FileId),
-    /// The run moved the file aside from this path, in order to replace it.
+    /// The run moved the file aside from this path in order to replace it.
     MovedAside(PathBuf),
-    /// Like [`MovedAside`](Self::MovedAside), but the user had allowed only a single change of the file.
+    /// Like [`MovedAside`](Self::MovedAside), but the user had allowed only one change to the file.
     MovedAsideOnce,
 }
 
-/// Origins of the files that the run created or moved aside.
+/// Origins of files that the run created or moved aside.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<HashMap<(FileId, SystemTime), Origin>>);
 
@@ -55,7 +55,7 @@ impl Made {
         self.origin(facts).is_some_and(|origin| matches!(origin, Origin::Created | Origin::CreatedFor(..)))
     }
 
-    /// Forgets the origin of a file.
+    /// Forgets a file's origin.
     pub(crate) fn remove(&self, facts: &Metadata) {
         let mut made = self.lock();
         identity(facts).iter().for_each(|file| _ = made.remove(file));

@@ -1,9 +1,8 @@
-//! Nodes: numbers that identify files to the kernel.
+//! Nodes, which identify files to the kernel by number.
 //!
 //! - A node represents a name in a folder. If its file is replaced or removed, the name gets a new node. Node numbers
-//!   are not reused.
-//! - Entries that exist only in the view are virtual nodes, which have no file. The numbers of real and virtual nodes
-//!   are limited.
+//!   are never reused.
+//! - Virtual nodes exist only in the view and have no file. The number of nodes of each kind is limited.
 
 mod table;
 mod times;
@@ -23,10 +22,10 @@ use crate::wire::ROOT;
 use table::{Node, Table};
 pub(crate) use times::{Time, VirtualTimes, now};
 
-/// Number of nodes at which the view starts to ask the kernel to forget unused nodes.
+/// Number of nodes at which the view starts asking the kernel to forget unused ones.
 const MANY_NODES: usize = 3 << 18;
 
-/// Maximum number of virtual nodes, which exist only in the view.
+/// Maximum number of virtual nodes.
 const MOST_VIRTUAL: usize = 1 << 16;
 
 /// Identity of a file: its device and inode numbers.
@@ -42,7 +41,7 @@ impl FileId {
     }
 }
 
-/// Size and modification time of a file, for detecting changes to its content.
+/// Size and modification time of a file, which reveal content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
@@ -54,7 +53,7 @@ impl Stamp {
         Self { size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
     }
 
-    /// Returns `true` if the file changed so recently that another change could leave the modification time unchanged.
+    /// Returns `true` if the file changed so recently that another change might not alter the modification time.
     fn is_recent(self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.modified.0 >= now.cast_signed() - 1
@@ -83,12 +82,12 @@ impl Nodes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the path of a node, relative to the root.
+    /// Returns a node's path, relative to the root.
     pub(crate) fn path(&self, node: u64) -> Result<PathBuf, Errno> {
         self.lock().path(node).ok_or(Errno::NOENT)
     }
 
-    /// Returns the kind of a node, unless its name was removed or replaced.
+    /// Returns a node's kind. Fails if its name was removed or replaced.
     pub(crate) fn kind(&self, node: u64) -> Result<NodeKind, Errno> {
         let table = self.lock();
         table.path(node).and_then(|_| table.nodes.get(&node)).map(|node| node.kind).ok_or(Errno::NOENT)
@@ -99,14 +98,14 @@ impl Nodes {
         self.lock().nodes.get(&node).map(|node| node.parent)
     }
 
-    /// Returns the node and the kind of a name in a folder, if the name has a node.
+    /// Returns the node and kind of a name in a folder, or `None` if the name has no node.
     pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, NodeKind)> {
         let table = self.lock();
         let node = table.named(parent, name)?;
         Some((node, table.nodes.get(&node)?.kind))
     }
 
-    /// Returns the node for a file that was found under a name, and counts the lookup.
+    /// Returns the node of a file found under a name, and counts the lookup.
     pub(crate) fn found(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
         let mut table = self.lock();
         let kind = NodeKind::Real(file);
@@ -122,7 +121,7 @@ impl Nodes {
         Ok(node)
     }
 
-    /// Creates a virtual entry. Does not count a lookup.
+    /// Creates a virtual entry without counting a lookup.
     pub(crate) fn make_virtual(&self, parent: u64, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let mut table = self.lock();
         if table.virtuals >= MOST_VIRTUAL {
@@ -134,7 +133,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Counts a lookup of a virtual entry, and returns its node and mode. Returns `None` for a real file.
+    /// Counts a lookup of a virtual entry and returns its node and mode, or `None` for a real file.
     pub(crate) fn found_virtual(&self, parent: u64, name: &OsStr) -> Option<(u64, u32)> {
         let mut table = self.lock();
         let node = table.named(parent, name)?;
@@ -147,7 +146,7 @@ impl Nodes {
         }
     }
 
-    /// Changes permissions and times of an entry that exists only in the view.
+    /// Changes a virtual entry's permissions and times.
     pub(crate) fn set_virtual(
         &self,
         node: u64,
@@ -164,12 +163,12 @@ impl Nodes {
         }
     }
 
-    /// Returns the times of an entry that exists only in the view.
+    /// Returns the times of a virtual entry, or `None` for a real file.
     pub(crate) fn virtual_times(&self, node: u64) -> Option<VirtualTimes> {
         self.lock().nodes.get(&node).map(|node| node.times)
     }
 
-    /// Returns the modes of virtual entries of a folder: not of all if it has very many, so that this is always fast.
+    /// Returns the modes of a folder's virtual entries. In very large folders, only of some, to limit the time.
     pub(crate) fn virtual_modes_in(&self, parent: u64) -> Vec<u32> {
         const MOST: usize = 1000;
         let table = self.lock();
@@ -183,12 +182,12 @@ impl Nodes {
             .collect()
     }
 
-    /// Returns when an entry that exists only in the view was last created in this folder or removed from it.
+    /// Returns the time at which a virtual entry was last created in or removed from this folder.
     pub(crate) fn entries_changed(&self, node: u64) -> Option<Time> {
         self.lock().nodes.get(&node).and_then(|node| node.entries_changed)
     }
 
-    /// Records that a virtual entry was created as a real file.
+    /// Records that a virtual entry now has a real file.
     pub(crate) fn became_real(&self, node: u64, file: FileId) {
         let mut table = self.lock();
         let Some(found) = table.nodes.get_mut(&node) else { return };
@@ -197,7 +196,7 @@ impl Nodes {
         table.virtuals -= usize::from(was_virtual);
     }
 
-    /// Returns the name, node and mode of each virtual entry in a folder.
+    /// Returns name, node and mode of each virtual entry in a folder.
     pub(crate) fn virtual_children(&self, parent: u64) -> Vec<(OsString, u64, u32)> {
         let table = self.lock();
         let children = table.names.get(&parent).into_iter().flatten();
@@ -208,14 +207,14 @@ impl Nodes {
         children.collect()
     }
 
-    /// Notes that the times of a real folder were set.
+    /// Records that the times of a real folder were set.
     pub(crate) fn times_were_set(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.entries_changed = None;
         }
     }
 
-    /// Returns the entries that exist only in the view, with their modes.
+    /// Returns all virtual entries with their modes.
     pub(crate) fn all_virtual(&self) -> Vec<(u64, u32)> {
         let table = self.lock();
         let nodes = table.nodes.iter().filter_map(|(id, node)| match node.kind {
@@ -230,7 +229,7 @@ impl Nodes {
         self.lock().retire(parent, name);
     }
 
-    /// Records that the name of a node now refers to another file.
+    /// Records that a node's name now refers to another file.
     pub(crate) fn retire_node(&self, node: u64) {
         let mut table = self.lock();
         if let Some((parent, name)) = table.nodes.get(&node).map(|node| (node.parent, node.name.clone()))
@@ -240,7 +239,7 @@ impl Nodes {
         }
     }
 
-    /// Records that a name was moved. If another entry had the new name, it was replaced.
+    /// Records that a name was moved, replacing the entry with the new name, if any.
     pub(crate) fn moved(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut table = self.lock();
         if from == to {
@@ -268,7 +267,7 @@ impl Nodes {
         }
     }
 
-    /// Subtracts lookups that the kernel has dropped from its caches, and removes the node if it is unused.
+    /// Subtracts lookups that the kernel has forgotten, and removes the node if it is unused.
     pub(crate) fn forget(&self, node: u64, lookups: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node).filter(|_| node != ROOT) {
@@ -277,14 +276,14 @@ impl Nodes {
         }
     }
 
-    /// Counts an open handle. The node is not removed while it has one.
+    /// Counts an open handle, which keeps the node from being removed.
     pub(crate) fn hold(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.handles += 1;
         }
     }
 
-    /// Subtracts an open handle, and removes the node if it is then unused.
+    /// Subtracts an open handle, and removes the node if it is unused.
     pub(crate) fn release(&self, node: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node) {
@@ -293,7 +292,7 @@ impl Nodes {
         }
     }
 
-    /// Stores the current stamp of a file's content. Returns `true` if it equals the previous one.
+    /// Stores the current stamp of a file's content. Returns `true` if the stamp has not changed.
     pub(crate) fn is_unchanged(&self, node: u64, stamp: Stamp) -> bool {
         let mut table = self.lock();
         table.nodes.get_mut(&node).is_some_and(|node| node.stamp.replace(stamp) == Some(stamp))
@@ -306,17 +305,17 @@ impl Nodes {
         before.is_some_and(|before| before != Some(stamp)) || stamp.is_recent()
     }
 
-    /// Returns `true` if the run has ever locked the file. Other programs may then change it at any time.
+    /// Returns `true` if the run has ever locked the file, which other programs may therefore change at any time.
     pub(crate) fn is_shared(&self, node: u64) -> bool {
         self.lock().nodes.get(&node).is_some_and(|node| node.locked.is_some())
     }
 
-    /// Records that a node is not a folder, so that the kernel may be asked to forget it.
+    /// Records that a node is not a folder, which allows asking the kernel to forget it.
     pub(crate) fn is_a_file(&self, node: u64) {
         self.lock().is_a_file(node);
     }
 
-    /// Returns names that the kernel should forget. Empty while the number of nodes is low.
+    /// Returns names for the kernel to forget, or none while there are few nodes.
     pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
         self.lock().forgettable(MANY_NODES)
     }

@@ -1,7 +1,7 @@
-//! Open files of the run, each with its real file and the permission under which it was opened.
+//! Files that the run has open, each with its real file and the permission under which it was opened.
 //!
-//! - Revoking a permission takes two steps: the file first refuses new writes. Once the kernel has written back the
-//!   file's pages, the file refuses all access.
+//! - Revoking a permission takes two steps. The file first refuses new writes. After the kernel has written back the
+//!   file's pages, it refuses all access.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) struct OpenFile {
     pub(crate) file: File,
     pub(crate) node: u64,
     access: WantedAccess,
-    /// `true` if the user allowed only this open. The permission then lasts until the file is closed.
+    /// `true` if the user allowed only this open. The permission then ends when the file is closed.
     is_once: bool,
     /// `true` if the descriptor is open for writing.
     is_writable: bool,
@@ -51,12 +51,12 @@ impl OpenFile {
         self.is_writable
     }
 
-    /// Returns `true` if the permission is still valid.
+    /// Returns `true` if the permission under which the file was opened is still valid.
     pub(crate) fn is_permitted(&self, permits: impl Fn(&WantedAccess) -> bool) -> bool {
         self.is_once || permits(&self.access)
     }
 
-    /// Returns the file for reading content or attributes.
+    /// Returns the file for reading its content or attributes.
     pub(crate) fn to_read(&self) -> Result<&File, Errno> {
         if self.state.load(Ordering::Acquire) == DEAD { Err(Errno::IO) } else { Ok(&self.file) }
     }
@@ -71,7 +71,7 @@ impl OpenFile {
         }
     }
 
-    /// Refuses new writes. Cached pages can still be written back.
+    /// Refuses new writes, but still accepts cached pages.
     pub(crate) fn stop_writes(&self) {
         self.state.fetch_max(WRITES_BACK, Ordering::AcqRel);
     }
@@ -82,7 +82,7 @@ impl OpenFile {
     }
 }
 
-/// All open files, by file handle.
+/// Open files by handle.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles(Mutex<Handles>);
 
@@ -97,7 +97,7 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file. Returns its new handle, and the shared file.
+    /// Adds a file. Returns its handle and the shared file.
     pub(crate) fn add(&self, file: OpenFile) -> Result<(u64, Arc<OpenFile>), Errno> {
         let mut handles = self.lock();
         if handles.files.len() >= MOST {
@@ -119,14 +119,14 @@ impl OpenFiles {
         self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
     }
 
-    /// Returns a file that is open for writing on this node and not revoked.
+    /// Returns a file that is open for writing on this node and has not been revoked.
     pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
         let is_usable =
             |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
         self.lock().files.values().find(is_usable).cloned()
     }
 
-    /// Returns a file that is open on this node, even if the file's name was removed.
+    /// Returns a file open on this node, even if its name was removed.
     pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
         self.lock().files.values().find(|file| file.node == node).cloned()
     }

@@ -1,7 +1,7 @@
-//! Requests that are waiting for permission. They block no thread.
+//! Requests that wait for permission, without blocking a thread.
 //!
-//! - An interruption may arrive before its request starts to wait, so early interruptions are remembered.
-//! - INVARIANT: while a folder is reserved for a mount, no request waits for which the kernel holds a lock that mounting needs.
+//! - An interruption can arrive before its request begins to wait, so early interruptions are remembered.
+//! - INVARIANT: while a folder is reserved for a mount, no request waits whose locks would block the mount.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,10 +12,10 @@ use std::{
 
 use crate::gate::AskedAccess;
 
-/// Interval at which the threads of interrupted requests are checked for a pending signal.
+/// Interval for checking the threads of interrupted requests for pending signals.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// Maximum number of waiting requests. Further requests are denied.
+/// Maximum number of waiting requests. Additional requests are denied.
 const MOST: usize = 4096;
 
 /// Maximum number of remembered early interruptions.
@@ -29,18 +29,18 @@ pub(crate) struct Parked {
     pub(crate) process: u32,
     /// Access that needs permission.
     pub(crate) asked: AskedAccess,
-    /// Accesses that the user has already approved for this request.
+    /// Accesses that the user has approved for this request so far.
     pub(crate) approved: Vec<AskedAccess>,
-    /// Folders whose lock the kernel holds until the request is answered.
+    /// Folders that the kernel keeps locked until the request is answered.
     pub(crate) locks: Vec<PathBuf>,
 }
 
-/// Folder that is to be mounted.
+/// Folder reserved for mounting.
 #[derive(Debug)]
 struct Reserved {
     folder: PathBuf,
     number: u64,
-    /// False while a request waits that would block the mount.
+    /// `false` while a waiting request would block the mount.
     is_made: bool,
 }
 
@@ -48,9 +48,9 @@ struct Reserved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parking {
     Parked,
-    /// Too many requests wait.
+    /// Too many requests are waiting.
     Full,
-    /// The kernel must release its locks, because a folder is being mounted.
+    /// A folder is being mounted, so the kernel must release its locks.
     Reserved,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Parking {
 pub(crate) struct Pending {
     state: Mutex<Waiting>,
     interrupted: Condvar,
-    /// Notified when a request no longer waits, or a reservation is cancelled.
+    /// Notified when a request stops waiting, or a reservation is cancelled.
     left: Condvar,
 }
 
@@ -79,7 +79,7 @@ impl Pending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request, if it may wait.
+    /// Makes a request wait, if possible.
     pub(crate) fn park(&self, unique: u64, parked: Parked) -> Parking {
         let mut waiting = self.lock();
         if waiting.parked.len() >= MOST {
@@ -98,7 +98,7 @@ impl Pending {
         Parking::Parked
     }
 
-    /// Removes and returns a waiting request. Returns `None` if it is no longer waiting.
+    /// Takes a waiting request, or returns `None` if it is no longer waiting.
     pub(crate) fn take(&self, unique: u64) -> Option<Parked> {
         let mut waiting = self.lock();
         waiting.interrupted.retain(|interrupted| *interrupted != unique);
@@ -107,7 +107,7 @@ impl Pending {
         parked
     }
 
-    /// Begins to reserve a folder for a mount, instead of an earlier one, and returns the number of the reservation.
+    /// Requests the reservation of a folder, replacing any earlier one, and returns the reservation's number.
     pub(crate) fn begin_reservation(&self, folder: PathBuf) -> u64 {
         let mut waiting = self.lock();
         waiting.reservations += 1;
@@ -117,8 +117,8 @@ impl Pending {
         number
     }
 
-    /// Waits until no request keeps the folder from being mounted, and reserves it. Returns false if another reservation or
-    /// [`release`](Self::release) came first.
+    /// Waits until no request blocks mounting the folder, then reserves it. Returns `false` if the reservation was
+    /// replaced or [`released`](Self::release).
     pub(crate) fn make_reservation(&self, number: u64) -> bool {
         let mut waiting = self.lock();
         loop {
@@ -134,13 +134,13 @@ impl Pending {
         }
     }
 
-    /// Ends a reservation.
+    /// Cancels the reservation.
     pub(crate) fn release(&self) {
         self.lock().reservation = None;
         self.left.notify_all();
     }
 
-    /// Records that the thread of a request received a signal.
+    /// Records that a request's thread received a signal.
     pub(crate) fn interrupt(&self, unique: u64) {
         let mut waiting = self.lock();
         if !waiting.parked.contains_key(&unique) {
@@ -156,15 +156,15 @@ impl Pending {
         }
     }
 
-    /// Forgets an early interruption of this request. Returns `true` if there was one.
+    /// Removes an early interruption of this request. Returns `true` if there was one.
     pub(crate) fn take_early(&self, unique: u64) -> bool {
         let mut waiting = self.lock();
         let at = waiting.early.iter().position(|early| *early == unique);
         at.and_then(|at| waiting.early.remove(at)).is_some()
     }
 
-    /// Waits for interrupted requests. Returns those whose thread is about to exit, according to `is_ending`. Returns
-    /// `None` once the view has closed.
+    /// Blocks until a request is interrupted. Returns the requests whose thread is about to exit according to
+    /// `is_ending`, or `None` after the view has closed.
     pub(crate) fn ended(&self, is_ending: impl Fn(u32) -> bool) -> Option<Vec<u64>> {
         let mut waiting = self.lock();
         while waiting.interrupted.is_empty() {
@@ -180,7 +180,7 @@ impl Pending {
             .copied()
             .collect();
         if ended.is_empty() {
-            // The signal may become visible slightly after the interruption, or a later signal may terminate the
+            // The signal can become visible shortly after the interruption, or a later signal can terminate the
             // thread.
             drop(self.interrupted.wait_timeout(waiting, CHECK));
         }
@@ -196,7 +196,7 @@ impl Pending {
 }
 
 impl Parked {
-    /// Returns whether the kernel holds a lock that it needs for mounting a folder or for finding it.
+    /// Returns `true` if the kernel holds a lock that it needs to find or mount a folder.
     fn blocks(&self, folder: &Path) -> bool {
         self.locks.iter().any(|locked| folder.starts_with(locked))
     }
@@ -261,7 +261,7 @@ mod tests {
         assert!(!reserved.is_finished());
         pending.take(2);
         assert!(reserved.join().unwrap());
-        // Nothing that would block the mount waits meanwhile.
+        // Requests that would block the mount may not wait.
         for locked in ["/", "/a", "/a/b"] {
             assert_eq!(pending.park(8, locking(locked)), Parking::Reserved, "{locked}");
         }

@@ -1,4 +1,4 @@
-//! Opens the real files, below the root and without following symlinks.
+//! Opens real files below the root without following symlinks.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::LONGEST_NAME};
 
-/// Root folder and the paths that are hidden below it.
+/// Root folder, and the hidden paths below it.
 #[derive(Debug)]
 pub(crate) struct RealTree {
     root: File,
@@ -25,9 +25,9 @@ pub(crate) struct RealTree {
     filesystems: FileSystems,
 }
 
-/// File that was found by its path.
+/// File found by its path.
 pub(crate) struct Place {
-    /// Descriptor that identifies the file but gives no access to its content (`O_PATH`).
+    /// `O_PATH` descriptor, which identifies the file without access to its content.
     pub(crate) file: File,
     pub(crate) facts: Metadata,
 }
@@ -41,7 +41,7 @@ impl RealTree {
     /// Finds the file at a path relative to the root.
     ///
     /// # Errors
-    /// Returns [`Errno::NOENT`] if the path is hidden, does not exist, or is on a file system that is not served.
+    /// Returns [`Errno::NOENT`] if the path is hidden, missing, or on a file system that is not served.
     pub(crate) fn find(&self, path: &Path) -> Result<Place, Errno> {
         if self.hides(path) || !self.filesystems.serves(&self.place.join(path)) {
             return Err(Errno::NOENT);
@@ -85,7 +85,7 @@ impl RealTree {
 
     /// Opens a path relative to the root. Does not check whether it is hidden.
     ///
-    /// With `O_PATH`, opens a symlink in the last component itself (openat2(2)).
+    /// With `O_PATH`, a symlink in the last component is opened itself (`openat2(2)`).
     pub(crate) fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -95,7 +95,7 @@ impl RealTree {
     }
 }
 
-/// Path resolution that neither leaves the root nor follows a symlink.
+/// Resolution that neither leaves the root nor follows symlinks.
 const WITHIN: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
@@ -103,13 +103,13 @@ pub(crate) fn metadata(file: &File) -> Result<Metadata, Errno> {
     file.metadata().map_err(|error| errno(&error))
 }
 
-/// Returns `true` for pipes, sockets and devices. The kernel opens these itself, without asking the view.
+/// Returns `true` for pipes, sockets and devices, which the kernel opens without asking the view.
 pub(crate) fn is_special(facts: &Metadata) -> bool {
     let kind = facts.file_type();
     kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
 }
 
-/// Returns the error number of an I/O error, or `EIO` if it has none.
+/// Returns an I/O error's errno, or `EIO` if it has none.
 pub(crate) fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -28,7 +28,7 @@ use crate::{
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
 
-/// Request that is being handled, and the accesses that the user has approved for it.
+/// Request being handled, and the accesses that the user has approved for it.
 struct Call<'a> {
     header: Header,
     approved: &'a [AskedAccess],
@@ -38,14 +38,14 @@ struct Call<'a> {
 enum Reply {
     Content(Vec<u8>),
     Empty,
-    /// Sends nothing: the kernel expects no reply, or another thread sends it.
+    /// Sends nothing, because the kernel expects no reply or another thread sends it.
     Silence,
 }
 
-/// Reason a request cannot be completed now.
+/// Reason a request is not completed now.
 enum Stop {
     Failed(Errno),
-    /// The access needs permission first.
+    /// The access requires permission first.
     Asks(AskedAccess),
 }
 
@@ -55,22 +55,22 @@ impl From<Errno> for Stop {
     }
 }
 
-/// Duration of a permission for an access.
+/// Validity of a permission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
-    /// The permission is valid until it is revoked.
+    /// Until it is revoked.
     Standing,
-    /// The permission is valid for one request only.
+    /// For one request only.
     Once,
 }
 
 impl Server {
-    /// Handles a request. If it needs an access that is not permitted, parks it until the user has answered.
+    /// Handles a request. If it requires a permission, the request waits for the user's answer.
     pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<AskedAccess>) {
         let (header, operation) = match Request::parse(bytes) {
             Ok(Request { header, operation }) => (header, operation),
             Err((Some(header), _)) => return self.reply(header.unique, Err(Errno::INVAL)),
-            // A request without a header cannot be replied to.
+            // Without a header, no reply is possible.
             Err((None, _)) => return,
         };
         let performed = {
@@ -92,14 +92,14 @@ impl Server {
                         self.gate.ask(&wanted, header.process, self.ticket(header.unique));
                     }
                     Parking::Full => self.reply(header.unique, Err(Errno::ACCESS)),
-                    // The kernel looks the path up again.
+                    // Makes the kernel look up the path again.
                     Parking::Reserved => self.reply(header.unique, Err(Errno::STALE)),
                 }
             }
         }
     }
 
-    /// Continues a request after the user has answered.
+    /// Continues a request after the user's answer.
     pub(crate) fn resume(&self, unique: u64, answer: Answer) {
         let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
         match answer {
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    /// Cancels a waiting request, because its thread is about to exit.
+    /// Cancels a waiting request whose thread is about to exit.
     pub(crate) fn interrupt(&self, unique: u64) {
         let Some(parked) = self.pending.take(unique) else { return };
         self.give_up(&parked.bytes);
@@ -123,7 +123,7 @@ impl Server {
         self.gate.withdraw(unique);
     }
 
-    /// Removes the virtual entry of a file whose creation was not permitted.
+    /// Removes the virtual entry of a file that the run was not permitted to create.
     fn give_up(&self, bytes: &[u8]) {
         if let Ok(Request { header, operation: Operation::Open { .. } }) = Request::parse(bytes)
             && let Ok(NodeKind::Virtual(_)) = self.nodes.kind(header.node)
@@ -134,7 +134,7 @@ impl Server {
 
     fn reply(&self, unique: u64, reply: Result<&[u8], Errno>) {
         let content = reply.unwrap_or_default();
-        // Ignore the error, which occurs if the request was aborted.
+        // Ignores the error: the request was aborted.
         let _ = self.device.write(&[&wire::message(unique, reply.err(), content.len()), content]);
     }
 
@@ -206,7 +206,7 @@ impl Server {
         Ok(Reply::Content(content))
     }
 
-    /// Requires permission for an access to a path below the root. `file` is the file at the path, if it exists.
+    /// Requires permission for accessing a path below the root. `file` is the file at the path, if it exists.
     fn permit(
         &self,
         call: &Call<'_>,
@@ -228,7 +228,7 @@ impl Server {
 }
 
 impl Server {
-    /// Returns the folders whose lock the kernel holds until a request is answered. It opens files without one.
+    /// Returns the folders that the kernel keeps locked until a request is answered. Opening files locks none.
     fn locked(&self, node: u64, operation: &Operation<'_>) -> Vec<PathBuf> {
         let own = (!matches!(operation, Operation::Open { .. })).then_some(node);
         let other = if let Operation::Rename { parent, .. } = operation { Some(*parent) } else { None };
@@ -236,13 +236,13 @@ impl Server {
         nodes.filter_map(|node| self.nodes.path(node).ok()).map(|path| absolute(&path)).collect()
     }
 
-    /// Blocks moves of folders until the guard is dropped.
+    /// Blocks moving folders until the guard is dropped.
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Converts a path that is relative to the root to an absolute path.
+/// Makes a path that is relative to the root absolute.
 fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }

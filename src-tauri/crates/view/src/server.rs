@@ -1,6 +1,6 @@
-//! Threads of a running view, and the state that they share.
+//! Threads of a running view and their shared state.
 //!
-//! - Two threads handle requests. Answers, waiting locks, interruptions and invalidations have one further thread each.
+//! - Two threads handle requests. Answers, waiting locks, interruptions and invalidations each have another thread.
 
 use std::{
     fs::File,
@@ -35,17 +35,17 @@ const THREADS: usize = 2;
 
 /// Options for starting a [`FileServer`].
 pub struct FileServerOptions {
-    /// Open `/dev/fuse` whose file system is mounted. The root of that file system must be a folder.
+    /// Open `/dev/fuse` of the mounted file system, whose root must be a folder.
     pub device: OwnedFd,
-    /// Folder whose content is served, usually `/`.
+    /// Folder to serve, usually `/`.
     pub root: OwnedFd,
-    /// Absolute paths that appear not to exist in the view.
+    /// Absolute paths that appear to be missing in the view.
     pub hidden: Vec<PathBuf>,
     /// Absolute paths at which something is mounted over the view. They are visible even inside a hidden folder.
     pub points: Vec<PathBuf>,
     /// User id that owns virtual entries.
     pub owner: u32,
-    /// Group id of virtual entries, and of files with an unmapped group.
+    /// Group id of virtual entries and of files with an unmapped group.
     pub group: u32,
     /// Permits accesses, or asks the user about them.
     pub gate: Arc<dyn Gate>,
@@ -79,21 +79,21 @@ impl FileServer {
         Ok(Self { server, serving: Mutex::new(serving) })
     }
 
-    /// Refuses all access through open files whose permission was revoked. Returns `false` if the kernel did not drop
-    /// their pages in time.
+    /// Refuses all further access through open files whose permission was revoked. Returns `false` if the kernel did
+    /// not drop their pages in time.
     #[must_use]
     pub fn revoke(&self) -> bool {
         self.server.revoke()
     }
 
-    /// Begins to reserve a folder for a mount, instead of an earlier one.
+    /// Requests the reservation of a folder for a mount, replacing any earlier one.
     #[must_use]
     pub fn reserve(&self, folder: PathBuf) -> Reservation {
         let number = self.server.pending.begin_reservation(folder.clone());
         Reservation { server: self.server.clone(), folder, number }
     }
 
-    /// Sets the folders that are mounted over the view, and ends the reservation. What contains one cannot be moved.
+    /// Sets the folders mounted over the view and ends the reservation. Folders that contain one cannot be moved.
     pub fn set_mounted(&self, folders: Vec<PathBuf>) {
         *self.server.mounted.lock().unwrap_or_else(PoisonError::into_inner) = folders;
         self.server.pending.release();
@@ -103,13 +103,13 @@ impl FileServer {
     pub fn wait(&self) {
         let serving = std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in serving {
-            // Ignore the error: a thread that panicked has stopped, but the others still serve.
+            // Ignores the error: a panicked thread has stopped, but the others keep serving.
             let _ = thread.join();
         }
     }
 }
 
-/// Reservation of a folder for a mount.
+/// Pending reservation of a folder for a mount.
 pub struct Reservation {
     server: Arc<Server>,
     folder: PathBuf,
@@ -117,10 +117,10 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Waits until the kernel holds no lock for a waiting request that mounting the folder needs, and lets no such request wait
-    /// until [`FileServer::set_mounted`]. Returns false if that or another reservation came first.
+    /// Waits until no waiting request holds a kernel lock that mounting the folder needs. No such request may wait
+    /// until [`FileServer::set_mounted`]. Returns `false` if that was called first, or the reservation was replaced.
     ///
-    /// Folders in it that exist only in the view become real.
+    /// Virtual folders inside it become real.
     #[must_use]
     pub fn wait(&self) -> bool {
         let is_made = self.server.pending.make_reservation(self.number);
@@ -131,7 +131,7 @@ impl Reservation {
     }
 }
 
-/// State that the threads of a view share.
+/// State shared by a view's threads.
 pub(crate) struct Server {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) tree: RealTree,
@@ -144,20 +144,19 @@ pub(crate) struct Server {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
-    /// Folders that are mounted over the view.
+    /// Folders mounted over the view.
     mounted: Mutex<Vec<PathBuf>>,
     /// User and group id of virtual entries.
     pub(crate) ids: [u32; 2],
     answers: Mutex<Sender<Answered>>,
-    /// Read lock: held while an operation is running. Write lock: taken in order to wait until all running operations
-    /// have finished.
+    /// Read-locked while an operation is running. Write-locked to wait until all running operations have finished.
     operations: RwLock<()>,
-    /// Read lock: held while a name is created or moved. Write lock: held while a folder is moved.
+    /// Read-locked while a name is created or moved. Write-locked while a folder is moved.
     pub(crate) names: RwLock<()>,
 }
 
 impl Server {
-    /// Creates the shared state, and spawns all threads that do not read requests.
+    /// Creates the shared state and spawns all threads except those that read requests.
     pub(crate) fn start(
         device: Arc<dyn Device>,
         root: File,
@@ -188,7 +187,7 @@ impl Server {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.into()).spawn(work).map(drop)
         };
-        // These threads hold weak references, so they exit when the server is dropped.
+        // These threads hold weak references, so they exit after the server is dropped.
         let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
         spawn("answers", Box::new(move || follow_answers(&weak, &answered)))?;
         let (weak, locks) = (Arc::downgrade(&server), server.locks.clone());
@@ -204,20 +203,20 @@ impl Server {
         Ticket::new(unique, self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Refuses all access through open files whose permission was revoked. Returns `true` if the kernel dropped their
-    /// pages in time.
+    /// Refuses all further access through open files whose permission was revoked. Returns `true` if the kernel
+    /// dropped their pages in time.
     pub(crate) fn revoke(&self) -> bool {
         let ended = self.files.without_permission(|access| self.gate.permits(access));
         ended.iter().for_each(|file| file.stop_writes());
-        // Invalidating pages writes back changed ones, which the files still accept.
+        // Invalidation writes back dirty pages, which the files still accept.
         let is_dropped = self.invalidations.drop_pages_now(ended.iter().map(|file| file.node));
         ended.iter().for_each(|file| file.end());
-        // Wait for operations that were permitted earlier.
+        // Waits for operations that were permitted earlier.
         drop(self.operations.write().unwrap_or_else(PoisonError::into_inner));
         is_dropped
     }
 
-    /// Returns whether a folder is mounted below this path, which is relative to the root.
+    /// Returns `true` if a folder is mounted below this path, which is relative to the root.
     pub(crate) fn is_mounted_below(&self, path: &Path) -> bool {
         let mounted = self.mounted.lock().unwrap_or_else(PoisonError::into_inner);
         mounted.iter().any(|folder| folder.strip_prefix("/").is_ok_and(|folder| folder.starts_with(path)))

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-/// Mask of the signals that cancel a waiting request: HUP, INT, QUIT, KILL and TERM. The kernel interrupts requests
-/// on every caught signal, but cancelling them on other signals, such as those of timers, would break programs.
+/// Signals that cancel a waiting request: HUP, INT, QUIT, KILL and TERM. The kernel interrupts requests on every
+/// caught signal, but cancelling on others, such as timer signals, would break programs.
 const ENDING: u64 = 1 | (1 << 1) | (1 << 2) | (1 << 8) | (1 << 14);
 
-/// Returns `true` if one of these signals is pending for the thread, or if the thread has exited.
+/// Returns `true` if one of these signals is pending for the thread, or the thread has exited.
 pub(crate) fn is_ending(thread: u32) -> bool {
     match fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => has_ending(&status),

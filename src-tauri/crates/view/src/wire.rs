@@ -17,8 +17,8 @@ pub(crate) const ROOT: u64 = 1;
 /// Maximum length of a file name, in bytes.
 pub(crate) const LONGEST_NAME: usize = 255;
 
-/// Maximum size of one write request's data, in bytes.
+/// Maximum amount of data in one write request, in bytes.
 pub(crate) const MAX_WRITE: u32 = 1 << 20;
 
-/// Size of a buffer that holds the largest request: a write with its header, in bytes.
+/// Size in bytes of a buffer for the largest request, a write with its header.
 pub(crate) const BUFFER: usize = MAX_WRITE as usize + 4096;

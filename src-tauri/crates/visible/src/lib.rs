@@ -1,6 +1,6 @@
-//! Escapes text from agents, and file names, so that it can be displayed safely.
+//! Escapes file names and text from agents for safe display.
 //!
-//! - No character is dropped; an invisible one is replaced by its code point.
+//! - No character is dropped. Invisible characters are replaced with their code points.
 //! - The result is plain text, suitable for any interface.
 //!
 //! ```
@@ -11,29 +11,29 @@ use icu_properties::props::{BidiClass, DefaultIgnorableCodePoint, GeneralCategor
 use icu_properties::{CodePointMapData, CodePointSetData};
 use std::fmt::Write as _;
 
-/// Escapes a text for display on one line. Each character that does not display as itself becomes `\u{...}`.
+/// Escapes text for display on one line. Characters that do not display as themselves become `\u{...}`.
 #[must_use]
 pub fn line(text: &str) -> String {
     shown(text, is_deceptive)
 }
 
-/// Escapes a path for display on one line, including runs of [`spaces`]. Right-to-left letters are kept, for
-/// interfaces that isolate them from the surrounding text.
+/// Escapes a path for display on one line, including runs of [`spaces`]. Keeps right-to-left letters, for interfaces
+/// that isolate them from the surrounding text.
 #[must_use]
 pub fn whole_path(text: &str) -> String {
     spaces(&line(text))
 }
 
-/// Escapes a path for display on one line, including runs of [`spaces`]. Right-to-left letters before the last
-/// component are escaped too, because they would reorder the text that follows.
+/// Escapes a path for display on one line, including runs of [`spaces`]. Also escapes right-to-left letters before the
+/// last component, which would reorder the text that follows.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
     spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
 }
 
-/// Replaces each run of spaces with `\u{20}` and the length of the run. Otherwise, the run could move the text that
-/// follows out of view or make it look like another line.
+/// Replaces each run of spaces with `\u{20}` and its length. A run could otherwise push the text that follows out of
+/// view or make it look like another line.
 #[must_use]
 pub fn spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -49,8 +49,8 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// Puts a text into quotation marks if it has several words, so that it cannot pass as part of the sentence around
-/// it. Quotation marks in the text are escaped.
+/// Quotes a text of several words, so that it cannot be mistaken for part of the surrounding sentence. Quotation marks
+/// in the text are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
@@ -59,14 +59,13 @@ pub fn quoted(text: &str) -> String {
     format!("\u{201c}{}\u{201d}", shown(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
 }
 
-/// Escapes a text for display on several lines. Line feeds and tabs are kept.
+/// Escapes text for display on several lines. Keeps line feeds and tabs.
 #[must_use]
 pub fn lines(text: &str) -> String {
     shown(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns the first `most` characters of a text. If it is longer, the number of omitted characters is
-/// appended.
+/// Returns the first `most` characters of a text, followed by the number of omitted ones, if any.
 #[must_use]
 pub fn head(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -78,8 +77,8 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns at most `most` characters from the start and the end of a text. If it is longer, the number of omitted
-/// characters is inserted between the two.
+/// Returns at most `most` characters from the start and end of a text, with the number of omitted ones in between, if
+/// any.
 #[must_use]
 pub fn ends(text: &str, most: usize) -> String {
     let all = text.chars().count();
@@ -105,9 +104,9 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Returns `true` if a character does not display as itself, according to its Unicode properties: control and
-/// format characters (which reorder text), separators except the space, private-use and unassigned code points,
-/// default-ignorable code points, and symbols with an empty glyph.
+/// Returns `true` if a character does not display as itself, according to its Unicode properties. These are control
+/// and format characters (which reorder text), separators other than the space, private-use and unassigned code
+/// points, default-ignorable code points, and symbols with an empty glyph.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
     // Most text is ASCII.
@@ -168,7 +167,7 @@ mod tests {
                 assert_eq!(lines(&text), if matches!(c, '\n' | '\t') { text } else { expected });
             }
         }
-        // Private use alone has 137,468 code points.
+        // The private-use areas alone have 137,468 code points.
         assert!(hidden > 137_468, "{hidden}");
     }
 

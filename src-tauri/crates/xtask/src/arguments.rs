@@ -1,8 +1,8 @@
-//! Parses the command line of `cargo xtask`.
+//! Command line of `cargo xtask`.
 
 use anyhow::bail;
 
-/// Output of `cargo xtask help`.
+/// Text printed by `cargo xtask help`.
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
@@ -61,8 +61,7 @@ pub(crate) struct Measuring {
     pub(crate) write: bool,
     /// `true` to also measure `srt`.
     pub(crate) with_srt: bool,
-    /// `true` to compute each row only once, which checks that the benchmarks work. The figures are
-    /// meaningless.
+    /// `true` to measure each row only once, which checks that the benchmarks work. The results are meaningless.
     pub(crate) smoke: bool,
 }
 
@@ -71,12 +70,12 @@ pub(crate) struct Measuring {
 pub(crate) enum Scope {
     /// The whole project.
     Everything,
-    /// For checks: everything except the app. For tests: only the ones that need no display, sandbox, network
-    /// or package registry.
+    /// For checks, everything except the app. For tests, only those that need no display, sandbox, network or package
+    /// registry.
     Fast,
 }
 
-/// Parses the arguments that follow the program's name.
+/// Parses the arguments after the program name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
     let mut arguments = arguments.into_iter();
     let task = arguments.next();
@@ -126,7 +125,7 @@ fn scope(given: &[String]) -> anyhow::Result<Scope> {
     Ok(if fast { Scope::Fast } else { Scope::Everything })
 }
 
-/// Returns the name that was given, if any, and the value of an option that takes a positive number.
+/// Returns the given name, if any, and the value of an option that takes a positive number.
 fn named_for(given: &[String], option: &str, default: u32) -> anyhow::Result<(Option<String>, u32)> {
     let (mut name, mut number) = (None, default);
     let mut given = given.iter();
@@ -143,7 +142,7 @@ fn named_for(given: &[String], option: &str, default: u32) -> anyhow::Result<(Op
     Ok((name, number))
 }
 
-/// Returns, for each option name, `true` if the option was given.
+/// Returns `true` for each option name that was given.
 fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
     if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
         bail!("unknown option `{other}` for this task\n\n{HELP}");

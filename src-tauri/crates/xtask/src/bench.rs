@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: measures the overhead of IronCurtain and of similar programs, in the same run on the same
+//! `cargo xtask bench`: measures the overhead of IronCurtain and similar programs, in the same run on the same
 //! machine.
 //!
-//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that a
-//!   broken benchmark is noticed early.
+//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so broken
+//!   benchmarks are noticed early.
 
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
@@ -14,7 +14,7 @@ use crate::{programs, servers};
 use anyhow::Context;
 use std::process::{Command, Stdio};
 
-/// Reference filesystem server for the comparison, installed from npm.
+/// Reference filesystem server to compare with, installed from npm.
 const REFERENCE: &str = "target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
 
 /// Measures and prints the tables, and writes them to the documentation if requested.
@@ -38,7 +38,7 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces the app's measurements on the documentation page.
+/// Replaces the app's measurements in the documentation.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
     let (rest, _) = page()?;
     write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
@@ -110,7 +110,7 @@ fn measured(program: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 
-/// Documentation page of the benchmarks, and the heading of the app's section.
+/// Documentation page of the benchmarks (`PAGE`), and the heading of its section about the app.
 const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 
@@ -126,13 +126,13 @@ const ABOUT: &str = "\
 
 `cargo xtask bench --with-srt --write` measures release builds of IronCurtain and of its peers in one run on one machine. Times
 are never tested; `cargo xtask bench --smoke` (part of `cargo xtask test`) tests that every row can be computed. The judge's
-time is the fastest of 2,000 batches of 20 runs of the mix, the least disturbed by other programs.
+time is from the fastest of 2,000 batches of 20 runs of the mix, because other programs disturbed that batch least.
 
-The bare relay copies from pipe to pipe without parsing: the minimum cost of any process between client and server. In the
-throughput rows client, server and relay share the processors, and IronCurtain additionally judges, records and sandboxes. Its
-share is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small compared with the
-reference server in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
-took 57 to 122 us, and IronCurtain added 56 to 118 us.
+The bare relay copies from pipe to pipe without parsing, which is the minimum cost of any process between client and server.
+In the throughput rows, client, server and relay share the processors, and IronCurtain additionally judges, records and
+sandboxes. Its cost is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small
+compared with the reference server in Node.js. A single call consists mostly of wake-ups, whose cost varies twofold between
+runs on this virtual machine: a direct call took 57 to 122 us, and IronCurtain added 56 to 118 us.
 
 ";
 

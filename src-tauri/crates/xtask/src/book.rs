@@ -1,7 +1,7 @@
-//! Builds the documentation site with mdBook, and checks its links.
+//! Builds the documentation site with mdBook and checks its links.
 //!
-//! - Links from `docs` to other files of the checkout are rewritten to the repository, because the site does not
-//!   contain them.
+//! - Links from `docs` to other files of the checkout are rewritten to the repository, because those files are not
+//!   part of the site.
 //! - Every link must lead to an existing file and anchor of the site.
 
 use crate::process::{self, command};
@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Output folder of the built site and, below, the folder with copies of its pages. Both are
-/// relative to the checkout.
+/// Output folder of the site (`SITE`), and the folder with copies of its pages, both relative to the checkout.
 const SITE: &str = "target/book";
 const PAGES: &str = "target/book-pages";
 
@@ -35,8 +34,8 @@ pub(crate) fn build() -> anyhow::Result<()> {
     say(&format!("built {SITE}/index.html; all links are valid"))
 }
 
-/// Copies the pages and rewrites links to files outside `docs`. `place` is the path of the folder `from` relative to
-/// the checkout.
+/// Copies the pages and rewrites links to files outside `docs`. `place` is the path of `from` relative to the
+/// checkout.
 fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -53,7 +52,7 @@ fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rewrites links to files outside `docs` so that they lead to the repository. `place` is the folder of the page.
+/// Rewrites links to files outside `docs` to lead to the repository. `place` is the page's folder.
 fn outward(text: &str, place: &Path) -> String {
     let mut pieces = text.split("](");
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -114,7 +113,7 @@ fn values<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// Reads all pages except `404.html`, whose links are relative to the root of a web server.
+/// Reads all pages except `404.html`, whose links are relative to a web server's root.
 fn read(folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

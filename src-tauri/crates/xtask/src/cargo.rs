@@ -43,8 +43,8 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Relinks the release binary of this package statically, so that it uses less memory and starts faster. Returns
-/// `false` on failure, for example if there is no static C library.
+/// Relinks this package's release binary statically, which reduces its memory use and startup time. Returns `false` on
+/// failure, for example without a static C library.
 pub(crate) fn link_statically(package: &str) -> bool {
     let program = ["--release", "--quiet", "--package", package, "--bin", package];
     let mut command = command(&["rustc"]);
@@ -58,7 +58,7 @@ pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Pat
     found.map(|b| b.program.as_path()).ok_or_else(|| anyhow::anyhow!("program `{name}` was not built"))
 }
 
-/// Parses a message from Cargo. Returns the program that it reports, if any.
+/// Parses a Cargo message. Returns the program that it reports, if any.
 fn program(message: &Value) -> Option<Built> {
     if message.get("reason")? != "compiler-artifact" {
         return None;

@@ -32,7 +32,7 @@ use std::time::Instant;
 
 pub(crate) use cross::check as cross;
 
-/// Runs all checks of the scope and reports all failures.
+/// Runs all checks in the scope and reports every failure.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let (purposes, app): (&[Purpose], &[&str]) = match scope {
         Scope::Everything => (&[Purpose::Compile, Purpose::App], &[]),
@@ -82,7 +82,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     say("\nall checks passed")
 }
 
-/// Waits for a background command. Shows its output if it failed.
+/// Waits for a background command, and shows its output if it failed.
 fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<()> {
     let output = command.map(JoinHandle::join).context("the command was already awaited")?;
     let output = output.map_err(|_| anyhow::anyhow!("the command's thread panicked"))??;
@@ -108,8 +108,8 @@ fn error_types() -> anyhow::Result<()> {
     error_types::check(&workspace::trees(&workspace::packages()?)?)
 }
 
-/// Checks licences and sources of dependencies. Also checks known vulnerabilities if the advisory database can be
-/// downloaded from GitHub.
+/// Checks the licences and sources of dependencies and, if the advisory database can be downloaded from GitHub, their
+/// known vulnerabilities.
 fn dependencies() -> anyhow::Result<()> {
     let program = servers::install_deny_tool()?;
     let deny = |arguments: &[&str]| {

@@ -1,6 +1,6 @@
-//! Measures the app and draws the documentation's pictures on a private display.
+//! Measures the app, and draws the documentation's pictures on a private display.
 //!
-//! - Both use the display tests' program, so that they show and measure the tested code.
+//! - Both use the program of the display tests, so the tested code is what is shown and measured.
 
 use crate::bench;
 use crate::cargo::{self, Built};
@@ -14,19 +14,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Test that takes all measurements and, below, the common prefix of the tests that draw the documentation's dialogs.
+/// Test that takes all measurements (`FIGURES`), and the common prefix of the tests that draw the documentation's
+/// dialogs.
 const FIGURES: &str = "measurements::desktop_measurements_are_complete";
 const DIALOGS: &str = "pictures::";
-/// Text that the names of the measuring page tests contain and, below, the prefixes of the lines that they
-/// print.
+/// Text in the names of the page tests that measure (`DRAWING`), and the prefixes of the lines that they print.
 const DRAWING: &str = "ten thousand";
 const DRAWN: [&str; 2] = ["scrolling ", "drawing took "];
 
-/// Folder of the pictures and, below, their maximum total size in bytes.
+/// Folder of the pictures (`PICTURES`), and their maximum total size in bytes.
 pub(crate) const PICTURES: &str = "docs/pictures";
 pub(crate) const MOST_BYTES: u64 = 1_500_000;
 
-/// Measures startup, wake-ups and memory of a release build of the app.
+/// Measures the startup, wake-ups and memory of a release build of the app.
 pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     prepare()?;
     heading("Building for release (many minutes the first time)")?;
@@ -84,7 +84,7 @@ pub(crate) fn pictures() -> anyhow::Result<()> {
     say(&format!("updated {PICTURES}, {} kB; review each picture before committing", all / 1000))
 }
 
-/// Makes a picture smaller by reducing its colours. A window uses only a few hundred.
+/// Shrinks a picture by reducing its colours. A window uses only a few hundred.
 fn smaller(picture: &Path) -> anyhow::Result<()> {
     let mut convert = command("convert");
     convert.arg(picture).args(["-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9"]);
@@ -109,7 +109,7 @@ fn tests() -> anyhow::Result<PathBuf> {
     tests.map(|tests| tests.program).context("the display tests were not built")
 }
 
-/// Returns the output of a program. A failure of the program is an error.
+/// Returns a program's output, or an error if the program fails.
 fn output(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("failed to start `{}`", process::shown(program)))?;

@@ -1,6 +1,6 @@
 //! Fuzzes all parsers of untrusted bytes. The fuzz targets are in `src-tauri/fuzz`, a separate workspace.
 //!
-//! - Stores findings in `src-tauri/fuzz/artifacts`. A finding makes the task fail.
+//! - Findings are stored in `src-tauri/fuzz/artifacts`, and make the task fail.
 
 use crate::terminal::{heading, say};
 use crate::{parts, process};
@@ -28,7 +28,7 @@ pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
         let mut fuzz = process::command("cargo");
         fuzz.args(["+nightly", "fuzz", "run", "--fuzz-dir", DIRECTORY, "--target-dir", "target/fuzz"]);
         fuzz.args([target.as_str(), &corpus, &seeds, "--"]).arg(format!("-max_total_time={seconds}"));
-        // `cargo-fuzz` selects the nightly compiler only if these variables are not set.
+        // `cargo-fuzz` selects the nightly compiler only if these variables are unset.
         process::run(fuzz.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"))?;
     }
     say("no findings")
@@ -45,7 +45,7 @@ fn targets() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns an error unless a nightly compiler is installed. Installs `cargo-fuzz` if necessary.
+/// Requires a nightly compiler, and installs `cargo-fuzz` if it is missing.
 fn prepare() -> anyhow::Result<()> {
     let mut nightly = process::command("cargo");
     process::answer(

@@ -1,6 +1,6 @@
 //! Installs the system packages that tasks need.
 //!
-//! - Starts no package manager if all packages are installed.
+//! - No package manager is started if all packages are installed.
 //! - If packages cannot be installed automatically, the error contains the command to run.
 
 mod packages;
@@ -90,13 +90,13 @@ fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns `true` in CI.
+/// Returns `true` in CI, where no user can be asked.
 pub(crate) fn is_unattended() -> bool {
     std::env::var_os("CI").is_some_and(|v| !v.is_empty())
 }
 
-/// Returns the prefix that gives an installation command root rights, such as `sudo`. Returns `None` if this process
-/// cannot install packages.
+/// Returns the command prefix that grants root privileges, such as `sudo`, or `None` if this process cannot install
+/// packages.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
     let unattended = is_unattended();

@@ -1,9 +1,9 @@
-//! `cargo xtask`: developer tasks of a checkout, for a machine that has only Rust.
+//! `cargo xtask`: developer tasks for a checkout, on a machine that has only Rust.
 //!
-//! - Compiles in seconds and needs no system libraries, because it is what installs them for the other tasks.
-//! - Installs packages without asking only as root and in CI. Otherwise runs `sudo`, which asks, or prints the
-//!   command.
-//! - Succeeds only if the whole task is completed. A stage that cannot run counts as failed.
+//! - Compiles in seconds and needs no system libraries, because it installs them for the other tasks.
+//! - Packages are installed without asking only as root and in CI. Otherwise, the task runs `sudo`, which asks, or
+//!   prints the command.
+//! - A task succeeds only if all of it is completed. A stage that cannot run counts as failed.
 
 mod arguments;
 mod bench;

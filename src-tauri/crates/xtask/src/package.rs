@@ -1,7 +1,7 @@
 //! Builds the Debian and Fedora packages, the bundle for desktop clients, and the software bill of materials.
 //!
-//! - The distributions' tools package one file tree ([`tree`]). The result is reproducible: packaging the same
-//!   programs twice produces the same bytes.
+//! - The distributions' own tools package a common file tree ([`tree`]). The result is reproducible: packaging the
+//!   same programs twice produces the same bytes.
 //! - Tests package a debug build instead of a release build. Only the programs differ.
 
 mod bundle;
@@ -27,8 +27,7 @@ const NAME: &str = "ironcurtain";
 /// One-line description of the packages.
 const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
 
-/// Maintainer of the packages. The address receives no mail and exists only because the format requires one. The
-/// contact is [`BUGS`].
+/// Maintainer of the packages, as the formats require. The address receives no mail; the contact is [`BUGS`].
 const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
 const BUGS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
@@ -44,7 +43,7 @@ struct Making<'a> {
     is_release: bool,
 }
 
-/// Paths of the packages that were built.
+/// Paths of the built packages.
 struct Packages {
     deb: PathBuf,
     rpm: PathBuf,
@@ -66,7 +65,7 @@ pub(crate) fn release() -> anyhow::Result<()> {
     made(&built, true).map(drop)
 }
 
-/// Packages the debug build. If requested, tests the `.deb` in a bare Debian.
+/// Packages the debug build and, if requested, tests the `.deb` in a minimal Debian system.
 pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
     let packages = ["--package", parts::APP, "--package", parts::DAEMON];
@@ -125,8 +124,7 @@ impl<'a> Making<'a> {
         Ok(Packages { deb, rpm, parts, bundle: bundle::make(self)? })
     }
 
-    /// Returns the command for a packaging tool, with an environment that makes it use the fixed
-    /// timestamp.
+    /// Returns the command for a packaging tool, with an environment that sets the fixed timestamp.
     fn tool(&self, name: &str) -> Command {
         let mut tool = process::command(name);
         tool.env("SOURCE_DATE_EPOCH", &self.moment).env("LC_ALL", "C").env("TZ", "UTC");

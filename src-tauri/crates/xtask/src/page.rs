@@ -1,4 +1,4 @@
-//! Checks the types of the window's page, and runs its tests in Node.js and in the app's web engine.
+//! Checks the types in the window's page, and runs its tests in Node.js and in the app's web engine.
 //!
 //! - `tests/package.json` pins the versions of the tools.
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum time for the tests. It is ample even on a slow machine.
+/// Timeout for the tests, ample even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Tests of the page to run.
@@ -23,7 +23,7 @@ pub(crate) enum PageTests {
     Pages,
 }
 
-/// Checks the types in all files of `ui/`. Works on a copy that has type declarations for third-party files.
+/// Checks the types in all files of `ui/`, using a copy with type declarations for third-party files.
 pub(crate) fn types() -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Tests])?;
     servers::install()?;
@@ -69,8 +69,8 @@ pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     Ok(totals)
 }
 
-/// Adds a line of Node.js's test summary to the totals. A skipped test counts as failed. Returns `false` if the
-/// line is not part of a summary.
+/// Adds a line of Node.js's test summary to the totals. A skipped test counts as failed. Returns `false` if the line
+/// is not part of a summary.
 fn add(totals: &mut Totals, line: &str) -> bool {
     let Some((what, count)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
         return false;

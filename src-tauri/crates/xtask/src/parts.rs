@@ -1,4 +1,4 @@
-//! Names of this repository's packages, and the location of the checkout.
+//! Names of the packages in this repository, and the location of the checkout.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(crate) const AUDIT: &str = "ironcurtain-audit";
 /// Package whose example measures policy decisions.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 
-/// Package of the sandbox. Its program has the same name.
+/// Package of the sandbox, which shares its name with the program.
 pub(crate) const SANDBOX: &str = "ironcurtain-sandbox";
 
 /// Returns the root of the checkout.

@@ -6,11 +6,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Interval at which a program that prints nothing is checked for its exit.
+/// Interval for checking whether a program that prints nothing has exited.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Maximum time to wait for more output after a program has exited. A background process may keep the output open
-/// forever.
+/// Maximum time to wait for more output after a program has exited, because a background process may keep the output
+/// open forever.
 const LAST_LINES: Duration = Duration::from_secs(10);
 
 /// Creates a command that runs in the root of the checkout, without the variables that `cargo run` sets.
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn last_lines_of_a_program_that_has_exited_are_reported() {
         let mut seen = Vec::new();
-        // A background process prints the last line, long after the program's exit was detected.
+        // A background process prints the last line long after the program's exit was detected.
         let script = "(sleep 0.4; echo last) & echo first";
         let status = watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |line| {
             seen.push(line.to_owned());

@@ -45,7 +45,7 @@ pub(crate) fn build(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<B
     cargo::build(&packages.iter().copied().chain(helpers).chain(targets.iter().copied()).collect::<Vec<_>>())
 }
 
-/// Like [`build`], but makes a release build. The sandbox supervisor is linked statically.
+/// Like [`build`], but makes a release build with a statically linked sandbox supervisor.
 pub(crate) fn build_for_release(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let built = build(&[&["--release"], packages].concat(), targets)?;
     if !cargo::link_statically(SANDBOX) {
@@ -59,7 +59,7 @@ fn has_display() -> bool {
     ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()))
 }
 
-/// Returns `true` if this process runs as root, as determined by the owner of its `/proc` entry.
+/// Returns `true` if this process runs as root, judging by the owner of its `/proc` entry.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)

@@ -1,7 +1,7 @@
-//! Installs the pinned servers that the tests use, the agent clients that they connect, and programs that test file systems.
+//! Installs the pinned servers, agent clients and file system test programs that the tests use.
 //!
-//! - The pins in `tests/` determine the versions. Packages are installed again only if their pins change.
-//! - No code of a package runs during installation, except build scripts of crates.
+//! - The pins in `tests/` determine the versions. Packages are reinstalled only if their pins change.
+//! - No package code runs during installation, except for the build scripts of crates.
 
 use crate::process::{self, command};
 use crate::{cargo, parts, terminal};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages from one registry and their pinned versions.
+/// Pinned packages from one registry.
 struct Pinned {
     /// File in `tests/` that contains all versions.
     pins: &'static str,
@@ -47,11 +47,11 @@ const PINNED: [Pinned; 5] = [
 
 const POSIX_TOOLS: &str = "posix-tools.txt";
 
-/// Returns the command that installs crates with programs.
+/// Returns the command that installs programs from crates.
 fn posix_tools() -> Command {
     let mut install =
         cargo::command(&["install", "--quiet", "--locked", "--debug", "--root", "target/posix"]);
-    // A missing file was reported before.
+    // A missing file has already been reported.
     let pins = fs::read_to_string(parts::root().join("tests").join(POSIX_TOOLS)).unwrap_or_default();
     install.args(pins.lines());
     install
@@ -63,7 +63,7 @@ fn npm(to: &str) -> Command {
     npm
 }
 
-/// Returns a pip command that uses the system's Python, because sandboxes contain it too.
+/// Returns a pip command that uses the system's Python, which sandboxes can also see.
 fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);

@@ -17,11 +17,11 @@ pub(crate) fn heading(title: &str) -> anyhow::Result<()> {
 
 /// Prints the final error message.
 pub(crate) fn complain(problem: &str) {
-    // Fails only if standard error is closed, when nothing can be printed.
+    // Ignores the error: standard error is closed, so nothing can be printed.
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// Returns `true` if a user at the terminal can be asked for a password.
+/// Returns `true` if there is a user at the terminal who can be asked for a password.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! Tests every way to allow, attempts to bypass the conditions, and random sequences of events.
+//! Tests every way to allow a call, attempts to bypass the conditions, and random sequences of events.
 
 mod oracle;
 
@@ -31,8 +31,7 @@ fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
 
 const READ: (u32, Event) = (10, Event::Read(true));
 
-/// Returns the events of a pointer that arrives on Allow at `came`, moves on it at `moved` and
-/// clicks at `pressed`.
+/// Returns the events of a pointer that arrives on Allow at `came`, moves at `moved` and clicks at `pressed`.
 fn click(came: u32, moved: u32, pressed: u32) -> Events {
     vec![
         READ,
@@ -110,7 +109,7 @@ fn a_click_one_second_after_a_press_in_the_dialog_allows() {
     let mut two = chosen(2000, Event::Inside);
     two.insert(1, (1700, Event::Inside));
     assert!(run(false, &two));
-    // A change long after a press is not a consequence of it.
+    // A change long after a press was not caused by it.
     let mut late = chosen(2000, Event::Inside);
     late[2] = (2900, Event::Changed);
     late.sort_by_key(|(at, _)| *at);
@@ -261,7 +260,7 @@ fn stages_follow_the_user_from_opening_to_allow() {
     assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
     assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
     assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
-    // Allow is still chosen, so the next press needs only a rest.
+    // Allow is still chosen, so the next press requires only a rest.
     assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
     let _ = tell(3000, Event::Down(By::Pointer), 3000);
     assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
@@ -296,7 +295,7 @@ fn history() -> impl Strategy<Value = Events> {
     })
 }
 
-/// Returns events that release every press and then report the dialog as read and in view.
+/// Returns events that release every press, then report the dialog as read and in view.
 fn calm(at: u32) -> Events {
     let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
     let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
@@ -306,7 +305,7 @@ fn calm(at: u32) -> Events {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// In every sequence, all conditions hold whenever the call is allowed.
+    /// Checks that all conditions hold whenever a sequence allows the call.
     #[test]
     fn no_sequence_allows_without_every_condition(slow: bool, events in history()) {
         let start = Instant::now();
@@ -325,8 +324,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// After any sequence, a user can allow by pausing, moving the pointer on Allow and clicking, without leaving
-    /// Allow first.
+    /// Checks that after any sequence, a user can allow by pausing, moving the pointer on Allow and clicking, without
+    /// leaving Allow first.
     #[test]
     fn the_pointer_can_allow_after_any_sequence(slow: bool, mut events in history(), came in 0_i32..30) {
         let last = events.last().map_or(0, |(at, _)| *at);
@@ -341,7 +340,7 @@ proptest! {
         prop_assert!(run(slow, &events), "{events:?}");
     }
 
-    /// After any sequence, a user who clicks on a choice and waits a second can allow, too.
+    /// Checks that after any sequence, a user who clicks a choice and waits a second can allow.
     #[test]
     fn the_pointer_can_allow_after_any_sequence_and_a_choice(slow: bool, mut events in history()) {
         let last = events.last().map_or(0, |(at, _)| *at);

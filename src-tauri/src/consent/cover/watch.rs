@@ -1,9 +1,9 @@
-//! Watches the stacking order of an X11 screen, on its own thread and connection.
+//! Watches the stacking order of an X11 screen on its own thread and connection.
 //!
 //! - Reports the dialog's visibility after each change, and on request before a press is accepted.
 //! - INVARIANT: a request waits at most [`ANSWER`]. Without a reply, the dialog counts as covered.
-//! - Stops when its [`CoverWatch`] is dropped or the connection to the X server breaks, and then sends neither
-//!   reports nor replies.
+//! - Stops, without further reports or replies, when its [`CoverWatch`] is dropped or the connection to the X server
+//!   breaks.
 
 use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,22 +24,21 @@ use x11rb::rust_connection::RustConnection;
 
 /// Maximum time to wait for a reply.
 const ANSWER: Duration = Duration::from_millis(150);
-/// Minimum interval between two checks while the screen keeps changing.
+/// Minimum interval between checks while the screen keeps changing.
 const PACE: Duration = Duration::from_millis(40);
-/// Maximum number of windows between the dialog and the root window: the frame of the window manager and its parents.
+/// Maximum number of windows between the dialog and the root window: the window manager's frame and its parents.
 const MOST_FRAMES: usize = 16;
 
-/// Handle to a watch on the windows above a dialog. Dropping it stops the watch.
+/// Watch on the windows above a dialog. Dropping it stops the watch.
 pub(in crate::consent) struct CoverWatch {
-    /// Socket for requests of one byte each. Closing it stops the watch.
+    /// Socket for one-byte requests. Closing it stops the watch.
     ask: UnixStream,
-    /// Receiver for replies. Each contains the number of requests read before the check, and the dialog's
-    /// visibility.
+    /// Receiver of replies. Each contains the number of requests read before the check, and the dialog's visibility.
     answers: Receiver<(usize, InView)>,
     asked: Cell<usize>,
 }
 
-/// State of the watch on its thread.
+/// State of the watch on its own thread.
 struct Watcher {
     screen: RustConnection,
     root: Window,
@@ -50,8 +49,7 @@ struct Watcher {
 }
 
 impl CoverWatch {
-    /// Starts watching the windows above this window. `tell` is called on the watch's thread after each
-    /// change.
+    /// Starts watching the windows above this one. `tell` is called on the watch's thread after each change.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
@@ -86,7 +84,7 @@ impl CoverWatch {
         if (&self.ask).write_all(&[0]).is_err() {
             return InView::Covered;
         }
-        // Skip late replies to earlier requests.
+        // Skips late replies to earlier requests.
         std::iter::from_fn(|| self.answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
             .find_map(|(answered, in_view)| (answered >= number).then_some(in_view))
             .unwrap_or(InView::Covered)
@@ -94,7 +92,7 @@ impl CoverWatch {
 }
 
 impl Watcher {
-    /// Checks the visibility after every change and every request, until the other end is closed.
+    /// Checks the visibility after every change and request, until the other end is closed.
     fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -116,7 +114,7 @@ impl Watcher {
                     tell(now);
                 }
                 if asked > std::mem::replace(&mut answered, asked) {
-                    // If the receiver was dropped, the next read returns end of file.
+                    // If the receiver was dropped, the next read reaches EOF.
                     let _ = self.answers.send((asked, now));
                 }
                 continue;
@@ -151,8 +149,8 @@ impl Watcher {
     /// Returns the visibility of the dialog in the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window, possibly the dialog itself, was closed during the check. Its change event triggers another
-            // check soon.
+            // A window, possibly the dialog itself, was closed during the check. The resulting event soon triggers
+            // another check.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }
@@ -180,8 +178,7 @@ impl Watcher {
         Ok(in_view(dialog, &self.screens()?, &above))
     }
 
-    /// Returns the windows of other clients above or inside the dialog, by parent window. Returns `None` if there are
-    /// too many.
+    /// Returns other clients' windows above or inside the dialog, by parent window, or `None` if there are too many.
     fn candidates(&self) -> Result<Option<HashMap<Window, Vec<Window>>>, ReplyError> {
         let mask = self.screen.setup().resource_id_mask;
         let is_foreign = |id: &Window| is_foreign(*id, self.dialog, mask);
@@ -196,7 +193,7 @@ impl Watcher {
             }
             let parent = tree.parent;
             tree = self.screen.query_tree(parent)?.reply()?;
-            // The children are sorted from bottom to top.
+            // Children are sorted from bottom to top.
             let above = tree.children.iter().copied().skip_while(|id| *id != inner).skip(1);
             candidates.insert(parent, above.filter(is_foreign).collect());
             inner = parent;
@@ -204,7 +201,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all these windows at once. Skips windows that have been closed.
+    /// Queries all these windows at once, skipping closed ones.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -242,7 +239,7 @@ impl Watcher {
         Ok(all)
     }
 
-    /// Returns the screen areas that a shaped window covers.
+    /// Returns the screen areas covered by a shaped window.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
         let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
@@ -255,7 +252,7 @@ impl Watcher {
         Ok(shape.rectangles.iter().map(part).collect())
     }
 
-    /// Returns the screens of the root window, or the whole root window if the screens are unknown.
+    /// Returns the screens of the root window, or the whole root window if they are unknown.
     fn screens(&self) -> Result<Vec<Area>, ReplyError> {
         let monitors =
             self.screen.randr_get_monitors(self.root, true).ok().and_then(|asked| asked.reply().ok());
@@ -274,8 +271,7 @@ impl Watcher {
     }
 }
 
-/// Returns `true` if this X server runs inside a Wayland session, in which case its stacking order lacks the Wayland
-/// windows.
+/// Returns `true` if this X server runs inside a Wayland session. The stacking order then lacks the Wayland windows.
 fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
     let names = || -> Result<Vec<Vec<u8>>, ReplyError> {
         let resources = screen.randr_get_screen_resources_current(root)?.reply()?;
@@ -284,8 +280,7 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
         });
         outputs.collect()
     };
-    // Newer versions of Xwayland have this extension. Older ones are recognized only by the names of their
-    // outputs.
+    // Newer versions of Xwayland have this extension. Older ones are recognized only by their output names.
     screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
         || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
 }

@@ -1,7 +1,7 @@
-//! The Allow button with its label, its hint, and the ring that fills while Allow is waiting.
+//! The Allow button with its label, its hint, and the ring that fills while the user must wait.
 //!
-//! - The button is never just greyed out. Each [`Stage`] has a hint that says what to do, which screen
-//!   readers also read.
+//! - The button is never merely greyed out. Each [`Stage`] has a hint with the next step, which screen readers also
+//!   read.
 
 use super::rows;
 use crate::consent::arming::Stage;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub(super) struct Allow {
     pub(super) button: gtk::Button,
-    /// Hint that tells the user the next step.
+    /// Hint that tells the user what to do next.
     pub(super) hint: gtk::Label,
     label: gtk::Label,
     ring: gtk::DrawingArea,
@@ -60,18 +60,17 @@ impl Allow {
         }
     }
 
-    /// Shows a stage. Returns the delay after which it must be redrawn, or `None` if it does not change
-    /// over time.
+    /// Shows a stage. Returns the delay until it must be redrawn, or `None` if it does not change over time.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
         let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
             self.ring.queue_draw();
         }
-        let hint = hint::words(stage, slow);
-        if self.hint.text() != hint {
-            self.hint.set_text(hint);
-            rows::describe(&self.button, &self.label.text(), hint);
-            rows::announce(&self.button, hint);
+        let hint = hint::words(stage, slow, &self.label.text());
+        if self.hint.text() != *hint {
+            self.hint.set_text(&hint);
+            rows::describe(&self.button, &self.label.text(), &hint);
+            rows::announce(&self.button, &hint);
         }
         let style = self.button.style_context();
         if hint::counts(stage) {
@@ -82,7 +81,7 @@ impl Allow {
         again
     }
 
-    /// Reacts to a press that was not accepted: the hint and the ring flash, and screen readers announce the hint
+    /// Flashes the hint and the ring after a press that was not accepted, and makes screen readers announce the hint
     /// again.
     pub(super) fn flash(&self) {
         rows::announce(&self.button, &self.hint.text());
@@ -101,14 +100,14 @@ impl Allow {
         });
     }
 
-    /// Returns `true` if this point, in the window's coordinates, is on the button.
+    /// Returns `true` if this point, in window coordinates, is on the button.
     pub(super) fn has(&self, window: &gtk::Dialog, x: f64, y: f64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let point = window.translate_coordinates(&self.button, x as i32, y as i32);
         point.is_some_and(|(x, y)| self.holds(x, y))
     }
 
-    /// Returns `true` if this point, in the button's coordinates, is on the button.
+    /// Returns `true` if this point, in button coordinates, is on the button.
     pub(super) fn holds(&self, x: i32, y: i32) -> bool {
         let size = self.button.allocation();
         (0..size.width()).contains(&x) && (0..size.height()).contains(&y)

@@ -5,7 +5,7 @@ use gtk::gdk;
 use gtk::prelude::*;
 use std::rc::Rc;
 
-/// Position of Allow in a dialog. The next dialog must not place Allow there.
+/// Position of Allow in a dialog, which the next dialog must avoid.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::consent) struct AllowPlace {
     pub(super) mirrored: bool,
@@ -19,8 +19,7 @@ impl Inner {
         AllowPlace { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
     }
 
-    /// Moves Allow to the other end of its row if it would overlap its position in the previous
-    /// dialog.
+    /// Moves Allow to the other end of its row if it would overlap its position in the previous dialog.
     pub(super) fn avoid_last_allow_place(self: &Rc<Self>) {
         let last = self.last.and_then(|last| last.on_screen);
         if let (Some(last), Some(now)) = (last, self.allow_on_screen())

@@ -1,6 +1,6 @@
-//! Rows for the calls in a batch. Each has a tick box that is initially ticked.
+//! Rows for the calls of a batch, each with a tick box that is initially ticked.
 //!
-//! - INVARIANT: rows never move. A settled call keeps its row, which is unticked, and no rows are added.
+//! - INVARIANT: rows never move and none are added. The row of a settled call stays, unticked.
 
 use super::denials::Changed;
 use super::rows::{self, Block};
@@ -9,7 +9,7 @@ use gtk::prelude::*;
 use gtk::{Align, Orientation};
 use std::rc::Rc;
 
-/// Maximum height of a call's text before it scrolls, in pixels.
+/// Maximum height in pixels of a call's text before it scrolls.
 const BLOCK_HEIGHT: i32 = 120;
 
 pub(super) struct Ticks {
@@ -65,7 +65,7 @@ impl Ticks {
         self.calls.iter().filter(|call| call.tick.is_sensitive()).map(|call| call.id.clone()).collect()
     }
 
-    /// Marks the call of this question as settled.
+    /// Marks this question's call as settled.
     pub(super) fn end(&self, id: &str) {
         if let Some(call) = self.calls.iter().find(|call| call.id == id) {
             call.tool.set_text("settled: this call no longer needs an answer");

@@ -1,6 +1,6 @@
 //! Controls for choosing how much to allow and for how long.
 //!
-//! - Initially selects the narrowest offer and the shortest lifetime. Only an offer can be selected.
+//! - Initially, the narrowest offer and the shortest lifetime are selected. Only offers can be selected.
 
 use super::rows;
 use crate::consent::view::Choice;
@@ -50,7 +50,7 @@ impl Choices {
         &self.0.rows
     }
 
-    /// Returns the index of the selected offer and its selected lifetime.
+    /// Returns the index of the selected offer, and the selected lifetime.
     pub(super) fn chosen(&self) -> (usize, Lifetime) {
         (self.0.offer.get(), self.0.lifetime.get())
     }

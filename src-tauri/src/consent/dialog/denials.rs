@@ -1,7 +1,7 @@
-//! Controls for choosing what to deny: this call, all pending calls of the agent, all similar calls of the session,
-//! or everything until the agent is resumed.
+//! Controls for choosing what to deny: this call, all pending calls of the agent, all similar calls of the session, or
+//! everything until the agent is resumed.
 //!
-//! - Initially selects only this call. No choice can allow anything.
+//! - Initially, only this call is selected. No choice can allow anything.
 
 use super::rows;
 use gtk::Orientation;
@@ -10,7 +10,7 @@ use ironcurtain_consent::DenialReach;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Callback that is called when the selection changes.
+/// Callback for changes of the selection.
 pub(super) type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
 
 pub(super) struct Denials {

@@ -9,12 +9,12 @@ use gtk::prelude::*;
 use gtk::{Align, cairo, glib};
 use std::f64::consts::PI;
 
-/// Size of an agent's icon, in pixels.
+/// Size of an agent's icon in pixels.
 const AGENT: i32 = 48;
-/// Size of a server's icon in pixels. Icons are drawn on a grid of this size.
+/// Size of a server's icon in pixels, and of the grid on which it is drawn.
 const SERVER: i32 = 16;
 const GRID: f64 = 24.0;
-/// Suffixes of the style classes that set an agent icon's colour.
+/// Suffixes of the style classes for the colours of agent icons.
 const HUES: [char; 8] = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 
 /// Creates the icon of the agent with this name.
@@ -29,7 +29,7 @@ pub(super) fn agent(name: &str) -> gtk::Label {
     icon
 }
 
-/// Creates the icon of a server in the colour of the surrounding text.
+/// Creates a server's icon in the colour of the surrounding text.
 pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
     let icon = gtk::DrawingArea::new();
     icon.set_size_request(SERVER, SERVER);
@@ -39,7 +39,7 @@ pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
         let ink = icon.style_context().color(icon.state_flags());
         canvas.set_source_rgba(ink.red(), ink.green(), ink.blue(), ink.alpha());
         if let Err(error) = draw(canvas, sign) {
-            tracing::debug!(%error, "failed to draw the icon of a server");
+            tracing::debug!(%error, "failed to draw a server icon");
         }
         glib::Propagation::Proceed
     });

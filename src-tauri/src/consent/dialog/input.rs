@@ -1,6 +1,6 @@
-//! Translates toolkit events to events of [`Arming`](crate::consent::arming::Arming). Decides nothing.
+//! Translates toolkit events to events of [`Arming`](crate::consent::arming::Arming), without deciding anything.
 //!
-//! - Reports every press in the window before the pressed widget receives it.
+//! - Every press in the window is reported before the pressed widget receives it.
 //! - Presses of Allow never reach the toolkit's button, which does not distinguish Enter, Space and clicks.
 
 use super::Inner;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use gdk::keys::constants as keys;
 
-/// Minimum distance between two reported positions of the pointer, in pixels.
+/// Minimum distance in pixels between two reported pointer positions.
 const STEP: u32 = 3;
 
 impl Inner {
@@ -26,8 +26,7 @@ impl Inner {
 
     fn connect_presses(self: &Rc<Self>) {
         let window = &self.layout.window;
-        // By default, the toolkit delays motion events until it draws, so they would arrive after a subsequent
-        // press.
+        // By default, the toolkit delays motion events until it draws, so they would arrive after a later press.
         window.connect_realize(|window| {
             if let Some(window) = window.window() {
                 window.set_event_compression(false);
@@ -89,7 +88,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_button_press_event(move |_, event| {
-            // Ignore the additional event that the toolkit sends for a double click.
+            // Ignores the additional event that the toolkit sends for a double click.
             if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
             {
                 inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
@@ -119,7 +118,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_clicked(move |_| {
-            // Pointer and key events are handled elsewhere, so only a screen reader's action arrives here.
+            // Pointer and key events are handled elsewhere, so this is a screen reader's action.
             if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Action);
             }
@@ -198,7 +197,8 @@ impl Inner {
         }
     }
 
-    /// Reports that the pointer is on Allow. Skips small movements, because each report rechecks the whole dialog.
+    /// Reports that the pointer is on Allow. Small movements are skipped, because each report rechecks the whole
+    /// dialog.
     fn pointer_on_allow(self: &Rc<Self>, (x, y): (f64, f64)) {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let at = (x as i32, y as i32);
@@ -244,7 +244,7 @@ impl Inner {
         Propagation::Stop
     }
 
-    /// Returns `true` if some text is unread, so that the End key should scroll to it.
+    /// Returns `true` if some text is unread, in which case the End key scrolls to it.
     fn has_more_to_read(&self) -> bool {
         !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
@@ -257,13 +257,13 @@ impl Inner {
         Propagation::Proceed
     }
 
-    /// Returns `true` if the pointer was already at this point of the screen at the last check.
+    /// Returns `true` if the pointer was at this screen position at the last check.
     fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
         let (was_x, was_y) = self.pointer_was.get();
         (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
     }
 
-    /// Stores the position of the pointer.
+    /// Stores the pointer's position.
     pub(super) fn record_pointer(&self) {
         let seat = gdk::Display::default().and_then(|display| display.default_seat());
         if let Some(pointer) = seat.and_then(|seat| seat.pointer()) {
@@ -280,7 +280,7 @@ fn is_held_with_others(key: &gdk::EventKey) -> bool {
     key.is_modifier() || modifiers.contains(&*key.keyval()) || levels.contains(&*key.keyval())
 }
 
-/// Returns `true` if the key is the letter A, even if the keyboard layout is for another script.
+/// Returns `true` if the key is the letter A, even on a keyboard layout for another script.
 fn is_a(key: &gdk::EventKey) -> bool {
     let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
     is(key.keyval())

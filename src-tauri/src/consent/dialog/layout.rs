@@ -1,4 +1,4 @@
-//! Builds the widgets of the dialog, from top to bottom.
+//! Builds the dialog's widgets, from top to bottom.
 //!
 //! - The choices, the effect of Allow and the buttons are always on the screen. The part above them scrolls if
 //!   necessary.
@@ -19,23 +19,23 @@ use ironcurtain_visible as visible;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-/// Height of an expanded text block, in pixels.
+/// Height of an expanded text block in pixels.
 const BLOCK_HEIGHT: i32 = 180;
-/// Maximum height of the part above the choices, in percent of the screen, and, below, its minimum height in pixels.
+/// Maximum height of the part above the choices, in percent of the screen (`SCREEN_SHARE`), and its minimum height in
+/// pixels.
 const SCREEN_SHARE: i32 = 50;
 const LEAST_HEIGHT: i32 = 120;
-/// Height reserved for the window manager's frame, in pixels.
+/// Height in pixels reserved for the window manager's frame.
 const FRAME: i32 = 48;
-/// Width of the countdown if text is large, in characters. Otherwise, the countdown is as wide as its
-/// text.
+/// Width of the countdown in characters if text is large. Otherwise, it is as wide as its text.
 const NARROW: i32 = 14;
-/// Maximum length of the window title, in characters.
+/// Maximum length of the window title in characters.
 const TITLE_CHARS: usize = 200;
-/// Maximum height of the effect's text before it scrolls, in pixels.
+/// Maximum height in pixels of the effect's text before it scrolls.
 const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
-    /// Style provider. It is installed only once, because it applies to the whole screen.
+    /// Style provider, installed only once because it applies to the whole screen.
     static STYLED: OnceCell<gtk::CssProvider> = const { OnceCell::new() };
 }
 const STYLE: &str = include_str!("style.css");
@@ -43,9 +43,9 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// Container of everything that must be read, at the top of the scrolling part.
+    /// Container of all required text, at the top of the scrolling part.
     required: gtk::Box,
-    /// Text blocks with their own scroll bars in `required`.
+    /// Text blocks in `required` that have their own scroll bars.
     blocks: Vec<Block>,
     /// Scrolling part above the choices.
     pub(super) upper: gtk::ScrolledWindow,
@@ -53,18 +53,18 @@ pub(super) struct Layout {
     /// Calls of a batch, with their tick boxes.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
-    /// Scrolling container of the effect's text, which must also be read to its end.
+    /// Scrolling container of the effect's text, which is also required reading.
     outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
-    /// The note for the agent and its caption.
+    /// Note for the agent, with its caption.
     pub(super) note_row: gtk::Box,
     pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
     more: gtk::Label,
-    /// Button that shows the agent's pending questions together, or each of them separately.
+    /// Button that shows the agent's pending questions together or one by one.
     pub(super) together: gtk::Button,
-    /// Column with the countdown. It also contains `together` if several questions can be shown together.
+    /// Column with the countdown and, if several questions can be shown together, the `together` button.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
@@ -127,7 +127,7 @@ impl Layout {
         let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
-        // Reserve space now: a hint with more lines would move Allow and thus restart the rest.
+        // Reserves space for the longest hint, because a taller hint would move Allow and restart the rest.
         allow.hint.set_text(hint::LONGEST);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
@@ -176,10 +176,10 @@ impl Layout {
 }
 
 impl Layout {
-    /// Sets the number of further pending questions and of questions that could be shown together.
+    /// Sets the number of further pending questions, and of those that could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
-        // A hidden widget is removed, because screen readers still read it.
+        // A hidden widget is removed, because screen readers would still read it.
         match (together > 0, self.together.parent()) {
             (true, None) => {
                 self.waiting.pack_start(&self.together, false, false, 0);
@@ -198,8 +198,8 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// Returns the extent and scroll offset of each part that must be read, the question first. A part that is
-    /// not laid out yet is `None`.
+    /// Returns the extent and scroll offset of each part that must be read, beginning with the question. Parts that
+    /// are not laid out yet are `None`.
     pub(super) fn reading(&self) -> Vec<Option<(Extent, f64)>> {
         let outcome = {
             let at = self.outcome_room.vadjustment();
@@ -223,8 +223,8 @@ impl Layout {
         std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
-    /// Limits the height of both scrolling parts so that the window and its frame fit into the work area, with
-    /// the effect's text and the buttons always on the screen.
+    /// Limits the height of both scrolling parts so that the window with its frame fits into the work area, with the
+    /// effect's text and the buttons on the screen.
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
@@ -234,7 +234,7 @@ impl Layout {
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
         let over = too_high();
         if over > 0 {
-            // Before it is drawn it may still grow, because the height of text is known only after layout.
+            // A window that is not drawn yet may still grow, because the height of text is known only after layout.
             let drawn = self.upper.preferred_height().1.min(upper);
             self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
         }
@@ -242,8 +242,8 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// Scrolls to the focused control from now on. Must be called after the window is shown, so that the dialog
-    /// starts at its top and not at its first control.
+    /// Scrolls to the focused control from now on. Must be called after the window was shown, so that the dialog
+    /// begins at its top rather than at its first control.
     pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
             self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())
@@ -253,14 +253,14 @@ impl Layout {
         }
     }
 
-    /// Places Allow at the left or the right end of its row.
+    /// Places Allow at the left or right end of its row.
     pub(super) fn mirror(&self, mirrored: bool) {
         let direction = if mirrored { gtk::TextDirection::Rtl } else { gtk::TextDirection::Ltr };
         self.buttons.set_direction(direction);
         self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
-    /// Scrolls the part at this index of [`Layout::reading`], or else the question itself, by a number of pages.
+    /// Scrolls the part at this index of [`Layout::reading`], or otherwise the question, by a number of pages.
     pub(super) fn scroll(&self, unread: Option<usize>, pages: f64) {
         let part = unread.filter(|_| pages > 0.0).unwrap_or_default();
         if let Some(block) = part.checked_sub(1).and_then(|at| self.blocks.get(at)) {
@@ -301,7 +301,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
-/// Builds everything that must be read. Returns its container and its scrolling text blocks.
+/// Builds all required content. Returns its container and its scrolling text blocks.
 fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
     let list = gtk::Box::new(Orientation::Vertical, 0);
     list.pack_start(&head(view, ticks), false, false, 0);
@@ -343,7 +343,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// Builds the container of the effect's text, which scrolls long text instead of cutting it off.
+/// Builds the container of the effect's text, which scrolls instead of being cut off.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
@@ -380,7 +380,7 @@ fn note() -> (gtk::Entry, gtk::Box) {
 /// Builds the countdown and the number of further pending questions.
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
-    // Give the label its final height before the window is fitted to the screen.
+    // Gives the label its final height before the window is fitted to the screen.
     clock.set_text(&waiting_words(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
@@ -434,7 +434,7 @@ fn picture(size: i32) -> Option<gtk::gdk_pixbuf::Pixbuf> {
     loader.pixbuf()?.scale_simple(size, size, InterpType::Bilinear)
 }
 
-/// Applies the style with the current colours of the theme.
+/// Applies the style with the current theme's colours.
 fn style() {
     STYLED.with(|styled| {
         let provider = styled.get_or_init(|| {

@@ -1,7 +1,8 @@
 //! Colours of the dialog, for light and dark desktops.
 //!
-//! - Uses the same colours for inactive windows, so that the dialog is readable before the user clicks it.
-//! - INVARIANT: the contrast of sentences is at least 7:1 and that of other text at least 4.5:1. A test verifies this.
+//! - Inactive windows use the same colours, so that the dialog is readable before the user clicks it.
+//! - INVARIANT: the contrast of sentences is at least 7:1, and that of other text at least 4.5:1, as verified by a
+//!   test.
 
 /// Red, green and blue component.
 pub(super) type Colour = (u8, u8, u8);
@@ -10,7 +11,7 @@ pub(super) type Colour = (u8, u8, u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Palette {
     ground: Colour,
-    /// Background of a button or a text field.
+    /// Background of buttons and text fields.
     field: Colour,
     edge: Colour,
     ink: Colour,
@@ -22,7 +23,7 @@ pub(super) struct Palette {
     pub(super) removed: Colour,
 }
 
-/// Background of the default button and of the warning about an unsandboxed server. Both have white text.
+/// Background of the default button and of the warning about an unsandboxed server, both with white text.
 const DENY: Colour = (0x34, 0x48, 0x92);
 const BAND: Colour = (0x9c, 0x12, 0x12);
 const WHITE: Colour = (0xff, 0xff, 0xff);
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    /// Computes the contrast ratio of WCAG 2.
+    /// Computes the WCAG 2 contrast ratio.
     fn contrast(one: Colour, other: Colour) -> f64 {
         let part = |value: u8| {
             let value = f64::from(value) / 255.0;

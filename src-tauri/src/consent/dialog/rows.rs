@@ -1,6 +1,6 @@
 //! Builds labels, rows for paths and facts, and text blocks.
 //!
-//! - All text is plain, with separate attributes. It is never parsed as markup.
+//! - All text is plain with separate attributes, and never parsed as markup.
 
 use super::palette::{self, Colour, Palette};
 use crate::consent::read_progress::Extent;
@@ -9,30 +9,30 @@ use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Width of labels, in characters. It is also their minimum width: a scrolled window computes heights from minimum
-/// widths, so a label with a smaller one would get the height of a narrow column.
+/// Width and minimum width of labels in characters. A scrolled window computes heights from minimum widths, so a
+/// smaller minimum would give the label the height of a narrow column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
-/// Width of the note beside a path, in characters.
+/// Width in characters of the note beside a path.
 const NOTE: i32 = 14;
 const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
-/// Minimum width of a label, in characters.
+/// Minimum width of a label in characters.
 const LEAST: i32 = 12;
-/// Maximum width of a choice's label, in characters. A longer label is shortened in the middle; the sentence below
-/// shows it in full.
+/// Maximum width of a choice's label in characters. A longer label is shortened in the middle, and shown in full in
+/// the sentence below.
 const LABEL_CHARS: i32 = 56;
 
-/// Horizontal space needed beside the text, in pixels: borders, a scroll bar and the window manager's frame.
+/// Horizontal space in pixels needed beside the text: borders, a scroll bar and the window manager's frame.
 const BESIDE: i32 = 110;
 
-/// Returns `chars`, or fewer characters if that many would not fit on the screen. All labels use the same unit.
+/// Returns `chars`, or fewer if that many characters do not fit on the screen. All labels use the same unit.
 pub(super) fn fitting(chars: i32) -> i32 {
     let context = gtk::Label::new(None).pango_context();
     let mut font = context.font_description().unwrap_or_default();
-    // The sentence about the effect is the widest text, and it is bold.
+    // The widest text is the sentence about the effect, which is bold.
     font.set_weight(pango::Weight::Semibold);
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
@@ -40,7 +40,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
 }
 
-/// Returns the smallest width and height of all screens, because the dialog may open on any of them.
+/// Returns the smallest width and height of all screens, because the dialog can open on any of them.
 pub(super) fn screen_size() -> (i32, i32) {
     let display = gdk::Display::default();
     let monitors = display.iter().flat_map(|display| {
@@ -60,7 +60,7 @@ pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: 
     }
 }
 
-/// Makes screen readers announce the text, if the toolkit supports it.
+/// Makes screen readers announce a text, if the toolkit supports it.
 pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     if let Some(accessible) = widget.accessible()
         && glib::subclass::SignalId::lookup("announcement", accessible.type_()).is_some()
@@ -84,7 +84,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     label
 }
 
-/// Creates a label from spans with different tones.
+/// Creates a label from spans of different tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
     let palette = palette::of(is_dark());
@@ -138,7 +138,7 @@ pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioB
     radio
 }
 
-/// Creates a row for each fact. The row about the server has the server's icon.
+/// Creates a row for each fact. The row about the server shows its icon.
 pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 6);
     list.style_context().add_class("ic-facts");
@@ -160,8 +160,7 @@ pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box 
     list
 }
 
-/// Creates a row with a caption on the left. Uses a box, because screen readers would read a grid in reverse
-/// order.
+/// Creates a row with a caption on the left. Uses a box, because screen readers read a grid in reverse order.
 pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box {
     let caption = gtk::Label::new(Some(name));
     caption.set_width_chars(CAPTION);
@@ -174,7 +173,7 @@ pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box
     row
 }
 
-/// An expander with plain text. It is as high as its text, up to a maximum height.
+/// Expander with plain text, as high as its text up to a maximum height.
 #[derive(Clone)]
 pub(super) struct Block {
     pub(super) expander: gtk::Expander,
@@ -182,7 +181,7 @@ pub(super) struct Block {
     view: gtk::TextView,
 }
 
-/// Creates a collapsed block. Its text is laid out when the user first expands it.
+/// Creates a collapsed block, whose text is laid out when the user first expands it.
 pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
     let view = gtk::TextView::new();
     view.set_editable(false);
@@ -226,10 +225,10 @@ impl Block {
         self.scroller.vadjustment()
     }
 
-    /// Returns the extent of the text and the scroll offset, or `None` if the block is collapsed or not laid out.
+    /// Returns the text's extent and the scroll offset, or `None` if the block is collapsed or not laid out.
     ///
-    /// The toolkit lays out long text in steps and reports a growing height. A height that is too small for all
-    /// lines is therefore not final.
+    /// The toolkit lays out long text in steps and reports a growing height, so a height that is too small for all
+    /// lines is not final.
     pub(super) fn extent(&self) -> Option<(Extent, f64)> {
         let buffer = self.view.buffer()?;
         if !self.expander.is_expanded() || buffer.char_count() == 0 || !self.view.is_mapped() {
@@ -246,7 +245,7 @@ impl Block {
 fn line(line: &LineView) -> gtk::Box {
     let row = gtk::Box::new(Orientation::Vertical, 1);
     if !line.words.is_empty() {
-        // Align short notes, such as sizes, in a column. A longer note follows the text.
+        // Short notes, such as sizes, are aligned in a column. A longer note follows the text.
         let is_short = |note: &&String| note.chars().count() <= NOTE_CHARS;
         let (beside, behind) =
             (line.note.as_ref().filter(is_short), line.note.as_ref().filter(|note| !is_short(note)));
@@ -299,7 +298,7 @@ fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
     }
 }
 
-/// Colours added and removed lines, which already have the signs `+` and `-`.
+/// Colours added and removed lines, in addition to their signs `+` and `-`.
 fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     let Some(table) = buffer.tag_table() else { return };
     let [added, removed] = [palette.added, palette.removed].map(|(red, green, blue)| {
@@ -320,7 +319,7 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns `true` if the theme is dark. Creates a temporary window, because a widget without a window has no colours.
+/// Returns `true` if the theme is dark. Creates a temporary window, because only widgets in a window have colours.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::consent::view::tests::question;
+use std::borrow::Cow;
 use std::path::Path;
 
-/// Measurement with everything that must be read in view.
+/// Measurement with all required text in view.
 const ALL_IN_VIEW: Did = Did::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
 
-/// A page, the time at which it opened and the number of its next report.
+/// Page, the time at which it opened, and the number of its next report.
 struct Scene {
     page: Page,
     opened: Instant,
@@ -36,19 +37,18 @@ impl Scene {
         self.page.on(number, did, self.opened + Duration::from_millis(ms)).0
     }
 
-    fn hint(&mut self, ms: u64) -> &'static str {
+    fn hint(&mut self, ms: u64) -> Cow<'static, str> {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 
-    /// Reports everything that must precede a press of Allow. Afterwards, a press is accepted 1.3 s after the page
-    /// opened.
+    /// Reports everything that must precede a press of Allow, which is then accepted from 1.3 s after the page opened.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
         self.point(1_000);
         self
     }
 
-    /// Moves the pointer onto Allow and then across it.
+    /// Moves the pointer onto Allow, then across it.
     fn point(&mut self, ms: u64) {
         assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
         assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);
@@ -182,7 +182,7 @@ fn closing_and_timeout_deny() {
     assert_eq!(closed.page.close(), None);
     let mut late = Scene::new().aimed();
     assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
-    // Activity of the user restarts the countdown.
+    // User activity restarts the countdown.
     late.at(45_005, Did::Down { by: By::Pointer });
     assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
     assert_eq!(late.at(92_000, Did::Up { by: By::Pointer }), Some(DialogResult::TimedOut));

@@ -1,4 +1,4 @@
-//! Content of a dialog for several calls of one agent. It has a row for each call, worst first. Pure.
+//! Content of a dialog for several calls of one agent, with a row for each call, most severe first.
 //!
 //! - INVARIANT: a row shows everything that the user would have to read in the question's own dialog. Allow allows
 //!   each ticked call once.
@@ -14,26 +14,26 @@ use std::path::Path;
 /// Help text of the tick boxes.
 const UNTICK_HINT: &str = "Untick a call to be asked about it separately.";
 
-/// A call in a batch.
+/// Call in a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallView {
     /// Id of the call's question.
     pub(crate) id: String,
     /// Tool and server, such as "edit_file, a tool of the server filesystem".
     pub(crate) tool: String,
-    /// All effects, worst first.
+    /// All effects, most severe first.
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no effect mentions.
     pub(crate) with: Vec<LineView>,
     /// Content that the call would write.
     pub(crate) preview: Option<TextBlock>,
-    /// Complete texts that are shortened in the fields above.
+    /// Full text of everything shortened in the fields above.
     pub(crate) rest: Option<TextBlock>,
 }
 
 impl ConsentView {
-    /// Creates the view for several questions of one agent. Returns `None` for fewer than two. `alone` is the number
-    /// of the agent's other questions, which must be answered separately.
+    /// Creates the view for several questions of one agent, or returns `None` for fewer than two. `alone` is the
+    /// number of the agent's other questions, which must be answered separately.
     pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));
@@ -56,7 +56,7 @@ impl ConsentView {
     }
 
     /// Returns the label of Allow and the sentence about its effect for a number of ticked calls. Both fit on one
-    /// line, because a dialog that grows would move its controls under the pointer.
+    /// line, because a growing dialog would move its controls under the pointer.
     pub(crate) fn effect(&self, ticked: usize) -> (String, String) {
         let who = self.headline.first().map(|name| name.text.as_str()).unwrap_or_default();
         match ticked {
@@ -90,7 +90,7 @@ fn headline(questions: &[&Question]) -> Vec<Span> {
     spans
 }
 
-/// Returns a note about the questions that the batch does not contain.
+/// Returns a note about the questions left out of the batch.
 fn left_out(alone: usize) -> Option<String> {
     let grave = "does more than read or change an existing file, or changes one of these files again";
     match alone {

@@ -1,4 +1,4 @@
-//! Builds the headline, which names the client and the worst effect of the call.
+//! Builds the headline, which names the client and the call's most severe effect.
 
 use super::lines::{notes, object, short_object};
 use super::shorten::Rest;
@@ -7,8 +7,8 @@ use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
-/// Returns "Claude Code wants to", followed by the effect. For several effects, names the worst one or how many there
-/// are.
+/// Returns "Claude Code wants to", followed by the effect. If there are several, names the most severe one or their
+/// number.
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
@@ -23,7 +23,7 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
     spans
 }
 
-/// Returns the notes about a call's only effect, to be shown below the headline.
+/// Returns the notes about a call's only effect, for display below the headline.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
     let [only] = question.consequences.as_slice() else { return None };
     let notes = notes(only, rest, home);

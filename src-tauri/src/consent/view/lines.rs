@@ -7,10 +7,10 @@ use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length of the agent's text in a line, in characters. Paths are always shown in full, because `PATH_MAX`
-/// limits them.
+/// Maximum length in characters of the agent's text in a line. Paths, which `PATH_MAX` limits, are always shown in
+/// full.
 const TEXT_CHARS: usize = 300;
-/// Maximum length of the agent's text in a headline about several effects, in characters.
+/// Maximum length in characters of the agent's text in a headline about several effects.
 const HEADLINE_CHARS: usize = 80;
 /// Maximum size of an argument in its row, in lines and in characters.
 const ARGUMENT: (usize, usize) = (12, 400);
@@ -18,7 +18,7 @@ const ARGUMENT: (usize, usize) = (12, 400);
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
 
-/// Returns all effects, worst first. Empty if the headline contains everything.
+/// Returns all effects, most severe first. Empty if the headline contains everything.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
     let all = &question.consequences;
     if all.len() < 2 {
@@ -40,7 +40,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     lines
 }
 
-/// Returns the line about an effect. `verb` is `true` to include the verb.
+/// Returns the line about an effect, with its verb if `verb` is `true`.
 pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
     let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
     words.extend(object(deed, rest, home));
@@ -64,7 +64,7 @@ pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
     lines
 }
 
-/// Returns the object of an effect. Adds the full text of shortened parts to `rest`.
+/// Returns the object of an effect, and adds the full text of shortened parts to `rest`.
 pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut name = if deed.verb == Verb::Run { "command" } else { deed.verb.word() };
     let mut spans = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
-                // Put the tool's name before the value of its argument.
+                // Puts the tool's name before the value of its argument.
                 if matches!(deed.verb, Verb::Use | Verb::Call) {
                     name = said;
                 }
@@ -104,8 +104,7 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     deed.object.iter().map(piece).collect()
 }
 
-/// Returns notes about the path that the agent used and about a symlink that leads out of its
-/// folder.
+/// Returns notes about the path that the agent used, and about a symlink that leads out of its folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
     let through = if is_path { "reached through" } else { "requested as" };
@@ -123,7 +122,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Prefix each line of the value, so that it cannot look like IronCurtain's own text.
+    // Prefixes each line of the value, so that it cannot look like IronCurtain's own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

@@ -1,22 +1,22 @@
-//! Shortens long text, and collects the complete text in a block.
+//! Shortens long text, and collects the full text in a block.
 //!
-//! - INVARIANT: the block contains the complete text of everything that was shortened. It must be read to its end
-//!   before Allow is accepted.
+//! - INVARIANT: the block contains the full text of everything that was shortened. It must be read to its end before
+//!   Allow is accepted.
 
 use super::TextBlock;
 use crate::consent::text;
 use ironcurtain_visible as visible;
 
-/// Complete texts of everything that was shortened.
+/// Full text of everything that was shortened.
 #[derive(Debug, Default)]
 pub(super) struct Rest(Vec<(String, String)>);
 
-/// Text on one line, which may be shortened.
+/// Text on one line, possibly shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// The text, or its start and its end.
+    /// Text, or its start and end.
     pub(super) text: String,
-    /// IronCurtain's note about what was omitted, or `None` if the text is complete.
+    /// IronCurtain's note about the omitted part, or `None` if the text is complete.
     pub(super) mark: Option<String>,
 }
 
@@ -43,7 +43,8 @@ impl Rest {
         Shown { text, mark }
     }
 
-    /// Returns the text if it has at most this many lines and characters. Otherwise shortens it to one line.
+    /// Returns the text unchanged if it is within the limits for lines and characters, otherwise shortened to one
+    /// line.
     pub(super) fn lines(&mut self, name: &str, full: &str, (lines, chars): (usize, usize)) -> Shown {
         if full.chars().count() > chars || full.lines().count() > lines {
             return self.line(name, full, chars / 2);
@@ -51,7 +52,7 @@ impl Rest {
         Shown { text: full.to_owned(), mark: None }
     }
 
-    /// Adds text that is shown nowhere except in the block.
+    /// Adds text that is shown only in the block.
     pub(super) fn add(&mut self, name: &str, full: &str) {
         self.0.push((name.to_owned(), full.to_owned()));
     }

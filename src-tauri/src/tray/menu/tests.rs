@@ -1,4 +1,4 @@
-//! Compares the complete menu for each state.
+//! Tests the complete menu for each state.
 
 use super::*;
 use ironcurtain_protocol::{AskedOn, ClientView};

@@ -1,5 +1,4 @@
-//! Tests that a bundle's server is written exactly as shown, and that the bundle is deleted
-//! otherwise.
+//! Tests that a bundle's server is written exactly as shown, and that the bundle is otherwise deleted.
 
 use crate::window::add_server::Draft;
 use crate::window::file_picker::Picked;
@@ -49,7 +48,7 @@ impl Scene {
         refused
     }
 
-    /// Returns how many unpacked bundles exist on disk.
+    /// Returns the number of unpacked bundles on disk.
     fn unpacked(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }

@@ -1,8 +1,8 @@
 //! The web engine, which shows the page in separate processes that exit with this one.
-//! - INVARIANT: the engine is configured before it loads the page. If its policy changes during loading, the page
-//!   ignores the mouse wheel (WebKitGTK 2.50 on X11). The window therefore opens empty, and [`prepare`] loads the
+//! - INVARIANT: the engine is configured before it loads the page, because a policy change during loading makes the
+//!   page ignore the mouse wheel (WebKitGTK 2.50 on X11). The window therefore opens empty, and [`prepare`] loads the
 //!   page.
-//! - A page whose process crashed is reloaded. After a second crash within [`AGAIN`], the window is closed.
+//! - A page whose process crashed is reloaded. A second crash within [`AGAIN`] closes the window.
 
 use gtk::prelude::*;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tauri::{Url, WebviewUrl, WebviewWindow};
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
-/// Time after a crash in which a second crash closes the window instead of reloading the page.
+/// Time after a crash in which another crash closes the window instead of reloading the page.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Returns the address of an empty page.
@@ -18,12 +18,12 @@ pub(super) fn empty() -> tauri::Result<WebviewUrl> {
     Ok(WebviewUrl::CustomProtocol(address("about:blank")?))
 }
 
-/// Configures the engine of an empty window and loads the page.
+/// Configures an empty window's engine and loads the page.
 pub(super) fn prepare(window: &WebviewWindow) -> tauri::Result<()> {
     let page = address("tauri://localhost")?;
     draw_plainly(window)?;
     revive(window, page.clone())?;
-    // The engine ignores the text size of the desktop.
+    // The engine ignores the desktop's text size.
     window.set_zoom(text_scale())?;
     window.navigate(page)
 }
@@ -32,9 +32,9 @@ fn address(text: &str) -> tauri::Result<Url> {
     Url::parse(text).map_err(tauri::Error::InvalidUrl)
 }
 
-/// Disables compositing on X11. The page is text that changes at most twice a second, and without a graphics card
-/// compositing takes seven times as long (26 % of a core at 10 calls a second instead of 4 %). Not used on Wayland,
-/// where the engine shows nothing without compositing.
+/// Disables compositing on X11. The page is text that changes at most twice a second, and without a graphics card,
+/// compositing uses seven times as much processor time (26 % of a core instead of 4 % at 10 calls a second). On
+/// Wayland, the engine requires compositing.
 fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
         let view = view.inner();
@@ -46,7 +46,7 @@ fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     })
 }
 
-/// Reloads the page after its process crashed.
+/// Reloads the page after its process has crashed.
 fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
     let dead = window.clone();
     window.with_webview(move |view| {
@@ -60,9 +60,9 @@ fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
     })
 }
 
-/// Returns the text scale in the desktop's settings.
+/// Returns the text scale from the desktop's settings.
 fn text_scale() -> f64 {
     let dpi = gtk::Settings::default().map_or(0, |settings| settings.property::<i32>("gtk-xft-dpi"));
-    // The setting is in 1/1024 dots per inch. It is -1 if unset.
+    // The setting is in 1/1024 dots per inch, or -1 if unset.
     if dpi <= 0 { 1.0 } else { (f64::from(dpi) / 1024.0 / 96.0).clamp(1.0, 3.0) }
 }

@@ -5,9 +5,9 @@ use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
 use rfd::{AsyncFileDialog, FileHandle};
 use std::path::PathBuf;
 
-/// Returns the picked paths. Empty if the user cancels.
+/// Returns the picked paths, or an empty list if the user cancels.
 pub(super) async fn open(Picker { title, start, purpose, before }: Picker) -> Vec<PathBuf> {
-    // Windows have no X11 id on these platforms.
+    // On these platforms, windows have no X11 id.
     let _ = before;
     let dialog = AsyncFileDialog::new().set_title(title).set_directory(start);
     let one = |picked: Option<FileHandle>| picked.map(|one| vec![one]);

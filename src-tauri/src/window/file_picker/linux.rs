@@ -1,4 +1,4 @@
-//! GTK picker. It opens on the main thread and closes when its caller is dropped.
+//! GTK picker, which opens on the main thread and closes when its caller is dropped.
 
 use super::{Picked, Picker, Purpose};
 use crate::window_stack;
@@ -8,7 +8,7 @@ use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// Returns the picked paths. Empty if the user cancels.
+/// Returns the picked paths, or an empty list if the user cancels.
 pub(super) async fn open(picker: Picker) -> Vec<PathBuf> {
     let (tell, told) = oneshot::channel();
     glib::MainContext::default().invoke(move || {
@@ -32,7 +32,7 @@ async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     dialog.hide();
     // The default handler of the delete event destroys the window.
     dialog.close();
-    // Fails only if the caller was dropped.
+    // Ignores the error: the caller was dropped.
     let _ = tell.send(picked);
 }
 

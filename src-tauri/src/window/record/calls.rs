@@ -1,4 +1,4 @@
-//! Combines the log's entries into one row for each call.
+//! Combines log entries into one row per call.
 
 use super::meaning::{Meanings, reason_of};
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Maximum length of a detail, in characters.
 const LONGEST_DETAIL: usize = 4000;
 
-/// A call with its decision and its result, or another entry of the log.
+/// Call with its decision and result, or another entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::window) struct Call {
     /// Sequence number of the first entry.
@@ -27,23 +27,23 @@ pub(in crate::window) struct Call {
     paths: Vec<String>,
     /// Word for the call's effect on its paths, such as `read`. Empty for other entries.
     verb: &'static str,
-    /// Reason for the decision, in a few words.
+    /// Short reason for the decision.
     reason: String,
 }
 
 impl Call {
-    /// Combines the entries of one call, newest first. Returns `None` if there are none.
+    /// Combines a call's entries, newest first. Returns `None` if there are none.
     pub(super) fn of(entries: Vec<Entry>, meanings: &impl Meanings) -> Option<Self> {
         let answer = entries.iter().find_map(|entry| entry.escalation_result.clone());
         let seq = entries.iter().map(|entry| entry.seq).min()?;
         let end = entries.iter().find(|entry| entry.event == Event::Outcome).cloned();
-        // The decision's entry contains the answer to a question. The question's entry only says that the user was
-        // asked.
+        // The decision's entry contains the answer to a question. The question's own entry only records that the user
+        // was asked.
         let rank = |entry: &Entry| (entry.event != Event::Decision, entry.event == Event::Outcome);
         let main = entries.into_iter().min_by_key(rank)?;
         let is_end = main.event == Event::Outcome;
         let call = Self { seq, ..Self::alone(main, answer.as_ref(), meanings) };
-        // If the decision is in another file, the entry of the result contains no decision.
+        // If the decision is in another file, the result's entry has none.
         let decision = call.decision.filter(|_| !is_end);
         let outcome = end.map(|end| shown_entry(end).summary);
         Some(Self { decision, outcome, ..call })
@@ -59,7 +59,7 @@ impl Call {
     }
 }
 
-/// Converts an entry that another program has formatted.
+/// Converts an entry formatted by another program.
 impl From<ActivityView> for Call {
     fn from(view: ActivityView) -> Self {
         let by = view.decided_by.map(DecidedBy::from);
@@ -81,7 +81,7 @@ impl From<ActivityView> for Call {
     }
 }
 
-/// Returns the names and values of the facts about a call that its row does not show. `entries` must be sorted newest
+/// Returns the names and values of facts about a call that its row does not show. `entries` must be sorted newest
 /// first.
 pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
     told
 }
 
-/// Returns the facts in an entry that its sentence does not contain.
+/// Returns the facts in an entry that its sentence does not mention.
 fn details(entry: &Entry) -> Vec<(String, String)> {
     let mut told: Vec<(&str, String)> = Vec::new();
     if let Some(decision) = &entry.policy_decision {

@@ -1,4 +1,4 @@
-//! Words for the effect of a call and for the reason of its decision.
+//! Words for a call's effect and for the reason of its decision.
 
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
 use ironcurtain_config::PolicySnapshot;
@@ -6,12 +6,12 @@ use ironcurtain_policy::{Role, Verb};
 use ironcurtain_visible as visible;
 use serde_json::Map;
 
-/// Maximum length of a rule's name, in characters.
+/// Maximum length of a rule name, in characters.
 const LONGEST_NAME: usize = 60;
 
 /// Source of words for the effects of calls.
 pub(in crate::window) trait Meanings {
-    /// Returns a word for what an entry's call does to its paths. Empty for entries that are not calls.
+    /// Returns a word for the effect of an entry's call on its paths. Empty for entries that are not calls.
     fn verb_of(&self, entry: &Entry) -> &'static str;
 }
 
@@ -34,7 +34,7 @@ impl Meanings for PolicySnapshot {
     }
 }
 
-/// Returns the word for a tool's effect, derived from its name alone.
+/// Returns a word for a tool's effect, derived from its name only.
 pub(super) fn verb_of_name(tool: &str) -> &'static str {
     Verb::of_tool(tool).map_or("call", word)
 }
@@ -60,7 +60,7 @@ fn word(verb: Verb) -> &'static str {
     }
 }
 
-/// Returns the reason for a decision in a few words. The user's answer takes precedence over a rule.
+/// Returns a short reason for a decision. The user's answer takes precedence over a rule.
 pub(super) fn reason_of(
     by: Option<&DecidedBy>,
     rule: Option<&String>,
@@ -113,7 +113,7 @@ pub(super) fn reason_of(
 pub(super) mod tests {
     use super::*;
 
-    /// Implementation that derives the effects of tools from their names alone.
+    /// Derives the effects of tools from their names only.
     pub(in super::super) struct ByName;
 
     impl Meanings for ByName {

@@ -212,5 +212,6 @@ pub(super) fn changed_tool(base: Question) -> Question {
         is_new: false,
     };
     let (id, deadline) = (base.id, base.deadline);
-    ChangedToolQuestion { id, principal: &principal, tool: "search", change: &change, deadline }.build()
+    let diff = change.diff();
+    ChangedToolQuestion { id, principal: &principal, tool: "search", change: &change, diff, deadline }.build()
 }

@@ -35,7 +35,7 @@ pub struct AnnotationChanges {
     pub unseen: Vec<String>,
     /// Tools that the server no longer lists and whose annotations are removed.
     pub gone: Vec<String>,
-    /// `true` if the server describes its tools as it did when they were annotated. `None` if the earlier
+    /// `true` if the server describes its tools as it did when they were annotated; `None` if the earlier
     /// descriptions are unknown.
     pub unchanged: Option<bool>,
 }
@@ -61,7 +61,7 @@ impl AnnotationChanges {
 
 impl Draft {
     /// Omits tools with an argument of unknown meaning, so that the draft can be written without confirmation. Keeps
-    /// a tool whose annotation would not change, because the user confirmed it earlier.
+    /// a tool whose annotation would not change, because the user has already confirmed it.
     pub fn leave_out_unknown(&mut self, changes: &AnnotationChanges) {
         for tool in &mut self.tools {
             let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
@@ -144,9 +144,9 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Returns `true` if the new roles would leave some argument value unchecked that the old roles check.
+/// Returns `true` if the new roles would leave a value unchecked that the old roles check.
 ///
-/// Conditions are not evaluated. If the conditions differ, each old case is compared with each new one.
+/// Conditions are not evaluated. If they differ, each old case is compared with each new one.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
     let alike = |(old, new): (&ConditionalRoles, &ConditionalRoles)| {

@@ -1,4 +1,4 @@
-//! Compares argument schemas, ignoring texts that are only for display.
+//! Compares argument schemas, ignoring text that is only for display.
 
 use serde_json::Value;
 

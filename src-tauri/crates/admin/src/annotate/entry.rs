@@ -1,4 +1,4 @@
-//! Proposed annotations of one server.
+//! Proposed annotations of a server's tools.
 
 use crate::inspect::{ListedTool, fingerprint};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Tool, propose};
@@ -28,8 +28,8 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// `true` if the tool is omitted because an argument's meaning is unknown. The user can specify the argument's
-    /// role.
+    /// `true` if the tool is omitted because an argument's meaning is unknown. The user can then specify the
+    /// argument's role.
     pub is_unclear: bool,
 }
 

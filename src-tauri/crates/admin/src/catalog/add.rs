@@ -1,7 +1,7 @@
 //! Adds a server's entry and annotations to the user's configuration.
 //!
-//! - Keeps existing entries, and replaces one only if the user asks for it.
-//! - Validates both files, before and after the change, before it writes either.
+//! - Keeps existing entries. Replaces one only if the user asks for it.
+//! - Validates both files, before and after the change, before writing either.
 
 use super::{Addition, CatalogError, KnownServer, SettingError};
 use crate::file_edit::{self, FileEditError};
@@ -100,8 +100,8 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Annotations are written first: they are harmless without a server, whereas a server without them could be
-    // used.
+    // Annotations are written first. They are harmless without a server, whereas a server without annotations could
+    // already be used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }

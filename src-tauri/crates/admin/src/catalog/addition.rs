@@ -39,7 +39,7 @@ pub struct Addition {
     pub annotations: Option<Value>,
     /// Data folder of the server, if it has one.
     pub data: Option<PathBuf>,
-    /// Keys of the given snippet that have no effect in IronCurtain.
+    /// Keys in the snippet that have no effect in IronCurtain.
     pub ignored: Vec<String>,
     /// Id in the catalog, or `None` if the catalog does not contain the server.
     pub known: Option<String>,
@@ -201,7 +201,7 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Makes the entry pass a stored secret in the variable or header `key`.
+    /// Adds a stored secret to the entry, in the variable or header `key`.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));

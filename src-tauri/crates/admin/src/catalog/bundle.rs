@@ -1,7 +1,7 @@
 //! A bundle (`.mcpb`): a server packaged for desktop clients, which can be added like any other server.
 //!
 //! - A bundle gets minimal access, like any unknown server: it reads its own files and writes to its own data folder.
-//! - The user names each folder that the bundle works with. Adding the bundle grants no access to them: each agent
+//! - The user chooses each folder that the bundle works with. Adding the bundle grants no access to them: each agent
 //!   still requires the user's approval. Paths that the bundle suggests are displayed but never used.
 //! - The entry contains secrets only as `keyring:NAME`.
 //! - The unpacked files are removed unless the server is added.
@@ -48,7 +48,7 @@ impl Bundle {
         file.extension().is_some_and(|end| BUNDLE_ENDINGS.iter().any(|known| end == *known))
     }
 
-    /// Unpacks a bundle into IronCurtain's data folder and parses its manifest. Runs no code of the bundle.
+    /// Unpacks a bundle into IronCurtain's data folder and parses its manifest. Runs none of the bundle's code.
     ///
     /// # Errors
     /// Returns a [`BundleError`] on failure, in which case the unpacked files are removed.
@@ -102,7 +102,7 @@ impl Bundle {
         Ok(added)
     }
 
-    /// Returns an error if a secret of the bundle would have the same name as another server's secret.
+    /// Returns an error if one of the bundle's secrets would have the same name as another server's secret.
     fn not_of_another(&self, home: &Home, name: &str) -> Result<(), BundleError> {
         let settings = self.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
@@ -125,8 +125,7 @@ impl Bundle {
 }
 
 impl Addition {
-    /// Makes the entry allow reading the bundle's files, and adds the paths that the user named to
-    /// `worksWith`.
+    /// Allows the entry to read the bundle's files, and adds the paths that the user chose to `worksWith`.
     fn open(&mut self, folder: &Path, paths: &[String]) {
         if let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) {
             files.insert("allowRead".to_owned(), json!([folder]));

@@ -1,4 +1,4 @@
-//! Parses command lines in documentation. Pure.
+//! Parses command lines from documentation. Pure.
 //!
 //! - Converts commands of other package runners to the `npx` or `uvx` command for the same package.
 
@@ -7,7 +7,7 @@ use super::names::is_remote_address;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Programs with which documented command lines start.
+/// Programs that start documented command lines.
 pub const COMMANDS: [&str; 18] = [
     "npx", "uvx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "pipx", "node", "deno", "python", "python3",
     "cmd", "docker", "podman", "nerdctl", "env",
@@ -35,20 +35,18 @@ pub(super) fn with_assignments(words: &[String]) -> (Map<String, Value>, &[Strin
     (env, rest)
 }
 
-/// Returns `true` if the text before a `=` is the name of an environment variable. It is not in `package==version`.
+/// Returns `true` if the text before a `=` is the name of an environment variable. In `package==version`, it is not.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns `true` if the word is a program that starts a command line rather than the name of a
-/// server.
+/// Returns `true` if the word is a program that starts a command line, rather than the name of a server.
 pub(super) fn is_command(word: &str) -> bool {
     COMMANDS.contains(&word) || (Path::new(word).is_absolute() && !is_remote_address(word))
 }
 
-/// Converts the command of another package runner to the `npx` or `uvx` command. Other commands are returned
-/// unchanged.
+/// Converts a command of another package runner to the `npx` or `uvx` command. Returns other commands unchanged.
 pub(super) fn translated(words: &[String]) -> Vec<String> {
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
     let (runner, rest) = match all.as_slice() {

@@ -1,7 +1,6 @@
-//! Parses the ways in which documentation specifies a server: a package, an address, a command line or a JSON
-//! snippet.
+//! Parses a server's description in documentation: a package, an address, a command line or a JSON snippet.
 //!
-//! - Pure. Runs no command and makes no request; only determines the program or the address.
+//! - Pure. Runs no command and makes no request. Only determines the program or the address.
 
 use super::AdditionChoices;
 use super::addition::Addition;

@@ -1,4 +1,4 @@
-//! Creates the `mcp-servers.json` entry of a catalog server for this machine.
+//! Creates a catalog server's `mcp-servers.json` entry for this computer.
 
 use super::{CatalogError, KnownServer, Source};
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl KnownServer {
         entry.insert("description".to_owned(), json!(self.about));
         let mut sandbox = self.entry.sandbox.clone();
         if let Some(from) = from {
-            // The server sees only `node_modules`, because the folder may contain other files of the user.
+            // The server can access only `node_modules`, because the folder may contain the user's other files.
             let program = match &self.source {
                 Source::Npm { .. } => format!("{from}/node_modules"),
                 Source::Pypi { .. } | Source::Own { .. } => from,
@@ -69,7 +69,7 @@ impl KnownServer {
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }
 
-    /// Returns each placeholder with its value.
+    /// Returns all placeholders with their values.
     fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });

@@ -1,15 +1,15 @@
-//! Validates text that the user did not write: a documentation snippet, an address, a bundle or the settings of an
-//! agent client.
+//! Validates text that the user did not write: a documentation snippet, an address, a bundle or an agent client's
+//! settings.
 //!
-//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by name. Otherwise, the
-//!   text could send another server's secret to any address.
+//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by name. Otherwise,
+//!   the text could send another server's secret to any address.
 //! - Such text determines the program or the address. It cannot set options that control the server's access.
 
 use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Prefix that marks a reference to a secret.
+/// Prefix of a reference to a secret.
 const MARK: &str = "keyring:";
 
 /// Accepted keys, which determine the program or the address.
@@ -35,7 +35,7 @@ const OURS: [&str; 10] = [
 /// Stored secrets that the user passes to a server, keyed by variable or header.
 pub type GivenSecrets = BTreeMap<String, SecretName>;
 
-/// Reason that text was rejected.
+/// Reason text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignTextError {
     /// A variable or header refers to a secret that the user did not pass.
@@ -141,8 +141,8 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// Returns where an entry takes the secret `key`: `env` or `headers`, the key as spelled there, and the text before
-/// the secret, such as `Bearer `.
+/// Returns the place of the secret `key` in an entry: `env` or `headers`, the key as spelled there, and the text
+/// before the secret, such as `Bearer `.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());

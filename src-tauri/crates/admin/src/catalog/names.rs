@@ -19,7 +19,7 @@ pub(super) fn is_scoped(what: &str) -> bool {
     parts.is_some_and(|(scope, name)| !scope.is_empty() && !name.is_empty() && !name.contains('/'))
 }
 
-/// Returns a server name made from the host of an address. A user name before `@` is not part of the host.
+/// Derives a server name from the host of an address. A user name before `@` is not part of the host.
 pub(super) fn host_name(url: &str) -> String {
     let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
     host.trim_matches(['[', ']']).replace(':', "-")

@@ -1,4 +1,4 @@
-//! Parses JSON snippets of client settings in documentation. Pure.
+//! Parses JSON snippets of client settings from documentation. Pure.
 
 use super::addition_error::AdditionError;
 use super::foreign::is_remote;
@@ -9,7 +9,7 @@ const WRAPPERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp"];
 
 /// Returns the servers in a snippet of client settings, by name.
 ///
-/// Accepts the usual forms of documentation: Markdown fences, comments, trailing commas, missing outer braces and the
+/// Accepts the usual forms in documentation: Markdown fences, comments, trailing commas, missing outer braces and the
 /// wrapper keys of agent clients.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub enum ConnectRequest<'a> {
     AsOne,
     /// A single entry for the servers of a profile.
     Profile(&'a str),
-    /// One entry for each server that the client starts directly. Each of these servers is added to IronCurtain's
+    /// One entry for each server that the client starts directly. The servers are added to IronCurtain's
     /// configuration.
     Move {
         /// `true` to also move the servers' unprotected secrets to the keyring.
@@ -51,10 +51,9 @@ pub struct ClientChange {
     pub file: PathBuf,
     /// Change of the settings file.
     pub edit: Edit,
-    /// Commands of the client itself that make the change. Empty if the settings file is edited
-    /// directly.
+    /// The client's own commands that make the change. Empty if the settings file is edited directly.
     pub commands: Vec<OwnCommand>,
-    /// Path of `mcp-servers.json` and its change, if servers are moved there.
+    /// Path of `mcp-servers.json` and its change, if servers are moved to it.
     pub servers: Option<(PathBuf, Edit)>,
     /// Secrets to store in the keyring before anything is written ([`plain_secrets::keep`]).
     pub secrets: Vec<PlainSecret>,
@@ -62,9 +61,9 @@ pub struct ClientChange {
     pub names: Vec<String>,
     /// Entries that will still bypass IronCurtain after the change.
     pub left: Vec<Unmoved>,
-    /// Original values of the replaced entries. `None` for an entry that did not exist.
+    /// Original values of the replaced entries. `None` for entries that did not exist.
     originals: BTreeMap<String, Option<Value>>,
-    /// `true` if, before the change, no entry starts the shim.
+    /// `true` if no entry started the shim before the change.
     is_free: bool,
     /// `true` if the change connects the client, `false` if it disconnects it.
     is_connecting: bool,
@@ -72,16 +71,16 @@ pub struct ClientChange {
     hidden: Vec<Secret>,
 }
 
-/// An entry that a change leaves as it is, and the reason.
+/// An entry that a change leaves unchanged, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
     /// Name of the entry.
     pub name: String,
-    /// Reason that the entry is unchanged.
+    /// Reason the entry is unchanged.
     pub why: NotConnected,
 }
 
-/// Reason that a client's entry is unchanged.
+/// Reason a client's entry is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotConnected {
     /// The entry connects to a remote server.
@@ -147,7 +146,7 @@ impl Clients {
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
         let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
-        // The command and the name of each new entry.
+        // Commands and names of the new entries.
         let wanted: Vec<(StartCommand, String)> = match request {
             ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
             ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
@@ -189,7 +188,7 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        // Skip an entry that already starts the same command.
+        // Skips an entry that already starts the same command.
         let is_there = |name: &str, launch: &StartCommand| {
             at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
         };
@@ -282,12 +281,12 @@ impl Clients {
         })
     }
 
-    /// Writes a change: first the record of the original settings, then IronCurtain's servers, and last the
-    /// client's settings.
+    /// Writes a change: first the record of the original settings, then IronCurtain's servers, and last the client's
+    /// settings.
     ///
     /// # Errors
-    /// Returns [`ClientError::Changed`] if a file has changed since the change was planned, or another [`ClientError`]
-    /// if writing fails.
+    /// Returns [`ClientError::Changed`] if a file has changed since the change was planned, or another
+    /// [`ClientError`] if writing fails.
     pub fn write(&self, change: &ClientChange) -> Result<(), ClientError> {
         if read(&change.file)? != change.edit.before {
             return Err(ClientError::Changed(change.file.clone()));

@@ -1,6 +1,6 @@
 //! Runs a client's own command for editing its settings.
 //!
-//! - Used in preference to editing the file, because a running client would overwrite such an edit.
+//! - Preferred to editing the file, because a running client would overwrite such an edit.
 //! - Used only for entries that start the shim. Other entries may contain secrets, which must not be on a command
 //!   line.
 
@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Id of the only client with such a command, and the program to run.
+/// Id of the only client that has such a command, and the program to run.
 const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
 
 /// Command line that edits a client's settings.

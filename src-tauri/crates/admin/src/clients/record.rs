@@ -33,7 +33,7 @@ pub(super) struct Written {
     pub before: Option<String>,
     /// `true` if disconnecting may restore the copy, because no entry in it starts the shim.
     pub is_whole: bool,
-    /// SHA-256 of the file's content after the change.
+    /// SHA-256 of the file's contents after the change.
     pub after: String,
     /// Entries that were written, with their original values.
     pub entries: BTreeMap<String, Option<Value>>,
@@ -55,12 +55,12 @@ impl Record {
         Ok(Self { folder, ..record })
     }
 
-    /// Returns the recorded changes of a file.
+    /// Returns the recorded changes to a file.
     pub(super) fn of(&self, file: &Path) -> Option<&Written> {
         self.files.get(file)
     }
 
-    /// Returns the original content of a file, if only IronCurtain has changed it since. Returns `None` otherwise.
+    /// Returns a file's original contents, or `None` if another program has changed the file since.
     pub(super) fn untouched(
         &self,
         file: &Path,
@@ -76,7 +76,7 @@ impl Record {
         }
     }
 
-    /// Records a planned change and saves a copy of the file. `entries` are the original values of the replaced
+    /// Records a planned change and saves a copy of the file. `entries` contains the original values of the replaced
     /// entries. `is_free` is `true` if no entry starts the shim yet.
     pub(super) fn note(
         &mut self,
@@ -92,7 +92,7 @@ impl Record {
         let known = self.files.remove(file);
         let mut old_copy = None;
         let mut written = match known {
-            // Keep the oldest copy, because disconnecting restores that one.
+            // Keeps the oldest copy, because disconnecting restores it.
             Some(written) if is_ours(&written) => written,
             known => {
                 let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();

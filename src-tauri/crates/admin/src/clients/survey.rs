@@ -35,9 +35,9 @@ pub enum ClientState {
     Missing,
     /// The client is installed, but no entry starts the shim.
     NotConnected,
-    /// All servers of the client run through IronCurtain.
+    /// All of the client's servers run through IronCurtain.
     Connected,
-    /// Some servers of the client run through IronCurtain, and others bypass it.
+    /// Some of the client's servers run through IronCurtain, and others bypass it.
     Bypassing,
     /// An entry starts a shim that does not exist or belongs to another installation.
     Drifted,

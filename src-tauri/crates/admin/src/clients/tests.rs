@@ -1,4 +1,4 @@
-//! Tests that connect, move and disconnect a client in a temporary home directory.
+//! Tests connecting, moving and disconnecting a client in a temporary home directory.
 
 use super::*;
 use crate::catalog::GivenSecrets;
@@ -298,8 +298,8 @@ fn project_settings_may_only_be_a_symlink_within_the_project() {
         Err(ClientError::LeavesProject { file, .. }) => file,
         other => panic!("{other:?}"),
     };
-    // Symlinks that must be rejected: to the user's settings, to a missing file, and a folder that
-    // leads outside.
+    // Symlinks that must be rejected: one to the user's settings, one to a missing file, and a folder that leads
+    // outside.
     link(&desk.file(), ".mcp.json");
     assert_eq!(refused("claude-code"), project.join(".mcp.json"));
     link(&desk.dir.path().join("missing"), "opencode.json");

@@ -18,16 +18,16 @@ const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurta
 
 const APP: &str = "ironcurtain-desktop";
 
-/// Free space in the state folder below which the check warns: 1 GiB, enough for several audit log files.
+/// Free space in the state folder below which a warning is reported: 1 GiB, enough for several audit log files.
 const LITTLE_ROOM: u64 = 1 << 30;
 
-/// Free space below which the check fails: 64 MiB. When the audit log cannot be written, every call is denied.
+/// Free space below which a problem is reported: 64 MiB. When the audit log cannot be written, every call is denied.
 const NO_ROOM: u64 = 64 << 20;
 
 /// Number of free inodes below which no session can start.
 const FEW_INODES: u64 = 16;
 
-/// Number of inotify watches that suffices for a large project folder. Older kernels allow only 8,192 by default.
+/// Sufficient number of inotify watches for a large project folder. Older kernels allow only 8,192 by default.
 const FEW_WATCHES: u64 = 65_536;
 
 pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
@@ -111,8 +111,7 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-/// Checks the front end that shows questions to the user, or that would show them if a client started the trusted
-/// process.
+/// Checks the front end that asks the user, or that would do so if a client started the trusted process.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
@@ -222,7 +221,7 @@ pub(super) fn grants(home: &Home) -> Diagnosis {
     }
 }
 
-/// Checks the export, if it is on: whether the collector answers, and whether entries were not sent.
+/// Checks the export, if it is on: whether the collector responds, and whether entries are waiting to be sent.
 pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
     let about = "export";
     // Invalid settings are reported by an earlier check.

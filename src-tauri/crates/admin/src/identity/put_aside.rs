@@ -1,4 +1,4 @@
-//! Sets aside everything stored under a server name without deleting it.
+//! Sets aside everything that is stored under a server name, without deleting it.
 
 use super::{IdentityChangeError, SuspendedServer};
 use crate::file_edit;
@@ -54,7 +54,7 @@ pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeEr
         servers.write(&servers.without(&way)?)?;
     }
     if server.kept.login {
-        // Its tokens are never sent to another address.
+        // The login's tokens are never sent to another address.
         Logins::of(&SecretStore::of(&home.state)).strike(name)?;
     }
     if let Some(data) = &server.kept.data {

@@ -1,4 +1,4 @@
-//! The exchange of MCP messages with a server that is being inspected.
+//! Exchanges MCP messages with a server that is being inspected.
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
@@ -22,7 +22,7 @@ const NOISE: usize = 100;
 /// Maximum time to wait for the server to exit after it was killed.
 const END: Duration = Duration::from_secs(5);
 
-/// Maximum number of bytes of standard error that are kept.
+/// Maximum number of bytes of standard error to keep.
 const KEPT: usize = 2000;
 
 pub(super) struct Conversation {
@@ -79,8 +79,8 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response. It comes from the server or, if a remote server did not answer, from IronCurtain's
-    /// transport.
+    /// Converts an error response, which comes from the server or, if a remote server did not respond, from
+    /// IronCurtain's transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -124,18 +124,18 @@ impl Conversation {
         self.write(&notification_line(method, None)).await
     }
 
-    /// Kills the server and waits until it has exited. Returns its first output line that was not a message and the
+    /// Kills the server and waits until it has exited. Returns its first output line that was not a message, and the
     /// last lines of its standard error.
     pub(super) async fn end(self) -> String {
         let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
-        // Do not wait for a process that keeps the pipe open longer.
+        // Does not wait for a process that keeps the pipe open longer.
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Start several lines on a line of their own, because the caller marks each line.
+        // Several lines start on a new line, because the caller marks each line.
         let apart = if last.contains('\n') { "\n" } else { " " };
         let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };

@@ -9,8 +9,7 @@ pub(super) const MOST_PAGES: usize = 100;
 /// Maximum number of tools in the tool list.
 pub(super) const MOST_TOOLS: usize = 1000;
 
-/// Reason why a server's tool list was rejected. The message continues a sentence that begins with the server's
-/// name.
+/// Reason a server's tool list was rejected. The message continues a sentence that starts with the server's name.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFault {
     /// A request could not be serialized.
@@ -19,10 +18,10 @@ pub enum ServerFault {
     /// The server has exited or has stopped reading its input.
     #[error("has exited or does not read its input")]
     NoInput,
-    /// The server closed its output.
+    /// The server closed its output before it responded to the request with this method.
     #[error("exited before it answered `{0}`")]
     Ended(String),
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("answered `{method}` with an error: {message}")]
     Refused {
         /// Method of the request.
@@ -30,10 +29,10 @@ pub enum ServerFault {
         /// Message of the error, safe to display.
         message: String,
     },
-    /// A remote server did not answer. IronCurtain's transport created the message.
+    /// A remote server did not respond. The message comes from IronCurtain's transport.
     #[error("did not answer: {0}")]
     Unanswered(String),
-    /// A remote server wants the user to log in; the message is IronCurtain's.
+    /// A remote server requires a login. The message comes from IronCurtain.
     #[error("did not answer: {0}")]
     NeedsLogin(String),
     /// A message is too large.

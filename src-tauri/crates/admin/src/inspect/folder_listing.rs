@@ -1,4 +1,4 @@
-//! Lists a folder from inside a sandbox, to show the user how little a server without grants can see.
+//! Lists a folder from inside a sandbox, to show the user how little a server without grants can access.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;
@@ -10,10 +10,10 @@ use serde_json::json;
 use std::path::Path;
 use tokio::io::AsyncReadExt;
 
-/// Program that lists the folder. It is also the name of the server.
+/// Program that lists the folder, and name of its server.
 const PROGRAM: &str = "ls";
 
-/// Maximum number of bytes that are read from the program's output.
+/// Maximum number of bytes to read from the program's output.
 const MOST: usize = 16 * 1024;
 
 /// Result of listing a folder from inside a sandbox.

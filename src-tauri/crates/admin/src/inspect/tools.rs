@@ -31,13 +31,13 @@ pub struct ListedTool {
     pub annotations: ToolHints,
 }
 
-/// The hints about a tool that IronCurtain uses. They are unverified claims by the server.
+/// Hints about a tool that IronCurtain uses. They are unverified claims by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
     /// `true` if the server claims that the tool changes nothing.
     pub read_only_hint: Option<bool>,
-    /// `true` if the server declares that the tool may destroy data.
+    /// `true` if the server claims that the tool may destroy data.
     pub destructive_hint: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ struct Page {
 /// handshake.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Maximum number of times that the tools are listed again after a change.
+/// Maximum number of times to list the tools again after a change.
 const MOST_LISTS: usize = 10;
 
 /// Initializes a server with all client capabilities and lists its tools.
@@ -148,7 +148,7 @@ impl ListedTool {
     }
 }
 
-/// Returns a hash of all tools' descriptions that does not depend on their order.
+/// Returns a hash of all tools' descriptions. The hash does not depend on their order.
 #[must_use]
 pub(crate) fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {

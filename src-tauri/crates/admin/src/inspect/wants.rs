@@ -1,6 +1,6 @@
-//! Hosts and files that an inspected server was refused access to.
+//! Hosts and files to which an inspected server was refused access.
 //!
-//! - Hosts: those the server tried to connect to although its entry does not allow them.
+//! - Hosts: those to which the server tried to connect although its entry does not allow them.
 //! - Files: those named in operating system errors that the server printed. These are guesses for display, and grant
 //!   nothing.
 
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of reported hosts, and of reported files.
+/// Maximum number of hosts to report, and of files to report.
 const MOST: usize = 20;
 
 /// Error messages that programs print when they cannot access a file.
@@ -32,7 +32,7 @@ const REFUSALS: [&str; 9] = [
     "permission denied",
 ];
 
-/// Hosts and files that a server was refused access to.
+/// Hosts and files to which a server was refused access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wants {
     /// Refused hosts, with their ports.

@@ -15,7 +15,7 @@ pub enum BuildError {
     /// The package manager is not installed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The files of the sandbox could not be set up.
+    /// The sandbox's files could not be set up.
     #[error(transparent)]
     View(#[from] ViewError),
     /// The sandbox could not be launched.
@@ -35,7 +35,7 @@ pub enum BuildError {
     Ended {
         /// Exit status of the program.
         status: i32,
-        /// Clause of the message with the connections that were refused.
+        /// Clause of the message that lists the refused connections.
         refused: String,
         /// Last lines of the program's output.
         said: String,
@@ -75,7 +75,7 @@ pub enum BuildError {
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The package manager's report could not be parsed.
@@ -83,7 +83,7 @@ pub enum BuildError {
     Report {
         /// Name of the package manager.
         manager: &'static str,
-        /// Error of the parser.
+        /// Parser error.
         problem: String,
     },
     /// The package manager did not install the package.

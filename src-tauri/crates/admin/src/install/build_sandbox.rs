@@ -1,5 +1,5 @@
-//! Sandbox in which a package is built. It can write only to a folder next to the installed packages, which is
-//! always removed afterwards.
+//! Sandbox in which a package is built. It can write only to a folder next to the installed packages, which is always
+//! removed afterwards.
 
 use super::build_error::{BuildError, text};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};

@@ -78,8 +78,8 @@ fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     archive(before).is_some() && archive(before) == archive(now)
 }
 
-/// Removes packages that no server uses, such as the package of a server that was tried but not added. Does
-/// nothing while another installation is running, because that one removes them itself.
+/// Removes packages that no server uses, such as the package of a server that was tried but not added. Does nothing
+/// while another installation is running, because that installation removes them itself.
 ///
 /// # Errors
 /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.

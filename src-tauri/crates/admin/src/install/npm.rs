@@ -15,10 +15,10 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path};
 
-/// Maximum number of bytes of a script's first line.
+/// Maximum number of bytes in a script's first line.
 const FIRST_LINE: u64 = 300;
 
-/// Installs a package into the folder of the sandbox.
+/// Installs a package into the sandbox's folder.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,

@@ -1,8 +1,8 @@
 //! Installs `PyPI` packages into a virtual environment, from wheels only.
 //!
-//! - Builds nothing from source (`--only-binary :all:`), so no code of a package runs.
-//! - The environment uses the system's Python, which is available in every sandbox, or another installed version if no version
-//!   of the package supports that one.
+//! - Builds nothing from source (`--only-binary :all:`), so none of a package's code runs.
+//! - The environment uses the system's Python, which is available in every sandbox. If no version of the package
+//!   supports that Python, it uses another installed one.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::{BuildSandbox, SEPARATOR};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Installs a package into the folder of the sandbox.
+/// Installs a package into the sandbox's folder.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
@@ -46,7 +46,7 @@ async fn build_with(
     requested: &RequestedPackage,
     version: Option<&str>,
 ) -> Result<PackageRecord, BuildError> {
-    // Pip of the system's Python installs for other versions too.
+    // The system Python's pip also installs for other versions.
     let system = system_python()?;
     let python = system.as_os_str();
     let source = registry::pip(&[python]).await?;
@@ -115,7 +115,7 @@ fn plain(problem: BuildError, here: &str) -> BuildError {
 }
 
 /// Returns the dependency that prevents the installation because none of its versions has a wheel. In this case, pip
-/// reports a conflict with only that dependency.
+/// reports a conflict with that dependency only.
 fn unbuilt_part(said: &str) -> Option<&str> {
     let conflicts = said.split(SEPARATOR).filter_map(|line| line.trim().split_once(" depends on "));
     let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));

@@ -1,7 +1,7 @@
 //! Finds the registries that the user has configured for npm and pip. Contains no registry hosts itself.
 //!
 //! - Runs npm and pip without a sandbox and with the user's configuration, because they are the user's own programs.
-//! - A configured registry is explicitly allowed, so it may be in a private network or on this machine.
+//! - A configured registry is explicitly allowed, so it may be in a private network or on this computer.
 
 use super::build_error::BuildError;
 use ironcurtain_egress::address::{self, AddressScope};
@@ -63,7 +63,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// Settings that are used from pip's configuration.
+/// Settings to use from pip's configuration.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,
@@ -122,7 +122,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
-        // Pip also accepts folders in place of URLs.
+        // Pip also accepts folders instead of URLs.
         let Some((host, port)) = host(text) else { continue };
         allowed.push(format!("{host}:{port}"));
         for address in SystemResolver.resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default() {

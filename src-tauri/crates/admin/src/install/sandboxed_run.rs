@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
-/// Maximum number of bytes that are kept of each output stream.
+/// Maximum number of bytes to keep of each output stream.
 const KEPT: usize = 4000;
 
 /// Maximum time for the sandbox to exit after the run.
@@ -46,7 +46,7 @@ pub(super) struct RunSandbox<'a> {
     pub(super) programs: &'a Path,
     /// `true` to create the sandbox even as root.
     pub(super) allow_root: bool,
-    /// Paths that the sandbox is built from. Only its session folder is writable.
+    /// Paths for building the sandbox. Only its session folder is writable.
     pub(super) around: &'a Surroundings,
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn run(
     let launched = launched.await??;
     let kill = launched.kill.clone();
     let done = tokio::time::timeout(patience, attend(launched, rules)).await;
-    // The sandbox exits when its control connection closes. If it does not in time, it is killed.
+    // The sandbox exits when its control connection closes, and is killed if it does not exit in time.
     let end = tokio::time::timeout(END, ended).await;
     if end.is_err() {
         KillHandle::kill(&kill);
@@ -99,8 +99,7 @@ impl RunSandbox<'_> {
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: UnixSockets::None,
-            // Nothing needs to be hidden, because the package folder is not inside any of the
-            // user's folders.
+            // Nothing needs to be hidden, because the package folder is not inside any of the user's folders.
             closed: vec![],
             kept: vec![],
             limits: limits(&LimitSettings::default()),

@@ -1,5 +1,4 @@
-//! The installed packages and their records. A lock ensures that only one installer changes them at
-//! a time.
+//! The installed packages and their records. A lock ensures that only one installer changes them at a time.
 
 use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
@@ -15,10 +14,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Number of characters of a package's hash that its folder name contains.
+/// Number of characters of a package's hash in the package's folder name.
 const SHORT: usize = 12;
 
-/// Maximum number of bytes that are read from the lock file, which contains a server name.
+/// Maximum number of bytes to read from the lock file, which contains a server name.
 const LONGEST_NAME: u64 = 200;
 
 /// Error if another installation holds the lock.
@@ -36,8 +35,8 @@ pub(super) struct PackageStore {
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another
-    /// installation, up to the installer's timeout.
+    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation, up
+    /// to the installer's timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
         let busy = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
@@ -142,7 +141,7 @@ impl PackageStore {
                         tree::remove(&version)?;
                     }
                 }
-                // Fails if the folder still contains other versions.
+                // Fails if the folder still contains other versions, which is fine.
                 let _ = std::fs::remove_dir(&package);
             }
         }
@@ -191,7 +190,7 @@ fn in_use(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns the direct subfolders, without symlinks.
+/// Returns the direct subfolders, except symlinks.
 fn folders(of: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for child in std::fs::read_dir(of)? {

@@ -1,7 +1,7 @@
-//! Updates a server's package: installs another version next to the current one, compares their tools, and switches on
-//! request.
+//! Updates a server's package: installs another version next to the current one, compares their tools, and switches
+//! on request.
 //!
-//! - Changes nothing before the switch. Running servers keep the version that they were started from.
+//! - Changes nothing before the switch. Running servers keep the version from which they were started.
 
 use super::fetch::{fetch, find};
 use super::store::PackageStore;
@@ -28,8 +28,7 @@ pub struct Update {
     pub from: String,
     /// New version.
     pub to: String,
-    /// Reason why the tools could not be compared, or `None` if they were. If set, every tool
-    /// counts as new.
+    /// Reason the tools could not be compared. If set, every tool counts as new.
     pub not_compared: Option<InstallError>,
     /// Differences between the tools of the two versions.
     pub tools: Vec<ToolChange>,
@@ -37,7 +36,7 @@ pub struct Update {
 
 /// Result of checking for another version.
 pub enum UpdateCheck {
-    /// The installed version is the newest. Contains that version.
+    /// The installed version, which is returned here, is the newest.
     Newest(String),
     /// Another version was found and installed next to the current one.
     Found(Box<Update>),
@@ -75,7 +74,8 @@ pub enum ToolChange {
 /// compare their tools.
 ///
 /// Without a `version`, installs the newest. If the current version does not start, every tool counts as new. If the
-/// new version does not start, the update fails, unless the server needs secrets: the tools are then not compared.
+/// new version does not start, the update fails, unless the server needs secrets. In that case, the tools are not
+/// compared.
 ///
 /// # Errors
 /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
@@ -106,7 +106,7 @@ pub async fn check_for_update(
         store.sweep(&servers)?;
         return Ok(UpdateCheck::Newest(old.version));
     }
-    // An entry that names a version names the installed one.
+    // If the entry names a version, it names the installed one.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
@@ -134,7 +134,7 @@ pub async fn check_for_update(
 }
 
 impl Update {
-    /// Returns `true` if the entry in `mcp-servers.json` must be changed because it names the version.
+    /// Returns `true` if the entry in `mcp-servers.json` names the version and must therefore be changed.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
         self.command.requested.version.is_some()

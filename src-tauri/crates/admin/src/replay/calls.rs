@@ -34,7 +34,7 @@ impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, &entry.escalation_result) {
-            // A request other than a tool call. The policy does not decide these.
+            // The policy does not decide on requests other than tool calls.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
             // The question was asked again because the call's resources had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
@@ -137,7 +137,7 @@ mod tests {
         let once = [(1, Decision::Allow), (2, Decision::Escalate), (3, Decision::Deny)];
         assert_eq!(found(answered("approved")), once);
         assert_eq!(found(answered("settled")), once);
-        // After a denial, the same request id is that of a new call.
+        // After a denial, the same request id belongs to a new call.
         let again = [&once[..], &[(6, Decision::Allow)]].concat();
         assert_eq!(found(answered("denied")), again);
         assert_eq!(found(answered("timeout")), again);

@@ -1,4 +1,4 @@
-//! Tests the writing of entries, the detection of changes to a log, and the result that each caller gets.
+//! Tests the writing of entries, the detection of changes to a log, and each caller's result.
 
 mod head;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// A call with a matching entry, or a matching entry that belongs to no call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundCall {
-    /// Sequence number of the newest matching entry, by which results are sorted.
+    /// Sequence number of the newest matching entry. Results are sorted by this number.
     pub at: u64,
     /// All entries of the call in the same file, newest first.
     pub entries: Vec<Entry>,
@@ -60,7 +60,7 @@ pub fn search_calls(
     Ok(found)
 }
 
-/// Returns all entries of the call to which the entry `seq` belongs, newest first. Returns only the entry if it
+/// Returns all entries of the call to which the entry `seq` belongs, newest first. Returns only that entry if it
 /// belongs to no call, and nothing if it does not exist.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::R
     Ok(found)
 }
 
-/// Returns a hash that identifies the call to which an entry belongs; `None` if it belongs to no call.
+/// Returns a hash that identifies an entry's call, or `None` if the entry belongs to no call.
 pub(super) fn call_key(entry: &Entry) -> Option<i64> {
     let (session, request) = (entry.session.as_ref()?, entry.request_id.as_ref()?);
     let digest = Sha256::new().chain_update(session).chain_update("\n").chain_update(request).finalize();

@@ -1,4 +1,4 @@
-//! Properties by which decisions are counted.
+//! Properties by which decisions are grouped for counting.
 
 use crate::{Entry, Event, Status};
 

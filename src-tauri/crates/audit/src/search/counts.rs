@@ -41,7 +41,7 @@ pub fn decisions_by_period(
     Ok(counts)
 }
 
-/// Counts the decisions of each rule since a time in milliseconds since the Unix epoch.
+/// Counts each rule's decisions since `since_ms`, in milliseconds since the Unix epoch.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Maximum number of characters of a text that are searched.
+/// Maximum number of characters of a text to search.
 const LONGEST: usize = 2000;
 
-/// Conditions of a search; an entry must meet all that are set.
+/// Conditions of a search. An entry must meet all conditions that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Words that must all occur. A `*` at the end of a word matches any continuation.
@@ -22,7 +22,7 @@ pub struct Filter {
     pub session: Option<String>,
     /// Name of the client.
     pub client: Option<String>,
-    /// Path that the entry must affect, or a folder that contains such a path.
+    /// Path that the entry affects, or a folder that contains such a path.
     pub path: Option<String>,
     /// Decision of the policy.
     pub decision: Option<Status>,
@@ -59,7 +59,7 @@ impl Filter {
     }
 }
 
-/// Conditions for the index, which select every entry that may match.
+/// Conditions for the index. They select every entry that may match.
 pub(super) struct Narrow {
     /// Full-text query; `None` selects every entry.
     pub(super) query: Option<String>,
@@ -121,7 +121,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// Splits a search text into words. The flag of a word is `true` if the word matches any continuation.
+/// Splits a search text into words. A word's flag is `true` if the word matches any continuation.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Version of the tables. An index with another version is rebuilt.
 const FORM: i64 = 2;
 
-/// Maximum time to wait for another process that writes the index.
+/// Maximum time to wait while another process writes the index.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum number of entries that are read for one call.
@@ -44,7 +44,7 @@ pub(super) fn remove(path: &Path) {
     for more in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(more);
-        // An index that could not be removed is detected as damaged, and every line is read instead.
+        // An index that cannot be removed is detected as damaged, and every line is read instead.
         let _ = std::fs::remove_file(PathBuf::from(name));
     }
 }
@@ -64,7 +64,7 @@ impl Index {
             connection.busy_timeout(PATIENCE)?;
             // The index can be rebuilt at any time, so it needs no durability.
             connection.pragma_update(None, "synchronous", "OFF")?;
-            // Serializes the creation of the tables among processes.
+            // Ensures that only one process at a time creates the tables.
             connection.execute_batch("BEGIN IMMEDIATE")?;
             let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             match form {
@@ -173,8 +173,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns all entries of the call to which an entry belongs, newest first. Returns only the entry if it belongs
-    /// to no call.
+    /// Returns all entries of an entry's call, newest first. Returns only the entry if it belongs to no call.
     pub(super) fn call(&self, log: &File, of: Entry) -> io::Result<Vec<Entry>> {
         let Some(call) = call_key(&of) else { return Ok(vec![of]) };
         let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
@@ -220,7 +219,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the time of the oldest line, in milliseconds since the Unix epoch; `None` if the index is empty.
+    /// Returns the time of the oldest line, in milliseconds since the Unix epoch, or `None` if the index is empty.
     pub(super) fn oldest(&self) -> io::Result<Option<u64>> {
         let oldest = self.0.query_row("SELECT min(time) FROM lines", [], |row| row.get::<_, Option<i64>>(0));
         Ok(oldest.map_err(io::Error::other)?.map(unsigned))
@@ -297,8 +296,7 @@ fn line(log: &File, place: &IndexedPlace) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Converts a number to SQLite's signed integers. Larger numbers become the maximum, but no sequence number, offset
-/// or time is that large.
+/// Converts a number to SQLite's signed integers, saturating. No sequence number, offset or time is that large.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Tests searches with and without an index, and with an index that is outdated, damaged or of another log.
+//! Tests searches with and without an index, and with an index that is outdated, damaged or from another log.
 
 use super::*;
 use crate::testing::old_log;
@@ -146,8 +146,7 @@ async fn searches_use_the_index_and_it_follows_the_log() {
     }
 }
 
-/// Creates a log with three calls, one allowed after a question, one allowed and one denied, and other entries
-/// in between.
+/// Creates a log with other entries between three calls: one allowed after a question, one allowed and one denied.
 fn calls() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let of = |n: u64, event: Event, request: &str| {

@@ -1,4 +1,4 @@
-//! `policy check`: reports questionable rules, or the reason why the policy was rejected.
+//! `policy check`: reports questionable rules, or the reason the policy was rejected.
 
 use super::{PolicyInputs, Report};
 use crate::lines::{TextLines, counted};
@@ -54,7 +54,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-/// A finding with the line number of the rule that it concerns.
+/// Finding with the line number of the rule that it is about.
 struct Located {
     finding: LintFinding,
     line: Option<usize>,
@@ -97,7 +97,7 @@ fn word(kind: &LintKind) -> &'static str {
     }
 }
 
-/// Reports the reason why the policy or another file was rejected.
+/// Reports the reason the policy or another file was rejected.
 fn refusal(file: &Path, error: &LoadError) -> Report {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }

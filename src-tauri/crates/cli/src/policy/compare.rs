@@ -1,5 +1,4 @@
-//! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the
-//! first.
+//! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the first.
 
 use super::explain::word;
 use super::{PolicyInputs, Report};

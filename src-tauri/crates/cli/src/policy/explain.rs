@@ -1,4 +1,4 @@
-//! `policy explain`: explains the decision about a call.
+//! `policy explain`: explains how a call is decided.
 
 use super::{Report, client};
 use crate::lines::TextLines;
@@ -47,7 +47,7 @@ pub fn report(
     Ok(Report { text, json, good: true })
 }
 
-/// Returns the decision's keyword in policy files.
+/// Returns a decision's keyword in policy files.
 pub fn word(decision: Decision) -> &'static str {
     match decision {
         Decision::Allow => "allow",
@@ -156,7 +156,7 @@ fn step_as_json(step: &ExplanationStep) -> Value {
     let by = match &step.settled_by {
         SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
         SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
-        // The gate decides before any rule does.
+        // The gate decides before any rule is evaluated.
         SettledBy::Rule { name, .. } if is_by_gate(step) => {
             json!({ "by": "gate", "rule": name, "decision": decision })
         }

@@ -1,4 +1,4 @@
-//! `policy replay`: decides the recorded calls again with the current policy.
+//! `policy replay`: re-evaluates recorded calls with the current policy.
 
 use super::explain::word;
 use super::{Report, since};
@@ -11,7 +11,7 @@ use ironcurtain_policy_tools::replay::{
 };
 use serde_json::{Value, json};
 
-/// Maximum number of log entry numbers listed for a group of similar calls.
+/// Maximum number of log entries listed for a group of similar calls.
 const NAMED: usize = 5;
 
 pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
@@ -89,7 +89,7 @@ fn group_in_words(text: &mut TextLines, what: &str, alike: &AlikeCalls<'_>, call
     }
 }
 
-/// Lists the log entry numbers of the first [`NAMED`] calls.
+/// Lists the log entries of the first [`NAMED`] calls.
 fn entries<'a>(calls: impl Iterator<Item = &'a Recorded> + Clone) -> String {
     let numbers: Vec<String> = calls.clone().take(NAMED).map(|call| call.seq.to_string()).collect();
     let rest = calls.count().saturating_sub(NAMED);

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Error from parsing an argument that is not a point in time.
+/// Argument that is not a point in time.
 #[derive(Debug, thiserror::Error)]
 #[error("expected `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
 pub struct NotAMoment;
@@ -17,7 +17,7 @@ pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     at.ok_or(NotAMoment)
 }
 
-/// Formats the time of an audit entry.
+/// Formats an audit entry's time.
 pub fn words(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
     time.map_or_else(|| format!("{ms} ms"), |time| time.format("%Y-%m-%d %H:%M:%SZ").to_string())

@@ -1,4 +1,4 @@
-//! The checkpoint of a run: taken before it starts, completed after it has ended.
+//! Checkpoint of a run, taken before the run starts and completed after it has exited.
 
 use anyhow::bail;
 use ironcurtain_checkpoint::{Checkpoint, Checkpoints};
@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Checkpoint of a run, which is removed if the run does not start.
+/// Checkpoint of a run. Removed if the run does not start.
 pub struct RunCheckpoint {
     checkpoint: Option<Checkpoint>,
     run: Option<String>,
@@ -26,7 +26,7 @@ impl RunCheckpoint {
         Ok(Self { checkpoint: Some(checkpoint), run: None })
     }
 
-    /// Keeps the checkpoint under the id of its run.
+    /// Stores the checkpoint under its run's id.
     pub fn of_run(mut self, run: &str) -> anyhow::Result<Self> {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.belongs_to(run)?;
@@ -35,7 +35,7 @@ impl RunCheckpoint {
         Ok(self)
     }
 
-    /// Records what the run left, and returns a line for the user.
+    /// Records the folder's final state, and returns a line for the user.
     pub fn finish(mut self) -> String {
         let (checkpoint, run) = (self.checkpoint.take(), self.run.take().unwrap_or_default());
         match checkpoint.as_ref().map(Checkpoint::finish) {
@@ -50,7 +50,7 @@ impl RunCheckpoint {
 impl Drop for RunCheckpoint {
     fn drop(&mut self) {
         if self.run.is_none() {
-            // A failure is harmless: a later checkpoint removes it.
+            // Ignores the error: the next checkpoint removes this one.
             let _ = self.checkpoint.take().map(Checkpoint::forget);
         }
     }

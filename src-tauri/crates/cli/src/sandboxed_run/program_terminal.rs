@@ -1,4 +1,4 @@
-//! The controlling side of the run's pseudoterminal: bytes written to it are the program's input.
+//! Controlling side of the run's pseudoterminal. Bytes written to it are the program's input.
 
 use super::terminal_modes::TerminalModes;
 use super::user_terminal::UserTerminal;
@@ -19,15 +19,14 @@ pub struct ProgramTerminal {
 }
 
 impl ProgramTerminal {
-    /// Takes the controlling side of the program's terminal, and copies the modes and size of the user's
-    /// terminal to it.
+    /// Takes the controlling side of the program's terminal, and gives the terminal the modes and size of the user's.
     pub fn new(file: OwnedFd, user: &UserTerminal) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
         let mut program = Self { file, input: Vec::new(), modes: TerminalModes::default(), size: None };
         // In the background, the user's terminal has another program's modes.
         let mut modes = if user.is_ours() { user.own_modes().clone() } else { tcgetattr(&program.file)? };
         if user.is_shared() {
-            // A shared user terminal stays cooked and converts line ends itself.
+            // A shared user terminal keeps output processing on and converts line ends itself.
             modes.output_modes -= OutputModes::OPOST;
         }
         tcsetattr(&program.file, OptionalActions::Now, &modes)?;
@@ -35,15 +34,15 @@ impl ProgramTerminal {
         Ok(program)
     }
 
-    /// Sets the size of the program's terminal to that of the user's terminal.
+    /// Sets the program's terminal to the size of the user's.
     pub fn follow_size(&mut self, user: &UserTerminal) -> io::Result<()> {
         let size = user.size()?;
         self.size = Some(size);
         Ok(tcsetwinsize(&self.file, size)?)
     }
 
-    /// Makes the program redraw its screen. Changes the terminal's size for a moment, because only a size
-    /// change sends SIGWINCH.
+    /// Makes the program redraw its screen by briefly changing the terminal's size, because only a size change sends
+    /// SIGWINCH.
     pub fn redraw(&mut self) -> io::Result<()> {
         let Some(size) = self.size else { return Ok(()) };
         let other = Winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
@@ -51,21 +50,21 @@ impl ProgramTerminal {
         Ok(tcsetwinsize(&self.file, size)?)
     }
 
-    /// Returns `true` if the terminal is in canonical mode, in which the program reads whole lines. A program
-    /// that reads single keys usually draws the whole screen.
+    /// Returns `true` if the terminal is in canonical mode, in which the program reads whole lines. Programs that read
+    /// single keys usually draw the whole screen.
     pub fn reads_lines(&self) -> bool {
         tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
     }
 
-    /// Reads the available output. Returns `None` if no output is available yet, and an empty list if no
-    /// process in the sandbox has the terminal open.
+    /// Reads the available output. Returns `None` if there is none yet, and an empty list if no process in the sandbox
+    /// has the terminal open.
     pub fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let output = super::read_some(&self.file)?;
         self.modes.read(output.as_deref().unwrap_or_default());
         Ok(output)
     }
 
-    /// Writes as much of the pending input as possible without blocking.
+    /// Writes as much pending input as possible without blocking.
     pub fn type_input(&mut self) -> io::Result<()> {
         super::write_some(&self.file, &mut self.input)
     }

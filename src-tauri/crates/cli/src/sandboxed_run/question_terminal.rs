@@ -1,4 +1,4 @@
-//! A second pseudoterminal, on which the trusted process asks the run's questions.
+//! Second pseudoterminal, on which the trusted process asks the run's questions.
 //!
 //! - INVARIANT: the sandboxed program has no access to it. While a question is open, all input goes to the question.
 
@@ -9,7 +9,7 @@ use rustix::termios::tcsetwinsize;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Input that denies a question: it clears the line and sends an empty answer.
+/// Input that denies a question by clearing the line and sending an empty answer.
 const DENY: &[u8] = b"\x15\r";
 
 /// The user's side of the pseudoterminal for questions.
@@ -19,8 +19,8 @@ pub struct QuestionTerminal {
 }
 
 impl QuestionTerminal {
-    /// Creates a pseudoterminal with the size of the user's terminal. The returned descriptor is the side that the
-    /// trusted process uses.
+    /// Creates a pseudoterminal with the size of the user's terminal. Also returns the descriptor for the trusted
+    /// process.
     pub fn new(user: &UserTerminal) -> io::Result<(Self, OwnedFd)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let file = openpt(flags)?;
@@ -37,7 +37,7 @@ impl QuestionTerminal {
     }
 
     /// Reads the available text. Returns `None` if there is none yet, and an empty list if the trusted process has
-    /// closed it.
+    /// closed its side.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         super::read_some(&self.file)
     }
@@ -51,7 +51,7 @@ impl QuestionTerminal {
             }
         }
         super::write_some(&self.file, &mut self.input)?;
-        // The terminal accepts input faster than a user types. The rest of a long paste is discarded.
+        // The terminal accepts input faster than a user types, so only the rest of a long paste is discarded.
         self.input.clear();
         Ok(())
     }

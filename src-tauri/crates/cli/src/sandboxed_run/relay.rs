@@ -1,9 +1,9 @@
-//! Copies between the user's terminal and the run's, and follows the shell's job control, until the run ends.
+//! Copies between the user's and the run's terminal, and follows the shell's job control, until the run exits.
 //!
-//! - Single-threaded, so that a stop signal stops the process only between two copies.
+//! - Single-threaded, so a stop signal takes effect only between two copies.
 //! - If the user's terminal is shared with other programs, as in `ironcurtain run -- PROGRAM | less`, the program
-//!   starts as a background job of its own terminal. When it reads input, the kernel stops it, and the relay
-//!   continues it in the foreground.
+//!   starts as a background job of its own terminal. When it reads input, the kernel stops it, and the relay resumes
+//!   it in the foreground.
 //! - Until the program is in the foreground, this process neither changes the modes of the user's terminal nor reads
 //!   its input.
 
@@ -21,10 +21,10 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io::{self, Write};
 
-/// Interval for checking whether the program may be continued and whether lines may be printed.
+/// Interval for checking whether the program can be resumed and whether lines can be printed.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Terminals and connections through which the user and a running program communicate.
+/// Terminals and connections between the user and a running program.
 pub struct Relay {
     pub link: Option<RunLink>,
     pub notes: NoteStream,
@@ -34,7 +34,7 @@ pub struct Relay {
     pub questions: Option<QuestionTerminal>,
     pub lines: RunLines,
     pub session: String,
-    /// `true` if status lines go to the user's terminal instead of a redirected standard error.
+    /// `true` if status lines go to the user's terminal rather than to a redirected standard error.
     pub lines_on_terminal: bool,
     pub state: RelayState,
 }
@@ -42,12 +42,12 @@ pub struct Relay {
 /// Mutable state of a [`Relay`].
 #[derive(Default)]
 pub struct RelayState {
-    /// `true` if the program is in the foreground of its terminal or should be moved there.
+    /// `true` if the program is in the foreground of its terminal, or should be.
     wants_foreground: bool,
     is_started: bool,
-    /// Signal that stopped the program, or `None` while it runs.
+    /// Signal that stopped the program, or `None` while it is running.
     stopped: Option<Signal>,
-    /// `true` if the program has exited but its terminal may still contain output.
+    /// `true` if the program has exited and its terminal may still contain output.
     is_draining: bool,
     /// Output that the user's terminal has not accepted yet.
     output: Vec<u8>,
@@ -58,8 +58,7 @@ pub struct RelayState {
 }
 
 impl RelayState {
-    /// Creates the state of a new run. If `foreground` is `true`, the program starts in the foreground of its
-    /// terminal.
+    /// Creates the state of a new run. If `foreground` is `true`, the program starts in the terminal's foreground.
     pub fn new(foreground: bool) -> Self {
         Self { wants_foreground: foreground, ..Self::default() }
     }
@@ -68,13 +67,13 @@ impl RelayState {
 /// Outcome of a finished run.
 struct RunOver {
     status: i32,
-    /// Resources that the run has used, or `None` if they are unknown.
+    /// Resources that the run used, or `None` if they are unknown.
     used: Option<RunUse>,
     cut_off: Option<String>,
     learned: Vec<UsedFile>,
 }
 
-/// Descriptors that `poll` reports as ready.
+/// Descriptors that are ready according to `poll`.
 #[derive(Default)]
 struct Ready {
     signals: bool,
@@ -87,15 +86,15 @@ struct Ready {
     question: bool,
 }
 
-/// Descriptor to poll, and the field of [`Ready`] that receives the result.
+/// Descriptor to poll, and the [`Ready`] field for its result.
 type Polled<'a> = (PollFd<'a>, fn(&mut Ready) -> &mut bool);
 
 impl Relay {
-    /// Copies until the run ends. Returns the exit status and, if they were requested, the files that the run used.
+    /// Copies until the run exits. Returns the exit status and, if requested, the files that the run used.
     pub fn serve(mut self) -> anyhow::Result<(i32, Vec<UsedFile>)> {
         let served = self.copy();
         if let Some(user) = &mut self.user {
-            // Fails only if the terminal was closed.
+            // Ignores the error: the terminal was closed.
             let _ = user.write_all(&mut self.state.output);
             if let Some(program) = &self.program
                 && served.as_ref().map_or(true, |over| over.status >= 128 || over.cut_off.is_some())
@@ -150,7 +149,7 @@ impl Relay {
                 self.state.is_started = true;
                 let session = std::mem::take(&mut self.session);
                 self.lines.started(session, &principal, folder.as_deref(), &profile);
-                // The start lines precede the program's output.
+                // Prints the first lines before the program's output.
                 self.print_lines();
             }
             RunNote::Waiting { .. } if self.questions.is_some() => self.state.is_asked = true,
@@ -169,8 +168,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Updates the user's terminal modes, shows or hides a question, and continues or stops the program
-    /// as needed.
+    /// Updates the user's terminal modes, shows or hides a question, and resumes or stops the program as needed.
     fn settle(&mut self) -> io::Result<()> {
         let wants_raw = self.wants_raw();
         if let Some(user) = &mut self.user
@@ -201,7 +199,7 @@ impl Relay {
         (is_in_front || self.state.is_asked) && self.state.over.is_none()
     }
 
-    /// Continues a stopped program when it may use the terminal.
+    /// Resumes a stopped program once it may use the terminal.
     fn resume(&mut self) -> io::Result<()> {
         let Some(signal) = self.state.stopped else { return Ok(()) };
         let is_ours = self.user.as_ref().is_none_or(UserTerminal::is_ours);
@@ -335,7 +333,7 @@ impl Relay {
         }
     }
 
-    /// Returns `true` if the program has exited and all of its output was written.
+    /// Returns `true` if the program has exited and all its output was written.
     fn is_drained(&mut self) -> io::Result<bool> {
         if !self.state.is_started || self.state.is_asked {
             return Ok(self.state.over.is_some());
@@ -367,8 +365,8 @@ impl Relay {
         self.stop(own, signal, kill_current_process_group)
     }
 
-    /// Stops this process with the signal that stopped the program, so that the shell regains control. Returns when
-    /// the shell continues this process.
+    /// Stops this process with the signal that stopped the program, which returns control to the shell. Returns when
+    /// the shell resumes this process.
     fn stop(
         &mut self,
         own: Signal,
@@ -379,9 +377,9 @@ impl Relay {
             user.write(&mut self.state.output)?;
             user.restore();
         }
-        // The kernel does not stop a process in an orphaned process group.
+        // The kernel does not stop processes in an orphaned process group.
         unblocked(own, || Ok(send(own)?))?;
-        // The stop is already handled, so further events about it are discarded.
+        // The stop has been handled, so further events about it are discarded.
         while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
         {
         }
@@ -401,7 +399,7 @@ impl Relay {
                         self.questions.iter().try_for_each(|questions| questions.follow_size(user))?;
                     }
                 }
-                // Another program may have used the terminal while this process was stopped.
+                // Another program may have used the terminal in the meantime.
                 Signal::CONT => {
                     if let Some(user) = self.user.as_mut().filter(|user| user.is_raw() && user.is_ours()) {
                         user.make_raw()?;
@@ -452,7 +450,7 @@ impl Relay {
         self.write(screen.as_bytes())
     }
 
-    /// Returns `true` if a printed line would not corrupt the program's screen.
+    /// Returns `true` if printing a line would not corrupt the program's screen.
     fn may_print(&self) -> bool {
         let is_free = |program: &ProgramTerminal| !program.modes.is_alternate() && program.reads_lines();
         self.state.is_started
@@ -466,7 +464,7 @@ impl Relay {
         let mut start = if is_inside_line { end } else { "" };
         let lines: Vec<String> = self.lines.take().collect();
         for line in lines {
-            // Fails only if the terminal was closed.
+            // Ignores the error: the terminal was closed.
             let _ = match &self.user {
                 Some(_) if self.lines_on_terminal => self.write(format!("{start}{line}{end}").as_bytes()),
                 Some(_) | None => writeln!(io::stderr(), "{line}"),
@@ -476,7 +474,7 @@ impl Relay {
     }
 }
 
-/// Treats errors about a closed connection as success, because the program has exited.
+/// Treats errors from a closed connection as success, because the program has exited.
 fn ignore_closed(error: io::Error) -> io::Result<()> {
     let closed = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::NotConnected];
     if closed.contains(&error.kind()) { Ok(()) } else { Err(error) }

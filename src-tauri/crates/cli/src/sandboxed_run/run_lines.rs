@@ -5,7 +5,7 @@ use ironcurtain_visible as visible;
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Maximum number of denials to print, so that a program cannot flood the terminal.
+/// Maximum number of denials printed, so that a program cannot flood the terminal.
 const MOST_DENIALS: usize = 10;
 
 /// Status lines that have not been printed yet.
@@ -50,7 +50,7 @@ impl RunLines {
         }
     }
 
-    /// Adds the final lines. If the run was cut off, adds the reason even in quiet mode.
+    /// Adds the final lines. The reason a run was cut off is added even in quiet mode.
     pub fn ended(&mut self, used: Option<RunUse>, cut_off: Option<&str>) {
         if let Some(why) = cut_off {
             self.lines.push_back(format!("ironcurtain: the run was cut off: {}", visible::line(why)));
@@ -69,7 +69,7 @@ impl RunLines {
         self.lines.is_empty()
     }
 
-    /// Removes and returns all lines.
+    /// Takes all lines.
     pub fn take(&mut self) -> impl Iterator<Item = String> {
         self.lines.drain(..)
     }

@@ -1,6 +1,6 @@
-//! A child process that restores the user's terminal if the run's process is killed.
+//! Child process that restores the user's terminal if the run's process is killed.
 //!
-//! - Restores the modes only if the terminal is still in raw mode. Otherwise, another program has set them.
+//! - The modes are restored only if the terminal is still in raw mode. Otherwise, another program has set them.
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Read, Write};
@@ -10,14 +10,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// Hidden subcommand that runs as the guard.
 const NAME: &str = "terminal-guard";
 
-/// Request to save the terminal's modes. The guard confirms with the same byte.
+/// Request to save the terminal's modes, which the guard confirms with the same byte.
 const REMEMBER: u8 = b'r';
 
-/// Request to exit without restoring. End of input without this request means that the run's process was
-/// killed.
+/// Request to exit without restoring the modes. EOF without this request means that the run's process was killed.
 const QUIT: u8 = b'q';
 
-/// Handle to the guard process. Dropping it makes the guard exit.
+/// Handle to the guard process. Dropping it terminates the guard.
 pub struct TerminalGuard {
     process: Child,
     requests: Option<(ChildStdin, ChildStdout)>,
@@ -37,7 +36,7 @@ impl TerminalGuard {
         Ok(Self { process, requests })
     }
 
-    /// Makes the guard save the terminal's current modes, to be restored later. Returns once the guard confirms.
+    /// Makes the guard save the terminal's current modes, and waits for the confirmation.
     pub fn remember(&mut self) -> io::Result<()> {
         let Some((requests, answers)) = &mut self.requests else { return Ok(()) };
         requests.write_all(&[REMEMBER])?;
@@ -47,15 +46,15 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        // Fails only if the guard was killed.
+        // Ignores the error: the guard was killed.
         let _ = self.requests.take().map(|(mut requests, _)| requests.write_all(&[QUIT]));
         let _ = self.process.wait();
     }
 }
 
-/// Runs as the guard. Its standard error is the user's terminal.
+/// Runs as the guard. Standard error is the user's terminal.
 pub fn run() -> io::Result<()> {
-    // In a session of its own, the guard receives no signals from the terminal and may change its modes from the
+    // In its own session, the guard receives no signals from the terminal and can change the modes from the
     // background.
     rustix::process::setsid()?;
     let terminal = io::stderr();

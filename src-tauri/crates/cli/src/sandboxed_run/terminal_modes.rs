@@ -11,7 +11,7 @@ const KNOWN: [u16; 16] =
 /// DEC private modes that switch to the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
-/// Terminal modes that a program has set, parsed from its output.
+/// Terminal modes set by a program, parsed from its output.
 #[derive(Default)]
 pub struct TerminalModes {
     parser: Parser,
@@ -26,7 +26,7 @@ struct Seen {
     encodes_keys: bool,
     /// Level of xterm's `modifyOtherKeys`.
     other_keys: u16,
-    /// `true` if the last output did not end with a line feed.
+    /// `true` if the latest output did not end with a line feed.
     is_inside_line: bool,
 }
 
@@ -55,15 +55,15 @@ impl TerminalModes {
         text
     }
 
-    /// Returns the escape sequence that shows an empty screen and turns the program's modes off.
+    /// Returns the escape sequence that switches to an empty screen and turns off the program's modes.
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
         let reset = self.without(|mode| !ALTERNATE.contains(&mode));
         format!("{alternate}{reset}\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H")
     }
 
-    /// Returns the escape sequence that restores the program's screen and modes. The content of an alternate screen
-    /// is lost.
+    /// Returns the escape sequence that restores the program's screen and modes, except for the content of an
+    /// alternate screen.
     pub fn end_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049l" };
         let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));

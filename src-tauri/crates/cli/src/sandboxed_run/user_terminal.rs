@@ -1,8 +1,7 @@
-//! The user's terminal, which is in raw mode while the program of a run gets its input.
+//! The user's terminal, in raw mode while its input goes to a run's program.
 //!
-//! - INVARIANT: the modes are restored when the value is dropped and, if this process is killed, by the
-//!   [`TerminalGuard`].
-//! - Reopens the terminal, because other programs share the file status flags of the standard streams.
+//! - INVARIANT: the modes are restored on drop or, if this process is killed, by the [`TerminalGuard`].
+//! - The terminal is reopened, because the standard streams share their file status flags with other programs.
 
 use super::terminal_guard::TerminalGuard;
 use rustix::fs::{Mode, OFlags};
@@ -15,10 +14,10 @@ use rustix::termios::{
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The terminal from which the run was started.
+/// Terminal from which the run was started.
 pub struct UserTerminal {
     file: OwnedFd,
-    /// Original modes, to be restored later.
+    /// Original modes, restored at the end.
     own: Termios,
     is_raw: bool,
     is_shared: bool,
@@ -26,8 +25,8 @@ pub struct UserTerminal {
 }
 
 impl UserTerminal {
-    /// Opens the terminal behind the first standard stream that is a terminal. `is_shared` must be `true` if other
-    /// programs may write to it during the run.
+    /// Opens the terminal behind the first standard stream that is one. `is_shared` must be `true` if other programs
+    /// may write to it during the run.
     pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -36,7 +35,7 @@ impl UserTerminal {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => file,
-            // Opening fails if another user owns the terminal, as after `su`. The stream itself is used instead.
+            // Opening fails if another user owns the terminal, as after `su`, so the stream itself is used.
             Err(_) => stream.try_clone_to_owned()?,
         };
         let own = tcgetattr(&file)?;
@@ -59,13 +58,13 @@ impl UserTerminal {
         self.is_raw
     }
 
-    /// Returns `true` if this process group is in the foreground. If not, the caller must neither read nor change the
-    /// terminal.
+    /// Returns `true` if this process group is in the foreground. Otherwise, the caller must neither read from the
+    /// terminal nor change it.
     pub fn is_ours(&self) -> bool {
         tcgetpgrp(&self.file).map_or(true, |group| group == getpgrp())
     }
 
-    /// Sets raw mode. Keeps output processing on if the terminal is shared.
+    /// Sets raw mode. A shared terminal keeps output processing on.
     pub fn make_raw(&mut self) -> io::Result<()> {
         if !self.is_raw {
             self.own = tcgetattr(&self.file)?;
@@ -80,19 +79,19 @@ impl UserTerminal {
         Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
     }
 
-    /// Restores the original modes. Discards unread input: it was typed for the program, or is the terminal's reply
+    /// Restores the original modes. Discards unread input, which was typed for the program or is the terminal's reply
     /// to it.
     pub fn restore(&mut self) {
-        // Another process group in the foreground has set its own modes.
+        // Otherwise, the process group in the foreground has set its own modes.
         if std::mem::take(&mut self.is_raw) && self.is_ours() {
-            // Fails only if the terminal was closed.
+            // Ignores the error: the terminal was closed.
             let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.own);
         }
     }
 
     /// Discards unread input.
     pub fn discard_input(&self) {
-        // Fails only if the terminal was closed.
+        // Ignores the error: the terminal was closed.
         let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 

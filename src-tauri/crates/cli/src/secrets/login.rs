@@ -1,4 +1,4 @@
-//! Storage of a login: the keyring, or the encrypted file, which this process or the trusted process has unlocked.
+//! Stores logins in the keyring, or in the encrypted file that this process or the trusted process has unlocked.
 
 use super::{ask, make, may_make, open, store, unlocked_elsewhere};
 use crate::connection::Connection;
@@ -10,12 +10,12 @@ use ironcurtain_secrets::{LoginMark, Logins, SecretName, SecretPlace, SecretStor
 /// Open store for a login.
 pub struct LoginKeeper {
     store: SecretStore,
-    /// Trusted process that has the store unlocked, if this process does not.
+    /// Connection to the trusted process if it, rather than this process, has unlocked the store.
     unlocked: Option<Connection>,
 }
 
 impl LoginKeeper {
-    /// Opens or creates the store, before anything is asked of a server. Returns `None` if the user declines to create one.
+    /// Opens or creates the store before the server is contacted. Returns `None` if the user declines to create one.
     pub fn open(screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
@@ -54,11 +54,11 @@ impl LoginKeeper {
         ask(move || logins.note(&server, &mark))
     }
 
-    /// Ends a login and deletes its tokens. Returns the login if there was one.
+    /// Removes a login and deletes its tokens. Returns the login, if there was one.
     pub fn end(server: &str) -> anyhow::Result<Option<LoginMark>> {
         let store = store()?;
         let (logins, name) = (Logins::of(&store), server.to_owned());
-        // The login ends even if its tokens cannot be deleted.
+        // The login is removed even if its tokens cannot be deleted.
         let ended = ask(move || logins.strike(&name))?;
         let Some(ended) = ended else { return Ok(None) };
         if let Some(mut connection) = unlocked_elsewhere()? {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 /// Maximum number of bytes to read, slightly more than the longest valid secret.
 const MOST: u64 = 64 * 1024 + 2;
 
-/// Prompts for a secret on the terminal. If standard input is not a terminal, reads all of it instead.
+/// Prompts for a secret on the terminal, or reads all of standard input if that is not a terminal.
 pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     if io::stdin().is_terminal() {
         return from_terminal(prompt);
@@ -23,7 +23,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or at its end.
+/// Reads the next line of standard input. Prompts on the terminal if standard input is one or has reached EOF.
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();
@@ -47,7 +47,7 @@ pub fn piped() -> anyhow::Result<Secret> {
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
-        // Must happen before the prompt, because it discards input typed earlier, which cannot be an answer.
+        // Must precede the prompt, because it discards earlier input, which cannot be an answer.
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();
@@ -60,7 +60,7 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&typed)?)
 }
 
-/// Returns the error message for a prompt that has no terminal.
+/// Returns the error message for a prompt without a terminal.
 fn no_terminal(prompt: &str) -> String {
     if prompt == super::PASSPHRASE {
         return "your secrets are locked, and there is no terminal to type the passphrase; run this in a terminal, or: echo PASSPHRASE | \
@@ -72,7 +72,7 @@ fn no_terminal(prompt: &str) -> String {
     )
 }
 
-/// Guard that turns off a terminal's echo and signal keys. Dropping it restores the modes.
+/// Guard that turns off a terminal's echo and signal keys until dropped.
 struct NoEcho<'a> {
     tty: &'a File,
     before: Termios,
@@ -90,7 +90,7 @@ impl<'a> NoEcho<'a> {
 
 impl Drop for NoEcho<'_> {
     fn drop(&mut self) {
-        // Fails only if the terminal was closed.
+        // Ignores the error: the terminal was closed.
         let _ = tcsetattr(self.tty, OptionalActions::Flush, &self.before);
     }
 }

@@ -1,9 +1,10 @@
-//! `servers add`: adds a server from a known name, a package, an address, a bundle or a snippet of client settings.
+//! `servers add`: adds a server given by a known name, a package, an address, a bundle or a snippet of client
+//! settings.
 //!
-//! - Does not download, start or connect to anything before the user confirms the program or address.
-//! - Tries the server without the user's secrets. Shows its tools and the access that it requested before the user
-//!   decides.
-//! - Without a terminal, requires `--yes`, which allows only the access shown, or `--later`.
+//! - Nothing is downloaded, started or contacted before the user has confirmed the program or address.
+//! - The server is tried without the user's secrets. Its tools and the access that it requested are shown before the
+//!   user decides.
+//! - Without a terminal, `--yes` (which allows only the access shown) or `--later` is required.
 
 mod options;
 mod report;
@@ -34,9 +35,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use token::Token;
 
-/// Maximum time for the package manager.
+/// Timeout for the package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
-/// Maximum time for the server to list its tools.
+/// Timeout for the server to list its tools.
 const LOOKING: Duration = Duration::from_secs(60);
 
 /// Adds a server to the configuration.
@@ -68,20 +69,20 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     Ok(done)
 }
 
-/// Server that the user wants to add, with the options for adding it.
+/// Server that the user wants to add, and the options for adding it.
 struct Wanted<'a> {
     home: &'a Home,
     options: &'a AddOptions,
     screen: Screen,
     adding: Addition,
     replace: bool,
-    /// State already stored under the server's name, as JSON.
+    /// State stored under the server's name, as JSON.
     kept: Value,
 }
 
-/// Result of a trial after which the user agreed to add the server.
+/// Result of a trial that the user accepted.
 struct Accepted {
-    /// Annotations to write. `None` if the tools are already annotated or could not be listed.
+    /// Annotations to write, or `None` if the tools are already annotated or could not be listed.
     draft: Option<Draft>,
 }
 
@@ -102,7 +103,7 @@ impl Wanted<'_> {
         Ok((servers, server))
     }
 
-    /// Tries the server and adds it. Asks the user for permission before each of the two steps.
+    /// Tries the server, then adds it. Asks for confirmation before each step.
     fn tried(&mut self, token: Option<Token>) -> anyhow::Result<ExitCode> {
         let (servers, server) = self.among()?;
         if token.is_none() {
@@ -126,7 +127,7 @@ impl Wanted<'_> {
         match accepted {
             Ok(Some(accepted)) => self.written(token, Some(accepted)),
             other => {
-                // The server was not added, so no entry uses its installed package.
+                // The server was not added, so no entry uses the installed package.
                 if packaged {
                     sweep(&installer)?;
                 }
@@ -137,7 +138,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Shows what will be downloaded, started or contacted. Returns `true` if the user agrees.
+    /// Shows what will be downloaded, started or contacted. Returns `true` if the user confirms.
     fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
         let notice = TrialNotice::new(server);
         let mut text: TextLines = notice.lines.iter().chain(&reach(server)).collect();
@@ -150,8 +151,8 @@ impl Wanted<'_> {
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
     }
 
-    /// Installs the server's package, if it has one, and tries the server. Retries if the user allows hosts that the
-    /// server needs in order to start.
+    /// Installs the server's package, if it has one, and tries the server. Retries after the user has allowed hosts
+    /// that the server needs to start.
     fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
@@ -180,7 +181,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Asks the user whether to allow the hosts that the server needs in order to start.
+    /// Asks for permission to contact the hosts that the server needs to start.
     fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
@@ -196,7 +197,7 @@ impl Wanted<'_> {
         Ok(opens)
     }
 
-    /// Shows the server's tools and requested access, and asks the user whether to add it.
+    /// Shows the server's tools and requested access, and asks for confirmation to add it.
     fn accepted(&mut self, look: InspectionResult) -> anyhow::Result<Option<Accepted>> {
         super::print_wants(&look.wants, self.home, self.screen)?;
         let draft = match look.listed {
@@ -222,7 +223,8 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// Accepts a failed start if the server needs a secret or a login, which the trial does not pass. Otherwise returns the error.
+    /// Accepts a failed start of a server that needs a secret or a login, because the trial passes none. Returns any
+    /// other error.
     fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
         if let InspectError::NeedsLogin(why) = &problem {
             return self.screen.note(&format!("Its tools can be listed once you are logged in: {why}"));
@@ -233,7 +235,7 @@ impl Wanted<'_> {
         self.screen.note(&format!("It could not list its tools without its secrets: {problem}"))
     }
 
-    /// Shows the server's tools. Returns the annotations to write.
+    /// Shows the server's tools and returns the annotations to write.
     fn shown(&self, tools: Vec<ListedTool>) -> anyhow::Result<Option<Draft>> {
         let name = &self.adding.name;
         self.show_hints(&tools)?;
@@ -271,7 +273,7 @@ impl Wanted<'_> {
         Ok(Some(draft))
     }
 
-    /// Prints hints about text in the tools' definitions that a model reads but a user may overlook.
+    /// Prints hints about text in tool definitions that a model reads but a user may overlook.
     fn show_hints(&self, tools: &[ListedTool]) -> anyhow::Result<()> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         for tool in tools {
@@ -284,7 +286,7 @@ impl Wanted<'_> {
 
     /// Writes the server's entry, token and annotations.
     fn written(&self, token: Option<Token>, accepted: Option<Accepted>) -> anyhow::Result<ExitCode> {
-        // The token is stored first, so that the server never starts without it.
+        // Stores the token first, so that the server never starts without it.
         token.map(Token::keep).transpose()?;
         let added = add_server(self.home, &self.adding, self.replace)?;
         let tried = accepted.is_some();

@@ -1,6 +1,6 @@
-//! Removes and restores servers, and changes the hosts and folders that they may access.
+//! Removes and restores servers, and changes which hosts and folders they can access.
 //!
-//! - If IronCurtain is running, closes sessions whose access is removed.
+//! - If IronCurtain is running, sessions that lose access are closed.
 
 use super::programs;
 use crate::connection::Connection;
@@ -186,7 +186,7 @@ pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Res
     Ok(false)
 }
 
-/// Returns the ids of the server's active sessions and of its grants.
+/// Returns the ids of a server's active sessions and grants.
 fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let (mut sessions, mut grants) = (Vec::new(), Vec::new());
     if let Reply::Sessions(all) = connection.ask(Request::Sessions)? {

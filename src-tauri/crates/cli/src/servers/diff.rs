@@ -1,6 +1,6 @@
 //! `servers diff`: shows tools whose definitions have changed, and stores the user's decisions about them.
 //!
-//! - Decisions are stored in the user's files, so no message from an agent can change them.
+//! - Decisions are stored in the user's files, so no agent's message can change them.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -12,7 +12,7 @@ use ironcurtain_grants::PinDecision;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Maximum number of unchanged words to show between two changes.
+/// Maximum number of unchanged words shown between two changes.
 const MOST_UNCHANGED: usize = 16;
 
 /// Options of `diff`.
@@ -34,7 +34,7 @@ pub struct DiffOptions {
     remove: bool,
 }
 
-/// Shows the changed tools of a server, or stores a decision about them.
+/// Shows a server's changed tools, or stores a decision about them.
 pub fn perform(home: &Home, options: &DiffOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut changes = changed_tools(home, &options.name)?;
     changes.retain(|change| options.tool.as_ref().is_none_or(|tool| *tool == change.tool));
@@ -96,7 +96,7 @@ fn decide(
     screen: Screen,
 ) -> anyhow::Result<()> {
     let Some(decision) = decision else { return screen.note("Not decided.") };
-    // A new tool has no old definition, so its definition is kept either way.
+    // A new tool has no old definition, so keeping and updating are the same.
     let decision =
         if change.is_new && decision == PinDecision::Keep { PinDecision::Update } else { decision };
     change.decide(home, decision)?;
@@ -109,7 +109,7 @@ fn decide(
     screen.note(&format!("{}: {done}, from their next list of tools on.", change.tool))
 }
 
-/// Describes the user's decision about a changed definition.
+/// Returns a description of the user's decision about a changed definition.
 fn state(change: &ChangedDefinition) -> &'static str {
     match change.decided {
         None if change.is_new => "new",
@@ -143,7 +143,7 @@ fn marked(words: &[ChangedWords]) -> String {
     words.iter().map(mark).collect()
 }
 
-/// Surrounds a text with marks, leaving trailing whitespace outside.
+/// Surrounds a text with marks, except for its trailing whitespace.
 fn wrapped(before: &str, text: &str, after: &str) -> String {
     let words = text.trim_end();
     format!("{before}{words}{after}{}", text.get(words.len()..).unwrap_or_default())

@@ -1,6 +1,6 @@
-//! `servers identity`: decides about the grants, data and secrets of a server name that now starts another program.
+//! `servers identity`: decides about the grants, data and secrets under a server name that now starts another program.
 //!
-//! - The decision is stored in the user's files, so no message from an agent can change it.
+//! - The decision is stored in the user's files, so no agent's message can change it.
 
 use super::change::accepted;
 use crate::connection::Connection;
@@ -48,8 +48,8 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Prints everything already stored under a new server's name, and the program that will receive it. Returns the
-/// same as JSON, or `null` if nothing is stored.
+/// Prints everything stored under a new server's name, and the program that will receive it. Returns the same as JSON,
+/// or `null` if nothing is stored.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
@@ -159,7 +159,7 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if let Some(mut connection) = revoking {
         for grant in &server.kept.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
-                // A refusal means that the grant was already revoked.
+                // A refusal means that the grant has already been revoked.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),
                 _ => {}
             }

@@ -1,6 +1,6 @@
-//! `servers install` and `servers update`: install and update the packages of servers.
+//! `servers install` and `servers update`: install and update servers' packages.
 //!
-//! - Shows how another version differs, and switches to it only if the user confirms or passed `--yes`.
+//! - Shows how another version differs. Switches to it only after the user's confirmation or with `--yes`.
 
 use super::programs;
 use crate::lines::TextLines;
@@ -18,10 +18,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Maximum time for the package manager.
+/// Timeout for the package manager.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Maximum length of a displayed description, in characters.
+/// Maximum length of a displayed description in characters.
 const DESCRIPTION: usize = 300;
 
 /// Options of `servers install`.
@@ -50,7 +50,7 @@ pub struct UpdateOptions {
     allow_root: bool,
 }
 
-/// Installs the package of a server.
+/// Installs a server's package.
 pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let installed = runtime()?.block_on(install_package(&installer, &options.name))?;
@@ -58,7 +58,7 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds another version of a server's package, and asks the user whether to switch to it.
+/// Finds another version of a server's package, and asks for confirmation to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
@@ -100,9 +100,9 @@ fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Resu
     Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
 }
 
-/// Prints that this installation is waiting for another server's installation.
+/// Prints that this installation waits for another server's installation.
 pub(super) fn waiting(other: &str) {
-    // Failing to show progress is harmless.
+    // Ignores the error: showing progress is optional.
     let _ =
         writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
 }

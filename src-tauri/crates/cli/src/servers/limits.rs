@@ -1,4 +1,4 @@
-//! `servers limits`: shows and changes the resource limits of a server.
+//! `servers limits`: shows and changes a server's resource limits.
 
 use super::change::accepted;
 use crate::lines::TextLines;
@@ -26,7 +26,7 @@ pub struct LimitsOptions {
     yes: bool,
 }
 
-/// Shows all limits of a server, or changes the given ones.
+/// Shows all of a server's limits, or changes the given ones.
 pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     if options.wanted.is_empty() {
         return show(home, &options.name, screen);

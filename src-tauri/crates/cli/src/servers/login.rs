@@ -1,7 +1,8 @@
-//! `servers login` and `servers logout`: logs in to a remote server through the browser.
+//! `servers login` and `servers logout`: log in to a remote server through the browser, and out of it.
 //!
-//! - Registers nothing and opens no page before the user confirms on a terminal. No option replaces that.
-//! - Never prints a token or a client secret.
+//! - Nothing is registered and no page is opened before the user confirms on a terminal. No option replaces the
+//!   confirmation.
+//! - Tokens and client secrets are never printed.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -77,7 +78,7 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the login at a server.
+/// Logs out of a server.
 pub fn logout(name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     let ended = LoginKeeper::end(name)?;
     let text = match &ended {

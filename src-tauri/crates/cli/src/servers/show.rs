@@ -9,13 +9,13 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 
-/// Maximum length of a displayed reason, in characters.
+/// Maximum length of a displayed reason in characters.
 const REASON: usize = 160;
 
-/// Function from a tool's name to how its calls are handled while it has no annotation.
+/// Returns how a tool's calls are handled while the tool has no annotation.
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
-/// Formats the proposal for each tool, marking guesses and changes.
+/// Formats the proposed annotations of each tool, marking guesses and changes.
 pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextLines {
     let mut out = TextLines::default();
     for tool in &draft.tools {
@@ -49,8 +49,7 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextL
     out
 }
 
-/// Returns a summary line with the number of annotated tools and of tools handled in each other
-/// way.
+/// Returns a summary with the number of annotated tools, and of other tools by how their calls are handled.
 fn summary(draft: &Draft, fate: Fate<'_>) -> String {
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
     let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();
@@ -174,7 +173,7 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
     out
 }
 
-/// Describes how a server is contained and which of its settings differ from the defaults.
+/// Returns a description of how a server is contained and which of its settings differ from the defaults.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
     if server.remote.is_some() {
         return "REMOTE, cannot be sandboxed".to_owned();

@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
-/// Maximum time to query each bus. It is short because an agent is waiting for the result.
+/// Timeout for querying each bus, short because an agent is waiting for the result.
 const BUS_BOUND: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
 const SYSTEM_BUS: &str = "unix:path=/run/dbus/system_bus_socket";
 
-/// Highest Wayland socket number to try, the same as in `wl_display_add_socket_auto(3)`.
+/// Highest Wayland socket number to try, as in `wl_display_add_socket_auto(3)`.
 const MOST_WAYLAND: u32 = 32;
 
 /// Display of the user's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Desktop {
-    /// Name of a Wayland compositor's socket in the runtime directory.
+    /// Wayland compositor's socket name in the runtime directory.
     Wayland(OsString),
-    /// Name of an X display.
+    /// X display name.
     X11(String),
 }
 
-/// A graphical session that logind reports (`org.freedesktop.login1(5)`).
+/// Graphical session reported by logind (`org.freedesktop.login1(5)`).
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
     kind: String,
@@ -45,12 +45,12 @@ impl Desktop {
                 Some(Self::X11(login.display))
             }
             Some(login) if login.is_remote => None,
-            // Many compositors run without a `wayland` session in logind, such as those started on a console.
+            // Compositors without a `wayland` session in logind are common, such as those started on a console.
             Some(_) | None => wayland_socket(runtime?).map(Self::Wayland),
         }
     }
 
-    /// Returns the environment variable that names the display, and its value.
+    /// Returns the environment variable for the display, with its value.
     pub(super) fn variable(self) -> (&'static str, OsString) {
         match self {
             Self::Wayland(socket) => ("WAYLAND_DISPLAY", socket),

@@ -1,4 +1,4 @@
-//! Error messages for invalid files and arguments, as text and as JSON.
+//! Tests the error messages for invalid files and arguments, as text and as JSON.
 
 use crate::home::{Home, docs, said};
 use serde_json::{Value, json};
@@ -6,8 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-/// Returns the error that a command printed as JSON. Asserts that standard error contains the same
-/// message.
+/// Returns the error that a command printed as JSON. Asserts that standard error contains the same message.
 fn error(output: &Output) -> Value {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();

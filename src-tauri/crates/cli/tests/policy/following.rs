@@ -1,4 +1,4 @@
-//! The trusted process reloads changed files, and can be stopped while files are being replaced.
+//! Tests that the trusted process reloads changed files, and can be stopped while files are being replaced.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn policy_in_force(home: &Home) -> String {
     home.status().lines().last().unwrap().to_owned()
 }
 
-/// Replaces the policy file by renaming, as an editor does.
+/// Replaces the policy file by renaming another one over it, like an editor.
 fn put(home: &Home, policy: &Value) {
     std::fs::rename(home.file("new.json", policy), home.path(IN_FORCE)).unwrap();
 }

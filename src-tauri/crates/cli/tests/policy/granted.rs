@@ -1,10 +1,10 @@
-//! `policy explain` with a client's permanent grants.
+//! Tests `policy explain` with a client's permanent grants.
 
 use crate::home::Home;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// Creates a home and starts the trusted process once, so that the database exists.
+/// Creates a home and starts the trusted process once, which creates the database.
 fn home() -> Home {
     let home = Home::new();
     home.start().stop();

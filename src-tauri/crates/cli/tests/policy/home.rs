@@ -6,10 +6,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Maximum time for each wait.
+/// Timeout for each wait.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// A user's home with a document, a symlink to it and a key, and IronCurtain's home next to it.
+/// A user's home directory with a document, a symlink to it and a key, and IronCurtain's home next to it.
 pub(crate) struct Home {
     dir: TempDir,
 }
@@ -35,7 +35,7 @@ impl Home {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Returns the `ironcurtain` command with this home.
+    /// Returns an `ironcurtain` command that uses this home.
     pub(crate) fn ironcurtain(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ironcurtain"));
         command.current_dir(self.path("person")).env("HOME", self.path("person"));
@@ -60,7 +60,7 @@ impl Home {
         running
     }
 
-    /// Waits until the condition is true. Panics with the message `what` after [`LONGEST`].
+    /// Waits until the condition holds. Panics with `what` after [`LONGEST`].
     pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
@@ -93,7 +93,7 @@ impl Home {
     }
 }
 
-/// A running trusted process in this home. Dropping it kills the process.
+/// Trusted process running in this home, killed on drop.
 pub(crate) struct Running<'a> {
     home: &'a Home,
     process: Child,
@@ -109,19 +109,19 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Fails only if `stop` was called before.
+        // Ignores the error: the process has already been stopped.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Returns whether the command succeeded, and its complete output.
+/// Returns `true` if the command succeeded, and its complete output.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// Returns a policy with one rule for the documents folder. All other calls require approval.
+/// Returns a policy with one rule, for the documents folder. All other calls require approval.
 pub(crate) fn docs(then: &str, within: &str) -> Value {
     let conditions = json!({ "paths": { "roles": ["read-path"], "within": within } });
     json!({ "rules": [

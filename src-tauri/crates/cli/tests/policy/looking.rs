@@ -1,4 +1,4 @@
-//! Checks, explains, simulates and compares policies without a trusted process.
+//! Tests checking, explaining, simulating and comparing policies without a trusted process.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Runs the built `ironcurtain policy` in temporary home directories.
+//! Tests `ironcurtain policy` in temporary home directories.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail like tests")]
 
 mod errors;

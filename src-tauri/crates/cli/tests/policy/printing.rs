@@ -1,4 +1,4 @@
-//! Untrusted text in the output can neither control the terminal nor start a line.
+//! Tests that untrusted text in the output can neither control the terminal nor start a line.
 
 use crate::home::{Home, docs, said};
 use crate::record::{self, call};
@@ -7,12 +7,12 @@ use std::process::Stdio;
 
 const EVIL: &str = "x\u{1b}[31m\nFORGED\u{202e}\u{9b}y";
 const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
-/// Expected form of the hostile text when an error quotes it on several lines.
+/// Expected form of the hostile text if an error quotes it on several lines.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
 /// Expected form of the hostile text's last word, for commands that split it into words.
 const LAST_WORD: &str = "`FORGED\\u{202e}\\u{9b}y`";
 
-/// Returns the complete output of a command. Asserts that it contains no control characters.
+/// Returns a command's complete output. Asserts that it contains no control characters.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
     assert!([SHOWN, QUOTED, LAST_WORD].iter().any(|shown| text.contains(shown)), "{arguments:?}: {text:?}");

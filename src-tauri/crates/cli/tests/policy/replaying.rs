@@ -1,4 +1,4 @@
-//! Decides recorded calls again with another policy.
+//! Tests re-evaluating recorded calls with another policy.
 
 use crate::home::{Home, docs};
 use crate::record::{self, LOG, call};
@@ -96,7 +96,7 @@ fn calls_that_cannot_be_replayed_are_reported_with_the_reason() {
     record::write(
         &home,
         &[
-            // A redacted argument prevents the replay only if the policy uses it.
+            // A redacted argument prevents a replay only if the policy uses it.
             call(READ, &json!({ "path": "/[redacted: a token] x" }), &["/ghp_x x"], ["escalate", "rest"]),
             call(
                 WRITE,

@@ -1,4 +1,4 @@
-//! The trusted process does not start with an invalid policy.
+//! Tests that the trusted process does not start with an invalid policy.
 
 use crate::home::{Home, docs, said};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn start_errors_name_the_location() {
     home.start().stop();
 }
 
-/// Returns the error of a trusted process that failed to start.
+/// Returns the error of a trusted process that fails to start.
 fn refusal(home: &Home) -> String {
     let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
     assert!(!started, "{told}");

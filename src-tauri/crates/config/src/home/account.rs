@@ -22,8 +22,8 @@ impl Account {
     }
 }
 
-/// Directory that an environment variable selects for settings, grants and the audit log instead of
-/// the account's own.
+/// Directory that an environment variable selects for settings, grants and the audit log instead of the account's
+/// own.
 ///
 /// A repository can set such a variable in a client's settings, so the user is warned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct OtherHome {
 }
 
 impl OtherHome {
-    /// Returns the directory that the environment selects, if it differs from the account's.
+    /// Returns the directory that the environment selects, if it is not the account's own.
     pub(super) fn of(chosen: Option<&Path>, person: &Path, account: Option<&Account>) -> Option<Self> {
         if let Some(path) = chosen {
             return Some(Self { variable: HOME_VARIABLE, path: path.to_path_buf() });

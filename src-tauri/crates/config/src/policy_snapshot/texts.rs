@@ -53,7 +53,7 @@ impl PolicyTexts {
         (self.lists.content.as_deref(), name(&self.lists))
     }
 
-    /// Hashes the contents and the hosts of all servers. Each part is preceded by its length.
+    /// Hashes the contents of the files and all servers' hosts. Each part is preceded by its length.
     pub(super) fn hash(&self, hosts: &Hosts) -> String {
         let mut all = Vec::new();
         let hosts = hosts.iter().flat_map(|(name, hosts)| {
@@ -69,7 +69,7 @@ impl PolicyTexts {
     }
 }
 
-/// Reads `named`, which must exist, or else `default`, which may be missing.
+/// Reads `named`, which must exist. If it is `None`, reads `default`, which need not exist.
 fn named_or(named: Option<&Path>, default: PathBuf) -> Result<Text, SnapshotError> {
     let text = Text::read(named.map_or(default, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {

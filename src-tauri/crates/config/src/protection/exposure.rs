@@ -1,4 +1,4 @@
-//! A configuration file that a server may write to.
+//! Configuration files that a server may write to.
 
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A configuration file that a server may write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
-    /// Path of the file in the configuration.
+    /// Path of the configuration file, as configured.
     pub file: PathBuf,
     /// Path that the server may write to: the file's canonical path or a symlink that leads to it.
     pub place: CanonicalPath,
@@ -18,14 +18,14 @@ pub struct Exposure {
 /// A server that may write to a path, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WritableBy {
-    /// A grant covers the path.
+    /// A grant gives access to the path.
     Granted {
         /// Name of the server.
         server: String,
         /// Granted path.
         path: CanonicalPath,
     },
-    /// The path is in the session folder of a server.
+    /// The path is in a server's session folder.
     Session,
     /// The server's configuration entry allows writing to the path.
     Configured {

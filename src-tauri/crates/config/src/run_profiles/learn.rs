@@ -6,7 +6,7 @@ use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeSet;
 
-/// Folders in the home directory in which each program has a folder of its own.
+/// Folders in the home directory in which each program has its own folder.
 const SHARED: [&str; 4] = [".config/", ".local/share/", ".local/state/", ".cache/"];
 
 /// A file that the user allowed in a run.
@@ -19,7 +19,7 @@ pub struct LearnedAccess {
 }
 
 /// Returns a profile with this name that gives access to the files. For a file in a program's own folder, such as
-/// `~/.config/NAME`, it gives access to that folder unless the folder contains a protected path. For other files, it
+/// `~/.config/NAME`, it gives access to that folder, unless the folder contains a protected path. For other files, it
 /// gives access to the file only.
 #[must_use]
 pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) -> RunProfile {
@@ -89,7 +89,7 @@ mod tests {
         let profile = proposed("tool", &used, &limits);
         assert_eq!(profile.settings, ["~/.config/tool/", "~/.mix/plain", "~/.tool.json", "~/.tool/"]);
         assert_eq!(profile.read, ["/srv/data/list", "~/.local/share/other/", "~/docs/notes.txt"]);
-        // The proposed profile must parse.
+        // The proposed profile must be valid.
         let text = serde_json::to_string(&profile).unwrap();
         assert_eq!(RunProfile::given("p.json".as_ref(), &text).unwrap(), profile);
     }

@@ -104,7 +104,7 @@ impl RunPlan {
                 PathKind::Missing | PathKind::Special => {}
             }
         }
-        // Omit paths that are already mounted as something else or are settings.
+        // Omits paths that are already mounted for another reason and paths that are settings.
         let has = |folders: &[CanonicalPath], path: &CanonicalPath| {
             folders.iter().any(|folder| folder.contains(path)) || path.as_path().starts_with(context.cwd)
         };
@@ -127,7 +127,7 @@ impl RunPlan {
         Ok(Self { argv, programs, folders, files, read, logins, profile })
     }
 
-    /// Returns the protected paths for this run. Excludes paths that the profile lets its agent access.
+    /// Returns the protected paths for this run, except those that the profile lets its agent access.
     #[must_use]
     pub fn protection(&self, protected: &ProtectedPaths) -> ProtectedPaths {
         let settings: Vec<CanonicalPath> = self.folders.iter().chain(&self.files).cloned().collect();
@@ -202,8 +202,8 @@ impl Maker<'_> {
         FoundProgram::find(self.context.argv.first()?, self.context.path, self.context.cwd)
     }
 
-    /// Returns the installation folders of the agent: those of the run's program, and those of the program that the
-    /// profile names, which a script may start. Folders that contain a protected path are omitted.
+    /// Returns the agent's installation folders: those of the run's program, and those of the program that the
+    /// profile names, which may be started by a script. Folders that contain a protected path are omitted.
     fn install_tree(&self, protected: &ProtectedPaths) -> Vec<CanonicalPath> {
         let PlanContext { home, cwd, path, .. } = self.context;
         let pattern = &self.profile.program;

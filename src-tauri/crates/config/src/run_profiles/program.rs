@@ -189,7 +189,7 @@ mod tests {
             FoundProgram::find(self.at(below).to_str().unwrap(), "", Path::new("/")).unwrap()
         }
 
-        /// Returns the installation paths, relative to the home directory.
+        /// Returns the installation paths relative to the home directory.
         fn tree(&self, program: &str, path: &str, folders: &[&str]) -> Vec<String> {
             let tree = self.program(program).install_tree(
                 &pattern("x", folders),
@@ -239,7 +239,7 @@ mod tests {
     fn the_install_tree_follows_how_a_program_was_installed() {
         let scene = Scene::new();
         let node = "#!/usr/bin/env node\n";
-        // nvm: the package and the interpreter are both in the folder for the version.
+        // nvm: both the package and the interpreter are in the version's folder.
         scene.put(".nvm/v22/lib/node_modules/a/cli.js", node);
         scene.put(".nvm/v22/bin/node", "");
         scene.link(".nvm/v22/lib/node_modules/a/cli.js", ".nvm/v22/bin/a");

@@ -1,4 +1,4 @@
-//! Handles the client's messages: answers requests that concern all servers, and routes each other request to one
+//! Handles the client's messages: answers requests that concern all servers, and routes every other request to one
 //! server.
 //!
 //! - INVARIANT: each routed request reaches its server's session with the server's own names, and that session judges
@@ -73,7 +73,7 @@ impl Aggregate {
             Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
-                // If there is no such request, the server that sent it has closed.
+                // If there is no such request, the server that sent it has been closed.
                 if let Some((upstream, own)) = self.tables.answers_server(&id) {
                     self.to_upstream(upstream, response_line(&own, &response), held);
                 }
@@ -146,7 +146,11 @@ impl Aggregate {
         match self.destination(&waiting.method, waiting.params.as_deref()) {
             Destination::Server(server, _) if self.starts_for_call(&server, may_wait) => Some(waiting),
             Destination::Server(server, fields) => {
-                let Waiting { id, method, held, .. } = waiting;
+                let Waiting { id, method, held, params } = waiting;
+                if let Some(why) = self.refused_call(&server, &method, &fields) {
+                    self.reject(&id, &method, params.as_deref(), (ErrorCode::INVALID_REQUEST, &why)).await;
+                    return None;
+                }
                 self.forward_to_upstream(&server, &id, (&method, &fields), held);
                 None
             }
@@ -163,7 +167,8 @@ impl Aggregate {
         }
     }
 
-    /// Returns whether a call waits for a remembered server: until it runs and its tools were compared with their pins.
+    /// Returns `true` if a call must wait for a remembered server to start and for its tools to be compared with
+    /// their pins.
     fn starts_for_call(&mut self, server: &str, may_wait: bool) -> bool {
         let Some(upstream) = self.upstreams.get(server) else { return false };
         match upstream.phase {
@@ -239,6 +244,9 @@ impl Aggregate {
         match self.catalogue.page(kind, cursor.as_deref()) {
             Some(page) => {
                 self.fresh.insert(kind.changed());
+                if kind == CatalogueKind::Tools {
+                    self.upstreams.values_mut().for_each(|upstream| upstream.outdated.clear());
+                }
                 self.reply(result_line(id, &page));
             }
             None => self.fail(
@@ -253,7 +261,7 @@ impl Aggregate {
         let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
         match method {
-            // Each server is notified once it has answered `initialize`.
+            // Each server is notified after it answers `initialize`.
             "notifications/initialized" => {}
             "notifications/roots/list_changed" => {
                 let line = notification_line(method, params.as_deref());
@@ -293,7 +301,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends the client a message that IronCurtain itself created.
+    /// Sends the client a message that IronCurtain created.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.to_client.send(Outgoing::line(line).holding(unread));
@@ -314,7 +322,7 @@ impl Aggregate {
         }
     }
 
-    /// Records that a line was dropped, and sends the client an error for it.
+    /// Records that a line was dropped, and sends the client an error.
     async fn reject_line(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));

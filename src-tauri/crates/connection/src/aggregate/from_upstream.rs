@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Log levels above `warning`. A client that has set one of them receives no warnings about servers.
+/// Log levels above `warning`. A client that sets one of them receives no warnings about servers.
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
@@ -142,7 +142,7 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends an upstream a request from IronCurtain itself rather than from the client.
+    /// Sends an upstream a request that IronCurtain created.
     pub(super) fn ask_upstream(
         &mut self,
         upstream: u64,
@@ -180,17 +180,19 @@ impl Aggregate {
             }
             (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
                 Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
-                Ok(None) => self.listed(upstream, kind, *listed),
+                Ok(None) => self.listed(upstream, kind, *listed, true),
                 Err(problem) => {
                     let server = self.server(upstream).unwrap_or_default();
                     self.warn(format!(
                         "failed to parse the `{}` response of the server `{server}`: {problem}",
                         kind.method()
                     ));
-                    self.listed(upstream, kind, *listed);
+                    self.listed(upstream, kind, *listed, false);
                 }
             },
-            (OwnRequest::List(kind, listed), Response::Error(_)) => self.listed(upstream, kind, *listed),
+            (OwnRequest::List(kind, listed), Response::Error(_)) => {
+                self.listed(upstream, kind, *listed, false)
+            }
         }
     }
 
@@ -209,7 +211,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Marks a server as missing, and reports it to the client and in the log.
+    /// Marks a server as missing, logs a warning and sends it to the client.
     pub(super) fn mark_missing(&mut self, upstream: u64, why: String) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let server = of.config.name.clone();
@@ -250,15 +252,19 @@ impl Aggregate {
         );
     }
 
-    fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries) {
+    /// Stores a list that was fetched. `is_whole` is `false` if the server failed to answer.
+    fn listed(&mut self, upstream: u64, kind: CatalogueKind, listed: ListEntries, is_whole: bool) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
-        of.lists.insert(kind, listed);
         if kind == CatalogueKind::Tools {
-            of.is_waking = false;
+            of.compare_with_remembered(&listed);
+        }
+        of.lists.insert(kind, listed);
+        if kind == CatalogueKind::Tools && is_whole {
             let says = self.host.instructions.of(&of.config.command_line()).flatten();
             let client = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client);
-            if let Some((tools, client)) = of.to_remember(says.as_deref()).zip(client) {
-                of.remembered = Some(tools.clone());
+            let tools = of.to_remember(says.as_deref());
+            if let Some(client) = client.filter(|_| of.remembered != tools) {
+                of.remembered.clone_from(&tools);
                 (self.host.remember)(of.config.identity(), client, tools);
             }
         }
@@ -294,7 +300,7 @@ impl Aggregate {
         }
     }
 
-    /// Logs a warning and sends it to the client. Does nothing if it was sent before.
+    /// Logs a warning and sends it to the client, unless the same warning was sent before.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
         if self.initialize_request.is_none()
@@ -328,7 +334,7 @@ fn made_task(result: &RawValue) -> Option<String> {
     serde_json::from_str::<Made>(result.get()).ok().map(|made| made.task.task_id)
 }
 
-/// Returns the `message` of a JSON-RPC error, or the whole error if it has none.
+/// Returns the `message` of a JSON-RPC error, or the whole error if it has no message.
 fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Error {

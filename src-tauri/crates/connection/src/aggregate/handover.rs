@@ -1,4 +1,5 @@
-//! Hands a connection over to another daemon process, with all its sessions and the state that it keeps for the client.
+//! Hands a connection over to another daemon process, with all its sessions and the state that it keeps for the
+//! client.
 //!
 //! - INVARIANT: no message is routed to a session after its handover starts, so no message is lost.
 //! - The other process starts missing servers from scratch.
@@ -17,7 +18,7 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// State of a connection that is handed over to another daemon process.
+/// State of a connection that is being handed over to another daemon process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AggregateHandover {
     pub(super) id: String,
@@ -35,11 +36,11 @@ pub struct AggregateHandover {
     pub(super) unread: Vec<u8>,
 }
 
-/// Session with one server, handed over together with its connection.
+/// Session with one server that is being handed over with its connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
-    /// The server's capabilities. The handshake that reported them is not repeated.
+    /// The server's capabilities, because the handshake is not repeated.
     pub(super) capabilities: Fields,
 }
 
@@ -59,7 +60,7 @@ impl AggregateHandover {
         }
     }
 
-    /// Redeems a ticket, which can then not be used again, and returns the state of its connection.
+    /// Redeems a single-use ticket and returns the state of its connection.
     ///
     /// # Errors
     /// Returns [`TicketError`] if the ticket is invalid for this client and profile, or if the state cannot be read.
@@ -79,8 +80,8 @@ impl AggregateHandover {
 }
 
 impl Aggregate {
-    /// Hands the connection over to the process that replaces this one. Returns `false` on failure, after which the
-    /// caller must close the connection.
+    /// Hands the connection over to the process that replaces this one. Returns `false` on failure; the caller must
+    /// then close the connection.
     pub(super) async fn hand_over(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),

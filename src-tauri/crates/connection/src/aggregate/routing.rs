@@ -16,15 +16,18 @@ const LIST_PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum length of a name in an error message, in characters.
 const LONGEST_NAME: usize = 200;
 
+/// MCP method that calls a tool.
+const CALL: &str = "tools/call";
+
 /// Destination of a client request.
 pub(super) enum Destination {
     /// Name of the server, and the request's parameters with the server's own names.
     Server(String, Fields),
-    /// No server can handle the request. Contains the error to send to the client.
+    /// No server. Contains the error to send to the client.
     Nowhere(ErrorCode, String),
 }
 
-/// Reason why no server can handle a request. The message is sent to the client.
+/// Reason no server can handle a request. The message is sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
     /// The field is invalid JSON or has the wrong type.
@@ -38,7 +41,7 @@ enum NoServerError {
     Unknown { what: &'static str, name: String, list: &'static str },
     /// The server has no tool or prompt with this name.
     #[error(
-        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
+        "no {what} is called `{name}`: the server `{server}` does not provide it; `{list}` lists the available ones"
     )]
     NotThere { what: &'static str, name: String, server: String, list: &'static str },
     /// No server lists the resource.
@@ -50,17 +53,22 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
+    /// The server lists a definition of the tool that differs from the remembered one in the client's list.
+    #[error(
+        "the call was not sent, because the server `{0}` lists another definition of this tool now; read the list of tools again"
+    )]
+    Outdated(String),
     /// The server failed to start or has exited.
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
     /// The user closed the session with the server.
-    #[error("the session with the server `{0}` was ended")]
+    #[error("the session with the server `{0}` was closed")]
     Ended(String),
 }
 
 impl Aggregate {
-    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits for the server
-    /// in its name; any other request waits for all servers.
+    /// Returns the time until which a request may be held, or `None` if it must not wait. A call waits only for its
+    /// own server; any other request waits for all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
@@ -90,7 +98,7 @@ impl Aggregate {
                 .unwrap_or_default()
         };
         let found = match method {
-            "tools/call" => self.named(CatalogueKind::Tools, &mut fields),
+            CALL => self.named(CatalogueKind::Tools, &mut fields),
             "prompts/get" => self.named(CatalogueKind::Prompts, &mut fields),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 self.of_resource(&mut fields, "params.uri")
@@ -133,12 +141,25 @@ impl Aggregate {
         };
         let server = server.clone();
         Err(match &upstream.phase {
-            Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
-            Phase::Remembered => NoServerError::NotThere { what, name: clipped(&name), server, list },
+            Phase::Up | Phase::Remembered => {
+                NoServerError::NotThere { what, name: clipped(&name), server, list }
+            }
             Phase::Coming => NoServerError::Coming(server),
             Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },
             Phase::Ended => NoServerError::Ended(server),
         })
+    }
+
+    /// Returns the error message for a call of a remembered tool that must not be sent, because its server has not listed
+    /// its tools in time or lists another definition.
+    pub(super) fn refused_call(&self, server: &str, method: &str, fields: &Fields) -> Option<String> {
+        let upstream = self.upstreams.get(server).filter(|_| method == CALL)?;
+        if upstream.is_waking {
+            return Some(NoServerError::Coming(server.to_owned()).to_string());
+        }
+        let name: String = serde_json::from_str(fields.get("name")?.get()).ok()?;
+        let is_outdated = upstream.outdated.contains(&name);
+        is_outdated.then(|| NoServerError::Outdated(server.to_owned()).to_string())
     }
 
     /// Returns the server that provides a resource, and replaces the URI in the fields with the server's own URI.
@@ -172,7 +193,7 @@ impl Aggregate {
 fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     let fields = match method {
-        "tools/call" | "prompts/get" => fields,
+        CALL | "prompts/get" => fields,
         "completion/complete" => serde_json::from_str(fields.get("ref")?.get()).ok()?,
         _ => return None,
     };

@@ -9,13 +9,13 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Time during which a client that has closed its input can still receive pending responses.
+/// Time during which a client that has closed its input can still receive responses.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
 /// Maximum time to wait for all sessions to close.
 pub(super) const END_BOUND: Duration = Duration::from_secs(20);
 
-/// Reason why [`Aggregate::listen`] returned.
+/// Reason [`Aggregate::listen`] returned.
 enum Ending {
     /// The client closed its input, but may still read responses.
     HungUp,
@@ -67,7 +67,7 @@ impl OpenedAggregate {
                 if let Some(unread) = lines.rest().filter(|_| can_move)
                     && aggregate.hand_over((&unread, &version), &mut events).await
                 {
-                    // A shim that has exited does not receive the note.
+                    // The note is lost if the shim has exited.
                     let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
                     return;
                 }

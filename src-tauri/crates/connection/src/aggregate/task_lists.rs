@@ -17,16 +17,16 @@ use tokio::time::Instant;
 /// MCP method that lists tasks.
 pub(super) const METHOD: &str = "tasks/list";
 
-/// Name of the response field that contains the tasks, and name of the task field that contains its id.
+/// Names of the response field that contains the tasks and of the task field that contains its id.
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
-/// Maximum time to wait for the servers' task lists. After it, the client receives the tasks that have arrived so far.
+/// Maximum time to wait for the servers' task lists. After it, the response contains only the tasks received so far.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum number of pending `tasks/list` requests per client.
 const MOST: usize = 8;
 
-/// The client's pending `tasks/list` request, with the tasks that have arrived so far.
+/// The client's pending `tasks/list` request, with the tasks received so far.
 #[derive(Debug)]
 pub(super) struct TaskList {
     pub(super) id: Id,

@@ -1,16 +1,16 @@
 //! One server in a client's connection, with its own independent session.
 //!
 //! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
-//! - A server whose tools are remembered, and that has nothing but tools, has no session until its first call.
-//! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
+//! - A server that offers only tools, all of them remembered, has no session until its first call.
+//! - A server that does not start or respond is reported as missing and retried. Nothing waits for it.
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_grants::RememberedTools;
+use ironcurtain_grants::{ListedDefinition, RememberedTools};
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -23,18 +23,18 @@ const FIRST_RETRY: Duration = Duration::from_secs(2);
 /// Maximum delay between retries.
 const LAST_RETRY: Duration = Duration::from_secs(600);
 
-/// Time after which calls no longer wait for a server to start.
+/// Maximum time for which calls wait for a server to start.
 const COMING_BOUND: Duration = Duration::from_secs(30);
 
-/// Capabilities of a server that may stay unstarted while its tools are listed.
+/// Capabilities of a server that need not be started to list its tools.
 const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
 
-/// Event, preceded by the number of the upstream that sent it.
+/// Event, and the number of the upstream that sent it.
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
 /// Event from an upstream's session.
 pub enum UpstreamEvent {
-    /// The tools that the server listed last, if it is known and needs no session until its first call.
+    /// Result of looking up the server's remembered tools; `None` if the server must be started to list them.
     Remembered(Option<RememberedTools>),
     /// The session was opened. Cancelling this token closes it.
     Began(CancellationToken),
@@ -42,7 +42,7 @@ pub enum UpstreamEvent {
     Line(Outgoing),
     /// The session sent a note for the shim.
     Note(OutgoingNote),
-    /// The session closed. The reason is `Some` if it failed, and `None` if it was closed deliberately.
+    /// The session closed. Contains the reason if it failed, or `None` if it was closed deliberately.
     Over(Option<String>),
 }
 
@@ -55,9 +55,9 @@ pub(super) enum Phase {
     Remembered,
     /// The server is initialized.
     Up,
-    /// The server is not running. Contains the reason.
+    /// The server is not running, for this reason.
     Missing(String),
-    /// The session was closed and is not opened again.
+    /// The session was closed and will not be reopened.
     Ended,
 }
 
@@ -71,17 +71,19 @@ pub(super) struct Upstream {
     pub(super) session: Option<CancellationToken>,
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
-    /// Lines for the session, until it is opened.
+    /// Receives lines for the session until it is opened.
     pub(super) unopened: Option<mpsc::UnboundedReceiver<HandedLine>>,
-    /// True once its remembered tools were looked up.
+    /// `true` once the server's remembered tools were looked up.
     pub(super) is_looked_up: bool,
-    /// True from the first call of a remembered server until its tools were read.
+    /// `true` from a remembered server's first call until its tools have been read.
     pub(super) is_waking: bool,
-    /// Tools that are remembered for it.
+    /// Tools whose definition in the client's list differs from the one that the server listed after its start.
+    pub(super) outdated: HashSet<String>,
+    /// Remembered tools of the server, if any.
     pub(super) remembered: Option<RememberedTools>,
-    /// Lists that are being fetched, with `true` if the list has changed since the request.
+    /// Lists that are being fetched. The value is `true` if the list has changed since the request.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
-    /// Time of the next retry or, while the server is starting, of the warning that it is slow.
+    /// Time of the next retry or, while the server is starting, of the warning that it starts slowly.
     pub(super) retry: Option<Instant>,
     /// Time until which calls wait for the server to start.
     pub(super) comes_until: Instant,
@@ -104,9 +106,9 @@ pub struct UpstreamSession {
     pub events: UpstreamEvents,
 }
 
-/// Servers whose remembered tools are looked up.
+/// Servers whose remembered tools must be looked up.
 pub struct ToolLookup {
-    /// Identity of each server, and where its tools are sent.
+    /// Identity of each server, and the sender for the result.
     pub servers: Vec<(String, UpstreamEvents)>,
     /// Kind of the client.
     pub client: String,
@@ -156,6 +158,7 @@ impl Upstream {
             unopened: Some(lines),
             is_looked_up: false,
             is_waking: false,
+            outdated: HashSet::new(),
             remembered: None,
             awaited: BTreeMap::new(),
             retry: Some(comes_until),
@@ -174,19 +177,19 @@ impl Upstream {
         }
         let full = || Full(self.config.name.clone());
         let share = match held {
-            // A line keeps the share that was acquired for reading it, unless it is part of a batch.
+            // Unless the line is part of a batch, it keeps the share that was acquired for reading it.
             Some(held) if held.bytes() > MEDIUM => Some(Arc::into_inner(held).ok_or_else(full)?),
             Some(_) => Some(self.memory.take_now(line.len()).ok_or_else(full)?),
             None => None,
         };
         if let Some(to_session) = &self.to_session {
-            // Sending fails only if the session has closed, which it reports itself.
+            // Sending fails only if the session has closed. The session reports that itself.
             let _ = to_session.send((line, share));
         }
         Ok(())
     }
 
-    /// Closes the session's input. The session then answers pending requests, and is either closed or handed over.
+    /// Closes the session's input. The session then answers pending requests before it is closed or handed over.
     pub(super) fn hang_up(&mut self) {
         self.to_session = None;
     }
@@ -199,7 +202,7 @@ impl Upstream {
         }
     }
 
-    /// Lists remembered tools in place of starting the server.
+    /// Lists remembered tools instead of starting the server.
     pub(super) fn remember(&mut self, tools: RememberedTools) {
         self.lists = Lists::from([(CatalogueKind::Tools, ListEntries::of(&tools.tools))]);
         self.remembered = Some(tools);
@@ -215,7 +218,7 @@ impl Upstream {
         self.retry = Some(self.comes_until);
     }
 
-    /// Returns whether its lists are part of the client's.
+    /// Returns `true` if the server's lists are included in the client's.
     pub(super) fn is_listed(&self) -> bool {
         match self.phase {
             Phase::Up | Phase::Remembered => true,
@@ -224,10 +227,29 @@ impl Upstream {
         }
     }
 
-    /// Returns its tools to remember, if it has nothing else and they differ from those remembered.
+    /// Finishes the start of a remembered server: notes the tools whose definitions differ from the client's list.
+    pub(super) fn compare_with_remembered(&mut self, listed: &ListEntries) {
+        if !std::mem::take(&mut self.is_waking) {
+            return;
+        }
+        // Compares definitions as pins do, because the session may have replaced the server's text with the pinned one.
+        let pinned =
+            |tool: &Fields| serde_json::to_string(tool).ok().and_then(|text| ListedDefinition::parse(&text));
+        let now: HashMap<&str, Option<ListedDefinition>> =
+            listed.entries.iter().map(|(name, tool)| (name.as_str(), pinned(tool))).collect();
+        let known = self.lists.get(&CatalogueKind::Tools).into_iter().flat_map(|known| &known.entries);
+        let outdated = known.filter(|(name, tool)| {
+            now.get(name.as_str()).is_none_or(|now| now.is_none() || *now != pinned(tool))
+        });
+        self.outdated = outdated.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// Returns the tools to remember. Returns `None` if the server offers anything else or no tools, or if entries were
+    /// left out.
     pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
         let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
-        let listed = self.lists.get(&CatalogueKind::Tools).filter(|listed| listed.left_out() == 0)?;
+        let listed = self.lists.get(&CatalogueKind::Tools);
+        let listed = listed.filter(|listed| listed.left_out() == 0 && !listed.entries.is_empty())?;
         let tools: Vec<String> = listed
             .entries
             .iter()
@@ -239,7 +261,7 @@ impl Upstream {
             instructions: instructions.map(str::to_owned),
             tools,
         };
-        (!has_more && self.remembered.as_ref() != Some(&tools)).then_some(tools)
+        (!has_more).then_some(tools)
     }
 
     /// Marks the server as missing and schedules a retry.
@@ -257,13 +279,14 @@ impl Upstream {
         self.capabilities = capabilities;
         (self.retry, self.retries) = (None, 0);
         self.awaited = BTreeMap::new();
-        // Until its tools are read, the remembered ones are listed.
+        // Until the tools are read, the remembered ones are listed.
+        self.is_waking &= self.has(CatalogueKind::Tools.capability());
         if !self.is_waking {
             self.lists = Lists::new();
         }
     }
 
-    /// Takes over the retry count and the deadline of the previous attempt.
+    /// Copies the retry count and the deadline from the previous attempt.
     pub(super) fn after(&mut self, before: &Self) {
         self.retries = before.retries;
         self.comes_until = before.comes_until;
@@ -290,7 +313,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the number of list entries that were left out because they are invalid or there are too many.
+    /// Returns the number of list entries that were omitted because they are invalid or there are too many.
     pub(super) fn left_out(&self) -> usize {
         self.lists.values().map(ListEntries::left_out).sum()
     }

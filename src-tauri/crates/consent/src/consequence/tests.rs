@@ -1,4 +1,4 @@
-//! Tests the effect lines that annotations and arguments lead to.
+//! Tests the effect lines derived from annotations and arguments.
 
 use super::*;
 use ironcurtain_paths::{CanonicalPath, Link, Resolution};
@@ -31,7 +31,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the effect lines as text, and the arguments that they mention.
+    /// Returns the effect lines as text, and the arguments that appear in them.
     fn shown(&self) -> (Vec<String>, Vec<String>) {
         let tools = json!([{ "toolName": self.tool, "serverName": "s", "args": self.roles }]);
         let text = json!({ "servers": { "s": { "tools": tools } } }).to_string();
@@ -118,7 +118,7 @@ fn a_push_shows_the_resolved_address() {
     let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_fetch", git(), fetch.clone()) };
     let fetched = ["update git's records in </open/app>", "fetch from <https://a.example/y>"];
     assert_eq!(scene.lines(), fetched);
-    // A git tool with an unknown verb counts as pushing.
+    // A git tool with an unknown verb is assumed to push.
     assert_eq!(Scene::new("git_sync", git(), fetch).lines()[0], "push to <https://a.example/y>");
 }
 

@@ -44,11 +44,11 @@ const LOOKALIKES: [(char, char); 12] = [
 /// A property of a tool's definition that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolHint {
-    /// The description contains this number of invisible or misleading characters.
+    /// Number of invisible or misleading characters in the description.
     Invisible(usize),
-    /// The description contains this phrase, which addresses the model.
+    /// Phrase in the description that addresses the model.
     AddressesModel(String),
-    /// The name looks like the name of this other tool.
+    /// Name of another tool that this tool's name resembles.
     LooksLike(String),
 }
 

@@ -7,8 +7,8 @@ use ironcurtain_paths::CanonicalPath;
 /// File names that mark the root folder of a repository.
 const MARKS: [&str; 3] = [".git", ".jj", ".hg"];
 
-/// Returns the project that contains all paths: the nearest folder with a mark that is or contains each of them.
-/// Returns `None` if a path is in no project, or if the paths are in different ones.
+/// Returns the project that contains all paths: the nearest repository root that is or contains each of them. Returns
+/// `None` if a path is in no project or the paths are in different projects.
 #[must_use]
 pub fn project_around<'a>(mut paths: impl Iterator<Item = &'a CanonicalPath>) -> Option<CanonicalPath> {
     let first = nearest(paths.next()?)?;

@@ -31,7 +31,7 @@ pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, run
     let name = visible::line(tool.tool());
     let command = if runs { " (any command)" } else { "" };
     if !tool.values().is_empty() {
-        // An unannotated tool may change its behaviour, and the recipient that a value names may change too.
+        // The behaviour of an unannotated tool may change, and so may the recipient that a value names.
         offers.push(offer(Reach::AnyUse, format!("any use of {name}{command}"), name, &TIMED));
     }
     if grantable.only_reads {

@@ -1,4 +1,4 @@
-//! Question about a tool whose definition its server changed. Pure.
+//! Builds the question about a tool whose definition its server changed. Pure.
 
 use crate::definition::DefinitionChange;
 use crate::principal::{Principal, shown_client};
@@ -6,10 +6,10 @@ use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb}
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of questions about a changed tool, which no policy rule asks.
+/// Rule name of these questions. No policy rule requires them.
 pub const RULE: &str = "tool-changed";
 
-/// Parts of a question about a changed tool.
+/// Inputs of a question about a changed tool.
 #[derive(Debug)]
 pub struct ChangedToolQuestion<'a> {
     /// Question id.
@@ -20,7 +20,9 @@ pub struct ChangedToolQuestion<'a> {
     pub tool: &'a str,
     /// Difference from the pinned definition.
     pub change: &'a DefinitionChange,
-    /// Time until the question is denied.
+    /// [`DefinitionChange::diff`] of the change, which takes time for long definitions.
+    pub diff: String,
+    /// Time without user activity after which the change is denied.
     pub deadline: Duration,
 }
 
@@ -57,7 +59,7 @@ impl ChangedToolQuestion<'_> {
             denial: tool.clone(),
             rule: RULE.to_owned(),
             reason: format!("the server {server} describes this tool differently than before"),
-            preview: Some(Preview::Diff(self.change.diff())),
+            preview: Some(Preview::Diff(self.diff)),
             arguments: Vec::new(),
             offers: vec![
                 offer(
@@ -114,6 +116,7 @@ mod tests {
             principal: &principal,
             tool: "now",
             change: &change,
+            diff: change.diff(),
             deadline,
         }
         .build();

@@ -8,7 +8,7 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of these questions, which are required by the network settings rather than by a policy rule.
+/// Rule name of these questions. The network settings require them rather than a policy rule.
 pub const RULE: &str = "network.askUnknown";
 
 /// Inputs of a question about a host.

@@ -1,8 +1,8 @@
-//! Services of this computer: their names by usual port, and the effects of connecting to one. Pure.
+//! Names the services on this computer by their default ports, and describes the effects of connecting to them. Pure.
 
 use crate::{Consequence, Piece, Verb};
 
-/// Reason for a question about a service of this computer.
+/// Reason shown in questions about a service on this computer.
 pub(super) const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
 
 /// Default ports of services on a developer's computer.

@@ -6,7 +6,7 @@ use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Rule name of these questions. They are always asked, without a policy rule.
+/// Rule name of these questions. They are always asked; no policy rule requires them.
 pub const RULE: &str = "sampling";
 
 /// Inputs of a question about a sampling request.

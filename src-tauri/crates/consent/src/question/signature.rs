@@ -1,57 +1,57 @@
-//! Question about a signature of the user's ssh agent. Pure.
+//! Builds the question about a signature by the user's ssh agent. Pure.
 
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of questions about signatures, which no policy rule asks.
+/// Rule name of these questions. No policy rule requires them.
 pub const RULE: &str = "ssh-signature";
 
-/// Name of the operation, as the tool of a question.
+/// Tool name that these questions show.
 pub const TOOL: &str = "ssh/sign";
 
-/// Parts of a question about a signature.
+/// Inputs of a question about a signature.
 #[derive(Debug)]
 pub struct SignatureQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The program.
+    /// Program that requests the signature.
     pub principal: &'a Principal,
-    /// Name that the user gave the key.
+    /// The user's name for the key.
     pub key: &'a str,
     /// Fingerprint of the key.
     pub fingerprint: &'a str,
-    /// Object of the signature.
+    /// Purpose of the signature.
     pub signed: SignedThing<'a>,
-    /// Time until the question is denied.
+    /// Time without user activity after which the signature is denied.
     pub deadline: Duration,
 }
 
-/// Object of a signature.
+/// Purpose of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedThing<'a> {
-    /// A login.
+    /// Login to a host.
     Login {
-        /// Account at the host.
+        /// Account on the host.
         user: &'a str,
-        /// The host.
+        /// Host to log in to.
         host: SignedHost<'a>,
     },
-    /// A commit, a file or another text in a namespace.
+    /// Commit, file or other data, signed in this namespace.
     File(&'a str),
 }
 
-/// Host that a login is for, as far as it can be known.
+/// Host of a login, as far as it can be determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedHost<'a> {
-    /// Its key belongs to these names in the user's known hosts.
+    /// Host with these names in the user's `known_hosts` file.
     Named(&'a str),
-    /// Its key, with this fingerprint, belongs to a host whose name is hashed in the user's known hosts.
+    /// Host whose name is hashed in the user's `known_hosts` file. Contains the fingerprint of its key.
     Hashed(&'a str),
-    /// Its key, with this fingerprint, belongs to no host that the user knows.
+    /// Host that is not in the user's `known_hosts` file. Contains the fingerprint of its key.
     Stranger(&'a str),
-    /// The signature can be used at any host that accepts the key.
+    /// Unknown host. The signature can be used for any host that accepts the key.
     Unknown,
 }
 
@@ -93,7 +93,7 @@ impl SignatureQuestion<'_> {
 }
 
 impl SignedThing<'_> {
-    /// Returns the object of the headline, and the effect of the signature.
+    /// Returns the object of the headline, and a sentence about the effect of the signature.
     fn words(self) -> (Vec<Piece>, &'static str) {
         let foreign = |text: &str| Piece::Foreign(visible::line(text));
         match self {

@@ -16,7 +16,7 @@ pub const RULE: &str = "workspace";
 pub enum WorkspaceSource {
     /// The client's working directory, as reported by the kernel, is in this project.
     StartedIn,
-    /// The client names the path, and its working directory, as reported by the kernel, is there.
+    /// The client names the path, and the kernel confirms that the client's working directory is there.
     NamedAndStartedIn,
     /// The client names the path, without confirmation by the kernel.
     Named,

@@ -1,4 +1,4 @@
-//! Scope of a session-long denial: a tool, and the places for which it is denied.
+//! Scope of a session-long denial: a tool and its targets (paths, URLs, hosts or other names).
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
@@ -8,13 +8,13 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use ironcurtain_visible as visible;
 
-/// Maximum displayed length of a place, in characters.
+/// Maximum displayed length of a target, in characters.
 const LONGEST_PLACE: usize = 200;
 
-/// Calls to which a denial applies besides its own: those of the same tool with the same places.
+/// Calls to which a denial applies in addition to its own: calls of the same tool with the same targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
-    /// Name of the tool, or `None` if the server asks without a tool call.
+    /// Name of the tool, or `None` if the server makes the request itself.
     pub(super) tool: Option<String>,
     pub(super) at: Vec<DeniedPlace>,
 }
@@ -25,7 +25,7 @@ pub(super) enum DeniedPlace {
     Below(CanonicalPath),
     /// A URL, a host or another name.
     Text(String),
-    /// Any call of the tool, because the call names no place.
+    /// Any call of the tool, because the call names no target.
     Call,
 }
 
@@ -66,7 +66,7 @@ impl DenialScope {
         Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
     }
 
-    /// Describes the tool and its places for the user.
+    /// Describes the tool and its targets for the user.
     #[must_use]
     pub fn words(&self, home: &CanonicalPath) -> String {
         let place = |place: &DeniedPlace| match place {
@@ -85,8 +85,8 @@ impl DenialScope {
         }
     }
 
-    /// Returns `true` if this denial applies to a call with the other scope, which requires the same tool and a common
-    /// place.
+    /// Returns `true` if this denial applies to a call with the other scope: the tool is the same and the scopes
+    /// share a target.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)

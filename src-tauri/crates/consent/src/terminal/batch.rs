@@ -15,7 +15,7 @@ const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
-    /// Returns this call together with all pending calls that can be allowed with it, or `None` if there are none.
+    /// Returns this call and all pending calls that can be allowed with it, or `None` if there are none.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
         let mut batch = vec![question.clone()];
         for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {

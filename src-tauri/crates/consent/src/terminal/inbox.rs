@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Arc<Mutex<Waiting>>,
-    /// Socket that wakes the receiving end. Closing it stops that end.
+    /// Socket that wakes the receiving end. The receiving end stops when the socket is closed.
     wakes: UnixStream,
 }
 
@@ -41,7 +41,7 @@ const MOST_NOTICES: usize = 10;
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// Id of the question on the screen, and the reason if it was closed.
+    /// Id of the question on the screen, and the reason it was closed, if it was.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }
@@ -148,7 +148,7 @@ impl Inbox {
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Returns the reason why the question on the screen was closed.
+    /// Returns the reason the question on the screen was closed.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)

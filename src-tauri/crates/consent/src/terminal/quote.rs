@@ -7,12 +7,12 @@ use ironcurtain_visible as visible;
 /// Character that marks omitted text.
 const CUT: char = '\u{2026}';
 
-/// Escapes text so that it stays on one line: line feeds, runs of spaces and right-to-left letters.
+/// Escapes line feeds, runs of spaces and right-to-left letters, so that the text stays on one line.
 pub(super) fn line(text: &str) -> String {
     visible::path(text)
 }
 
-/// Returns as much of the start of a line as fits, followed by the number of omitted characters.
+/// Returns the longest prefix of a line that fits, followed by the number of omitted characters.
 pub(super) fn head(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -23,13 +23,13 @@ const LINES_OF_AN_ARGUMENT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
-    /// IronCurtain's own words.
+    /// IronCurtain's own text.
     Ours(String),
-    /// A label and text from another program.
+    /// A label, followed by text from another program.
     Foreign(String, Text),
 }
 
-/// Text from another program, and the way in which it is shortened.
+/// Text from another program, and how to shorten it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Only the start, on one row.
@@ -180,8 +180,8 @@ fn effects(question: &Question, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Repeats the worst effect next to the answers if there are several effects, because the first line may have scrolled
-/// away.
+/// Returns the worst effect again if there are several effects, because the first line may have scrolled off the
+/// screen.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -215,7 +215,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
     rows
 }
 
-/// Joins an effect's pieces. Quotes text from other programs so that it cannot look like IronCurtain's words.
+/// Joins an effect's pieces. Quotes text from other programs so that it cannot be mistaken for IronCurtain's.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -328,7 +328,7 @@ pub(super) fn too_narrow(width: usize) -> Vec<String> {
     wrapped(&words, width)
 }
 
-/// Wraps IronCurtain's own words at spaces.
+/// Wraps IronCurtain's own text at spaces.
 pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
     let indent = words.len() - words.trim_start().len();
     let mut lines: Vec<String> = Vec::new();

@@ -38,7 +38,7 @@ fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Returns a question about reading a file that the agent names by another path.
+/// Returns a question about reading a file that the agent refers to by another path.
 fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
     Question { consequences: vec![read(path, asked_for)], ..question(id) }
 }
@@ -104,7 +104,7 @@ fn a_number_allows_only_after_everything_sent_was_shown() {
     };
     let answer = user.is_asked(asked());
     assert!(!user.sees(PROMPT).contains("DROP TABLE"));
-    // Rejects the number before the details were read, and after they were left early.
+    // Rejects the number before the details were read, and after the user left them early.
     user.types("1\n");
     user.sees(PROMPT);
     user.types("d\n");
@@ -186,7 +186,7 @@ fn input_before_the_question_is_drawn_is_discarded() {
     assert!(asked.elapsed() >= Duration::from_millis(450), "{:?}", asked.elapsed());
     user.types("\n");
     assert_eq!(answer_of(answer), NO);
-    // Input that arrives before the question or in the first half second, with and without a line end.
+    // Input that arrives before the question or in its first half second, with and without a line end.
     user.types("1\n1");
     let answer = user.is_asked(question("q"));
     user.sees("Anything else denies.");
@@ -286,7 +286,7 @@ fn the_terminal_modes_are_restored() {
     let user = SimulatedUser::at(80);
     assert!(modes(&user));
     let deadline = Instant::now() + BOUND;
-    // Repeats until the terminal modes were changed within the half second.
+    // Repeats until the terminal modes have been changed within the half second.
     let _answer = loop {
         let answer = user.is_asked(question("q"));
         user.sees("Anything else denies.");
@@ -298,7 +298,7 @@ fn the_terminal_modes_are_restored() {
         user.types("\n");
         answer_of(answer);
     };
-    // Restored as when the process exits.
+    // Restores the modes, as on exit.
     user.terminal.tty.restore();
     assert!(modes(&user));
     user.sees(PROMPT);

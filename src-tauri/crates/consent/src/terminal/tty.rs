@@ -1,6 +1,6 @@
 //! Terminal device: its size, modes and input. Discards input that arrives within half a second of a change.
 //!
-//! - INVARIANT: the terminal's original modes are restored whenever the process stops using it; see [`Tty::restore`].
+//! - INVARIANT: the terminal's original modes are restored whenever the process stops using it ([`Tty::restore`]).
 //! - Descriptors that are not terminals also work, but have no size and no modes.
 
 use super::Inbox;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without input after which an answer is accepted. No user reads a question faster.
+/// Time without input after which an answer is accepted. Nobody reads a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Interval at which the size and the foreground process group are checked.
@@ -47,7 +47,7 @@ pub(super) struct Tty {
     drawn: AtomicUsize,
 }
 
-/// Reason why no line could be read.
+/// Reason no line could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoInput {
     /// The question was closed.
@@ -124,7 +124,7 @@ impl Tty {
             self.wait(inbox, size, None)?;
             let Some(typed) = self.read()? else { continue };
             line.extend(typed);
-            // End of input also terminates the line, but does not make it an answer.
+            // End of input also terminates the line, but the line is then not an answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
             if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
@@ -179,8 +179,8 @@ impl Tty {
         }
     }
 
-    /// Returns `true` if our process group is in the foreground. Otherwise, the kernel would stop us if we read from
-    /// the terminal.
+    /// Returns `true` if this process group is in the foreground. Otherwise, the kernel would stop this process when
+    /// it reads from the terminal.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }

@@ -28,8 +28,10 @@ impl Daemon {
         ChangedServers { trouble: ChangedTools::trouble(&names), names }
     }
 
-    /// Applies the user's decision about a changed tool immediately, instead of at the next check.
-    pub async fn tools_decided(&self) {
+    /// Applies the user's decision about a tool of a server immediately, also in running sessions.
+    pub async fn tools_decided(&self, server: &str) {
+        let live = self.0.live();
+        live.iter().for_each(|session| session.tools_decided(server));
         let changed_tools = self.0.services.changed_tools.clone();
         // Fails only at shutdown.
         let _ = tokio::task::spawn_blocking(move || changed_tools.update()).await;

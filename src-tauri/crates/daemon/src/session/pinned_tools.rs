@@ -3,6 +3,7 @@
 //! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool is
 //!   listed with its pinned definition, and calls of it are refused until the user decides.
 //! - A list that cannot be compared is not forwarded. If the pins cannot be read, all tool calls are refused.
+//! - INVARIANT: a call is not sent if the client was last sent another definition of its tool than the one in effect.
 
 use super::Session;
 use super::pin_error::PinError;
@@ -13,26 +14,32 @@ use ironcurtain_config::ToolPinning;
 use ironcurtain_grants::{ListedDefinition, Listing, MOST_TOOLS, PinKey, PinState, Pins, ToolPin};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
-use ironcurtain_mcp::wire::{Fields, Response};
+use ironcurtain_mcp::wire::{Fields, Response, notification_line};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// MCP method that lists tools.
 const LIST: &str = "tools/list";
 
-/// Fields of a tool definition that are pinned. Other fields only affect the display or the client.
-const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+/// Notification that makes a client read the list of tools again.
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Maximum length of a definition that can be pinned, in bytes.
-const LONGEST_DEFINITION: usize = 256 * 1024;
-
-/// Tools of a session as far as they were read from the pins.
+/// Tools of a session, as they are pinned and as the client knows them.
 #[derive(Debug, Default)]
-pub(super) struct PinnedTools(Mutex<Option<ReadPins>>);
+pub(super) struct PinnedTools(Mutex<KnownTools>);
+
+#[derive(Debug, Default)]
+struct KnownTools {
+    /// The pins; `None` if they must be read again.
+    pins: Option<ReadPins>,
+    /// Hash of the definition of each tool that the client was last sent.
+    sent: HashMap<String, u64>,
+    hasher: RandomState,
+}
 
 /// Facts from the pins of a session's tools.
 #[derive(Debug)]
@@ -48,15 +55,17 @@ struct ReadPins {
 enum ChangedTool {
     Suspended,
     Removed,
+    /// The client was sent another definition than the one that the user has accepted since.
+    Updated,
 }
 
 impl PinnedTools {
     /// Returns the tools that only read according to the server. They are known once a tool was called.
     pub(super) fn reading_hints(&self) -> Arc<HashSet<String>> {
-        self.lock().as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
+        self.lock().pins.as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<ReadPins>> {
+    fn lock(&self) -> MutexGuard<'_, KnownTools> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -95,9 +104,11 @@ impl Session {
             return Err(PinError::TooMany);
         }
         // Omit tools without a name, which cannot be called.
-        let known = tools.into_iter().filter_map(|raw| Some((definition(&raw)?, raw)));
+        let known = tools.into_iter().filter_map(|raw| Some((ListedDefinition::parse(raw.get())?, raw)));
         let (listed, raw): (Vec<_>, Vec<_>) = known.unzip();
-        let names: Vec<String> = listed.iter().map(|listed| listed.tool.clone()).collect();
+        let hasher = self.pinned_tools.lock().hasher.clone();
+        let names: Vec<(String, u64)> =
+            listed.iter().map(|listed| (listed.tool.clone(), hasher.hash_one(&listed.definition))).collect();
         let ((pins, key), pinning) = (self.pins(), self.config.pin);
         let is_whole = is_first_page && fields.get("nextCursor").is_none_or(|cursor| cursor.get() == "null");
         let compare = move || {
@@ -105,8 +116,16 @@ impl Session {
             pins.compare(&key, listing, pinning == ToolPinning::Warn, now_ms())
         };
         let states = tokio::task::spawn_blocking(compare).await??;
-        let mut shown = Vec::new();
-        for ((name, state), raw) in names.into_iter().zip(states).zip(raw) {
+        let (mut shown, mut sent) = (Vec::new(), HashMap::new());
+        for (((name, hash), state), raw) in names.into_iter().zip(states).zip(raw) {
+            let in_effect = match &state {
+                PinState::Suspended { pinned, .. } if pinning == ToolPinning::Enforce => {
+                    hasher.hash_one(pinned)
+                }
+                PinState::Kept { pinned } => hasher.hash_one(pinned),
+                PinState::New | PinState::Unchanged | PinState::Suspended { .. } | PinState::Removed => hash,
+            };
+            sent.insert(name.clone(), in_effect);
             match state {
                 PinState::New | PinState::Unchanged => shown.push(raw),
                 PinState::Suspended { is_news, .. } if pinning == ToolPinning::Warn => {
@@ -122,31 +141,45 @@ impl Session {
                 PinState::Removed => {}
             }
         }
+        let mut known = self.pinned_tools.lock();
         // The next call reads the pins again.
-        *self.pinned_tools.lock() = None;
+        known.pins = None;
+        if known.sent.len() + sent.len() > MOST_TOOLS {
+            known.sent.clear();
+        }
+        known.sent.extend(sent);
+        drop(known);
         fields.set("tools", to_raw_value(&shown)?);
         Ok(to_raw_value(&fields)?)
     }
 
     /// Refuses a call of a changed or removed tool, unless the user has accepted the change by now.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
-        let is_settled = self.pinned_tools.lock().as_ref().map(|pins| !pins.changed.contains_key(tool));
+        let is_settled = self.pinned_tools.lock().pins.as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
             return Ok(());
         }
         let (pins, key) = self.pins();
         let read = tokio::task::spawn_blocking(move || pins.of_client(&key)).await;
         let all = read.map_err(PinError::from)?.map_err(PinError::from)?;
+        let mut known = self.pinned_tools.lock();
+        let is_updated = |pin: &ToolPin| {
+            known.sent.get(&pin.tool).is_some_and(|sent| *sent != known.hasher.hash_one(&pin.definition))
+        };
         let state = |pin: &ToolPin| match () {
             () if pin.is_removed() => Some(ChangedTool::Removed),
             () if pin.is_suspended() => Some(ChangedTool::Suspended),
+            () if is_updated(pin) => Some(ChangedTool::Updated),
             () => None,
         };
         let changed: HashMap<String, ChangedTool> =
             all.iter().filter_map(|pin| Some((pin.tool.clone(), state(pin)?))).collect();
         let found = changed.get(tool).copied();
-        let reading = all.iter().filter(|pin| only_reads(&pin.definition)).map(|pin| pin.tool.clone());
-        *self.pinned_tools.lock() = Some(ReadPins { changed, reading: Arc::new(reading.collect()) });
+        // A hint counts only if the server still gives it.
+        let reads = |pin: &&ToolPin| only_reads(&pin.definition) && only_reads(pin.listed());
+        let reading = all.iter().filter(reads).map(|pin| pin.tool.clone());
+        known.pins = Some(ReadPins { changed, reading: Arc::new(reading.collect()) });
+        drop(known);
         let (server, tool) = (self.config.name.clone(), visible::line(tool));
         match found {
             None => Ok(()),
@@ -155,6 +188,28 @@ impl Session {
                 Err(CallRefusal::ToolChanged { server, tool })
             }
             Some(ChangedTool::Removed) => Err(CallRefusal::ToolRemoved { server, tool }),
+            Some(ChangedTool::Updated) => {
+                self.tools_changed();
+                Err(CallRefusal::ToolUpdated { tool })
+            }
+        }
+    }
+
+    /// Applies a decision of the user about a tool of a server.
+    pub fn tools_decided(&self, server: &str) {
+        if self.config.name == server {
+            self.tools_changed();
+        }
+    }
+
+    /// Reads the pins again at the next call, and makes a client that has a list of tools read it again.
+    pub(super) fn tools_changed(&self) {
+        let mut known = self.pinned_tools.lock();
+        known.pins = None;
+        let has_list = !known.sent.is_empty();
+        drop(known);
+        if has_list {
+            self.reply(notification_line(LIST_CHANGED, None));
         }
     }
 
@@ -199,44 +254,10 @@ fn only_reads(definition: &str) -> bool {
     hints.is_ok_and(|hints| hints.read_only_hint && !hints.destructive_hint)
 }
 
-/// Returns a tool's pinned fields in canonical form, or `None` if the tool has no name.
-fn definition(raw: &RawValue) -> Option<ListedDefinition> {
-    let Value::Object(mut fields) = serde_json::from_str(raw.get()).ok()? else { return None };
-    let tool = fields.get("name")?.as_str()?.to_owned();
-    fields.retain(|name, value| PINNED.contains(&name.as_str()) && !value.is_null());
-    let mut value = Value::Object(fields);
-    value.sort_all_objects();
-    let definition = value.to_string();
-    (definition.len() <= LONGEST_DEFINITION).then_some(ListedDefinition { tool, definition })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn of(tool: &Value) -> Option<ListedDefinition> {
-        definition(&to_raw_value(tool).unwrap())
-    }
-
-    #[test]
-    fn a_definition_has_one_form_and_everything_that_a_model_reads() {
-        let tool = json!({
-            "name": "t", "description": "d", "inputSchema": { "b": 1, "a": { "d": 1, "c": 2 } }, "title": null,
-            "icons": [], "_meta": { "x": 1 },
-        });
-        let ListedDefinition { tool: name, definition } = of(&tool).unwrap();
-        let expected = r#"{"description":"d","inputSchema":{"a":{"c":2,"d":1},"b":1},"name":"t"}"#;
-        assert_eq!((name.as_str(), definition.as_str()), ("t", expected));
-        let mut other = tool.clone();
-        other["icons"] = json!(["x"]);
-        assert_eq!(of(&other).unwrap().definition, expected, "icons may change");
-        for part in PINNED {
-            let mut other = tool.clone();
-            other[part] = json!("other");
-            assert_ne!(of(&other).unwrap().definition, expected, "{part}");
-        }
-    }
+    use serde_json::{Value, json};
 
     #[test]
     fn only_an_unambiguous_hint_declares_that_a_tool_only_reads() {
@@ -247,13 +268,5 @@ mod tests {
         assert!(!of(json!({ "readOnlyHint": "true" })));
         assert!(!of(json!({ "destructiveHint": false })));
         assert!(!only_reads("{}"));
-    }
-
-    #[test]
-    fn a_tool_without_a_name_and_an_endless_definition_are_dropped() {
-        assert_eq!(of(&json!({ "description": "d" })), None);
-        assert_eq!(of(&json!({ "name": 1 })), None);
-        assert_eq!(of(&json!(["name"])), None);
-        assert_eq!(of(&json!({ "name": "t", "description": "d".repeat(LONGEST_DEFINITION) })), None);
     }
 }

@@ -58,7 +58,7 @@ pub(super) enum CallRefusal {
     },
     /// The user has just accepted the tool's new definition, which the agent has not read.
     #[error(
-        "The call was not sent, because the user has just accepted a new definition of the tool `{tool}`. Read the list of tools again, then repeat the call if it still fits."
+        "The call was not sent, because the user has accepted a new definition of the tool `{tool}`. Read the list of tools again, then repeat the call if it still fits."
     )]
     ToolUpdated {
         /// Tool name.

@@ -17,14 +17,14 @@ fn named() -> Result<Option<ClientHello>, ClientHelloError> {
     Ok(Some(ClientHello { name: Some(NAME.into()) }))
 }
 
-/// Splits the handshake message of `hello` into records of `size` bytes.
+/// Splits a handshake message into records of `size` bytes.
 fn cut(hello: &[u8], size: usize) -> Vec<u8> {
     let record =
         |part: &[u8]| [&[22, 3, 1], &u16::try_from(part.len()).unwrap().to_be_bytes()[..], part].concat();
     hello[5..].chunks(size).flat_map(record).collect()
 }
 
-/// Builds a minimal ClientHello with these extensions.
+/// Builds a minimal ClientHello with the given extensions.
 fn with_extensions(extensions: &[u8]) -> Vec<u8> {
     let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_be_bytes();
     let rest = [&[0, 2, 0x13, 1, 1, 0], &length(extensions)[..], extensions].concat();
@@ -127,7 +127,7 @@ proptest! {
         let _ = inspect(&[&b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"[..], &bytes].concat());
     }
 
-    /// Checks that a mutated message yields no result, an error, or a name that occurs in its bytes.
+    /// Checks that a mutated message yields no result, an error, or a name contained in its bytes.
     #[test]
     fn a_mutated_hello_never_yields_a_name_it_does_not_contain(
         at in prop::collection::vec((0..CURL.len(), any::<u8>()), 1..6),

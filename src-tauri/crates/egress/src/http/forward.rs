@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 /// Body of a response to the client.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Returns the target in the request's URL. Refuses a request whose `Host` header differs from the URL.
+/// Returns the target of the request's URL. Refuses a request whose `Host` header differs from it.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
@@ -47,7 +47,7 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, Connection
     }
 }
 
-/// Sends the request to the target and returns the response.
+/// Forwards the request to the target and returns the response.
 pub(super) async fn send(
     request: Request<Incoming>,
     target: &HostPort,
@@ -68,8 +68,7 @@ pub(super) async fn send(
     Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
 }
 
-/// Rewrites the request for the target: keeps only the path of the URL, and removes headers that are meant for the
-/// proxy.
+/// Rewrites the request for the target: keeps only the URL's path, and removes headers meant for the proxy.
 fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -88,7 +87,7 @@ fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
-/// Removes hop-by-hop headers, including those that `Connection` lists.
+/// Removes hop-by-hop headers, including those listed in `Connection`.
 fn strip(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,
@@ -106,7 +105,7 @@ fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // Keep the headers of the body's framing, which hyper manages, and `Host`.
+        // Keeps `Host` and the headers that describe the body's framing, which hyper manages.
         .filter(|name| ![header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::HOST].contains(name))
         .collect();
     for name in HOP_BY_HOP.into_iter().chain(named) {
@@ -114,8 +113,7 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Guard for the connection to the target. It is dropped, and closes the connection, when the client stops reading the
-/// response.
+/// Guard that closes the connection to the target when the client stops reading the response.
 struct Carrying(AbortHandle);
 
 impl Drop for Carrying {

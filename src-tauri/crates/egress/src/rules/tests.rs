@@ -158,7 +158,7 @@ fn services_of_this_computer_are_asked_about_by_port() {
         assert!(matches!(judged(&silent, text), HostDecision::Deny { .. }), "{text}");
     }
     assert!(matches!(judged(&asking, "127.0.0.1:3000"), HostDecision::Allow { .. }), "it is written out");
-    // Neither the router nor a metadata service is ever offered.
+    // The router and the metadata service are never offered for approval.
     for text in [
         "localhost:22",
         "127.0.0.1:22",

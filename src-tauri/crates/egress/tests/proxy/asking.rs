@@ -1,4 +1,4 @@
-//! Tests questions, grants, and revocation while a connection is open.
+//! Tests questions, grants, and revocation during open connections.
 
 use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
 use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Starts a proxy that asks the user, and an echo server whose address is allowed but whose name is unknown.
+/// Starts a proxy that asks the user, and an echo server whose address is allowed but whose name is not.
 async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
     let (person, peer) = (Person::new(), Peer::echo().await);
     let rules = HostRules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();
@@ -104,7 +104,7 @@ async fn a_revoked_connection_is_cut_and_asked_about_again() {
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     person.says(Some(HostAnswer::No { why: "no".into() }));
     assert_eq!(stage.refusal(&target).await.1, "said-no");
-    // Without a grant in the rules, the answer alone has no effect.
+    // The answer has no effect without a grant in the rules.
     person.says(Some(HostAnswer::Granted));
     assert_eq!(stage.refusal(&target).await.1, "withdrawn");
 }
@@ -164,7 +164,7 @@ async fn revoked_connections_are_closed_when_all_within_completes() {
     assert!(timeout(Duration::from_millis(50), stage.connections.all_within(&without)).await.is_err());
     stage.rules.send_replace(without.clone());
     timeout(BOUND, stage.connections.all_within(&without)).await.unwrap();
-    // By then, the refusal is recorded and the target has received the close.
+    // By now, the refusal is recorded and the target has seen the connection close.
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     assert_eq!(peer.heard(1).await, ["x"]);
     works(&mut kept).await;

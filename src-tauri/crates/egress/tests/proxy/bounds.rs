@@ -1,4 +1,4 @@
-//! Tests the proxy's limits on lengths, times and the number of connections.
+//! Tests the proxy's limits on lengths, durations and the number of connections.
 
 use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-/// Starts a proxy with these limits, and an echo server behind it.
+/// Starts a proxy with the given limits, and an echo server behind it.
 async fn stage(limits: ProxyLimits) -> (Stage, Peer, String) {
     let peer = Peer::echo().await;
     let target = format!("127.0.0.1:{}", peer.port);
@@ -57,7 +57,7 @@ async fn a_request_head_has_a_maximum_length() {
     stream.write_all(long(30_000).as_bytes()).await.unwrap();
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
     let mut stream = stage.connect().await;
-    // The proxy closes the connection during this write, so it may fail.
+    // The proxy closes the connection during this write, which may therefore fail.
     let _ = stream.write_all(long(2_000_000).as_bytes()).await;
     assert!(!rest(&mut stream).await.contains(" 200 "));
     let many: String = (0..300).map(|n| format!("X-{n}: a\r\n")).collect();

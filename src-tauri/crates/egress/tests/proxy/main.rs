@@ -1,5 +1,4 @@
-//! Tests of the proxy as a black box: real and hostile programs connect through it, and the tests check which bytes
-//! arrive.
+//! Black-box tests of the proxy: real and hostile programs connect through it, and the tests check which bytes arrive.
 
 #![cfg(target_os = "linux")]
 #![expect(

@@ -1,4 +1,5 @@
-//! Private test network: the proxy on one side of a link, and servers with public and private addresses on the other.
+//! Private test network with the proxy on one side of a link, and servers with public and private addresses on the
+//! other.
 //!
 //! Needs no privileges, because the test re-executes itself in a user namespace.
 
@@ -19,7 +20,7 @@ pub struct World {
     _outside: Outside,
 }
 
-/// Runs `body` in a new network namespace. `test` is the full name of the calling test, which is executed again there.
+/// Runs `body` in a new network namespace, where the test with the full name `test` is executed again.
 pub fn inside(test: &str, body: impl AsyncFnOnce(World)) {
     if !is_inside() {
         return run_inside(test, &["--net"]);
@@ -45,25 +46,24 @@ impl World {
         world
     }
 
-    /// Path of a file in the world's directory.
+    /// Returns the path of a file in the world's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Returns the path of the certificate authority's certificate, with which the servers' certificates were signed.
+    /// Returns the path of the certificate authority that signed the servers' certificates.
     pub fn ca(&self) -> PathBuf {
         self.path("ca.pem")
     }
 
-    /// Writes a file that the servers provide over HTTP.
+    /// Writes a file for the servers to serve over HTTP.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path("files").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// Returns the address and port of every connection that reached the servers. The flag is `true` if the connection
-    /// sent at least one byte.
+    /// Returns the address and port of every connection to the servers, and `true` if it sent at least one byte.
     pub fn log(&self) -> Vec<(String, u16, bool)> {
         let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
         let line = |line: &str| {
@@ -74,7 +74,7 @@ impl World {
         log.lines().map(line).collect()
     }
 
-    /// Returns the number of connections that sent a byte to the servers.
+    /// Returns the number of connections that sent data to the servers.
     pub fn talks(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }
@@ -92,7 +92,7 @@ fn certificates(dir: &Path) {
     run(Command::new("sh").args(["-ec", script]).current_dir(dir));
 }
 
-/// Runs a command that must succeed, and returns its standard output.
+/// Runs a command that must succeed and returns its standard output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

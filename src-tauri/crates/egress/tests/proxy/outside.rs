@@ -1,4 +1,4 @@
-//! Tests names that resolve to private, public and the machine's own addresses, with DNS rebinding and redirects.
+//! Tests names that resolve to private, public and the machine's own addresses, DNS rebinding, and redirects.
 
 use crate::namespace::{OWN, PRIVATE, PUBLIC, PUBLIC_V6, inside};
 use crate::stage::{Stage, refusal_of};

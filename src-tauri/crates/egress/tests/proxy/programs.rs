@@ -1,4 +1,4 @@
-//! Tests common network programs that have only the environment variables of a sandboxed server.
+//! Tests common network programs that are configured only by a sandboxed server's environment variables.
 
 use crate::namespace::{PRIVATE, PUBLIC, World, inside, run};
 use crate::stage::Stage;
@@ -14,7 +14,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Runs a program with the environment of a sandboxed server. The program trusts the tests' certificate authority.
+/// Runs a program in a sandboxed server's environment. The program trusts the tests' certificate authority.
 pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str, args: &[S]) -> Output {
     const TRUST: [&str; 6] = [
         "CURL_CA_BUNDLE",
@@ -31,7 +31,7 @@ pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// Returns the standard output of a program that succeeded, or both outputs if it failed.
+/// Returns a successful program's standard output, or both outputs if it failed.
 pub fn outcome(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
@@ -185,7 +185,7 @@ fn python() {
 fn node() {
     inside("programs::node", async |world| {
         let stage = stage();
-        // Uses CONNECT as Node's proxy agents do.
+        // Uses CONNECT, like the proxy agents of Node.js.
         let script = "
             const [host] = process.argv.slice(1), proxy = new URL(process.env.HTTPS_PROXY);
             const fail = (why) => { console.error(why); process.exit(1); };

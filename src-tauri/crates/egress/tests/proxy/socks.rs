@@ -4,7 +4,7 @@ use crate::stage::{Peer, Stage, rest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Negotiates a method, sends a request, and returns the reply code.
+/// Negotiates a method, sends a request and returns the reply code.
 async fn ask(stage: &Stage, request: &[u8]) -> (u8, TcpStream) {
     let mut stream = stage.connect().await;
     stream.write_all(&[5, 2, 1, 0]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tests git over ssh, with the ssh command from the environment.
+//! Tests git over ssh with the ssh command from the environment.
 
 use crate::namespace::{PUBLIC, World, inside, run};
 use crate::programs::outcome;
@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use ironcurtain_egress::environment;
 use std::process::Command;
 
-/// Starts an ssh server on port 22, for a user whose home is the world's directory.
+/// Starts an ssh server on port 22 for a user whose home is the world's directory.
 fn ssh_server(world: &World) {
     let script = r#"
         cd "$1"
@@ -56,7 +56,7 @@ fn git_over_ssh() {
     });
 }
 
-/// Returns the environment of a sandboxed server, extended with the user's ssh key.
+/// Returns a sandboxed server's environment, extended with the user's ssh key.
 fn ssh_environment(stage: &Stage, world: &World) -> Vec<(String, String)> {
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/egress-connect");

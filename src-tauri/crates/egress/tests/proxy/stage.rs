@@ -1,4 +1,4 @@
-//! Proxy for tests, which control name resolution, the user's answers and the audit record.
+//! Proxy whose name resolution, user answers and audit record are controlled by the test.
 
 use ironcurtain_egress::{
     AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Time limit for each step, far above its normal duration.
+/// Timeout for each step, far above its normal duration.
 pub const BOUND: Duration = Duration::from_secs(30);
 
 pub struct Stage {
@@ -41,7 +41,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Starts a proxy with these allowed and denied patterns, which has no user to ask.
+    /// Starts a proxy with the given allowed and denied patterns and without a user to ask.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
         Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
@@ -69,7 +69,7 @@ impl Stage {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes, and returns everything that the proxy sends until it closes the connection.
+    /// Sends bytes and returns everything the proxy sends until it closes the connection.
     pub async fn say(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
@@ -88,13 +88,13 @@ impl Stage {
         stream
     }
 
-    /// Requests a tunnel to a refused target, and returns the refusal's status, code and text.
+    /// Requests a tunnel to a refused target and returns the status, code and text of the refusal.
     pub async fn refusal(&self, target: &str) -> (u16, String, String) {
         refusal_of(&self.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await)
     }
 }
 
-/// Parses the status, code and text of a refusal.
+/// Parses a refusal's status, code and text.
 pub fn refusal_of(answer: &str) -> (u16, String, String) {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -120,7 +120,7 @@ pub async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Loopback server that sends each connection the same response, and records what it receives.
+/// Loopback server that sends each connection the same response and records the received bytes.
 pub struct Peer {
     pub port: u16,
     pub heard: watch::Receiver<Vec<Vec<u8>>>,
@@ -175,7 +175,7 @@ impl Peer {
         Self { port, heard, task }
     }
 
-    /// Returns the bytes that clients have sent, one entry per connection, once `connections` of them have closed.
+    /// Waits until `connections` connections have closed, and returns the bytes received on each.
     pub async fn heard(&self, connections: usize) -> Vec<String> {
         let mut heard = self.heard.clone();
         let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))
@@ -186,18 +186,19 @@ impl Peer {
     }
 }
 
-/// Scripted lookup results per name, used in order; the last result repeats. Also records the looked-up names.
+/// Scripted lookup results for each name. They are used in order, and the last one repeats. Records the looked-up
+/// names.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>, Mutex<Vec<String>>);
 
 impl Names {
-    /// Sets the results for a name. Each string is one result: addresses separated by spaces.
+    /// Sets a name's results. Each string is one result: addresses separated by spaces.
     pub fn set(&self, name: &str, answers: &[&str]) {
         let addresses = |text: &&str| text.split(' ').map(|a| a.parse().unwrap()).collect();
         self.0.lock().unwrap().insert(name.into(), answers.iter().map(addresses).collect());
     }
 
-    /// Returns every name that was looked up, in order.
+    /// Returns all looked-up names, in order.
     pub fn asked(&self) -> Vec<String> {
         self.1.lock().unwrap().clone()
     }
@@ -217,10 +218,10 @@ impl Resolve for Names {
     }
 }
 
-/// Events that were recorded.
+/// Recorded events.
 pub struct Events {
     all: watch::Sender<Vec<ConnectionEvent>>,
-    /// Error with which every recording fails, or `None` if recording works.
+    /// Error that every attempt to record returns, or `None` if recording works.
     pub broken: Mutex<Option<String>>,
 }
 
@@ -241,7 +242,7 @@ impl Record for Events {
 }
 
 impl Events {
-    /// Returns one line per event, once there are at least `count` events.
+    /// Waits for at least `count` events and returns one line per event.
     pub async fn lines(&self, count: usize) -> Vec<String> {
         let mut all = self.all.subscribe();
         let all =

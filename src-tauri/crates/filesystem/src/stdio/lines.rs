@@ -1,13 +1,11 @@
-//! Reads lines of limited length.
-//!
-//! - The limit also bounds the memory use.
+//! Reads lines of limited length, in bounded memory.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-/// Maximum capacity of the line buffer, in bytes, that is kept for the next line.
+/// Maximum capacity in bytes of the buffer that is kept between lines.
 const KEPT: usize = 64 * 1024;
 
-/// Reader that returns lines and skips lines that exceed the limit.
+/// Reader that skips lines longer than the limit.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Typed access to the arguments of a tool call.
+//! Typed access to a tool call's arguments.
 //!
 //! - Error messages match those of the reference server, so that agents correct their calls in the same way.
 //! - Unknown arguments are ignored.
@@ -33,7 +33,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an optional boolean argument; `false` if it is absent.
+    /// Returns an optional boolean argument, or `false` if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, ToolError> {
         match self.values.get(name) {
             None => Ok(false),
@@ -42,7 +42,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an optional argument that must be one of two words. If it is absent, returns the first word.
+    /// Returns an optional argument that must be one of two words, or the first word if it is missing.
     pub(super) fn choice(&self, name: &str, words: [&'static str; 2]) -> Result<&'static str, ToolError> {
         let [first, second] = words;
         match self.values.get(name) {
@@ -56,19 +56,19 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns a required argument that is a list of strings.
+    /// Returns a required list of strings.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         let items = self.items(name)?;
         let text = |(index, item)| self.text_in(Some(item), &format!("{name}[{index}]"));
         items.iter().enumerate().map(text).collect()
     }
 
-    /// Returns an optional argument that is a list of strings. Returns an empty list if it is absent.
+    /// Returns an optional list of strings, or an empty list if it is missing.
     pub(super) fn texts_or_none(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         if self.values.contains_key(name) { self.texts(name) } else { Ok(Vec::new()) }
     }
 
-    /// Returns a required argument that is a list of objects with two string fields each.
+    /// Returns a required list of objects with two string fields each.
     pub(super) fn pairs<'v>(&'v self, name: &str, keys: [&str; 2]) -> Result<Vec<[&'v str; 2]>, ToolError> {
         let [first, second] = keys;
         let pair = |(index, item): (usize, &'v Value)| {

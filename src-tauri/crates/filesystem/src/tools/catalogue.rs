@@ -1,4 +1,4 @@
-//! Definitions of the tools, for `tools/list`.
+//! Tool definitions for `tools/list`.
 //!
 //! - Names, arguments, schemas and hints match those of the reference server; the descriptions differ.
 
@@ -166,7 +166,7 @@ fn writing() -> Vec<Tool> {
     ]
 }
 
-/// Effect of a tool on the disk, from which its hints are derived.
+/// Effect of a tool on the disk, which determines its hints.
 enum Effect {
     Reads,
     Adds,

@@ -1,12 +1,12 @@
-//! Compares names in dictionary order. For ASCII names, this is the order of the Unicode root collation.
+//! Compares names in dictionary order, which for ASCII is the order of the Unicode root collation.
 //!
-//! - Characters beyond ASCII are compared without accents, then by code point.
+//! - Other characters are compared without accents, then by code point.
 
 use std::cmp::Ordering;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Punctuation characters in collation order, before digits and letters.
+/// Punctuation in collation order, before digits and letters.
 const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// Compares two names ignoring case. If they are otherwise equal, lower case comes first.

@@ -6,12 +6,12 @@ use std::iter::repeat_n;
 
 use self::changes::{Change, DiffKind, changes};
 
-/// Number of unchanged lines that are shown around a change.
+/// Number of unchanged lines shown around a change.
 const CONTEXT: usize = 4;
 
 const NO_END: &str = "\\ No newline at end of file\n";
 
-/// Returns the unified diff of two texts whose lines end in line feeds.
+/// Returns the unified diff of two texts, whose lines end in line feeds.
 pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();
@@ -29,7 +29,7 @@ pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
     diff
 }
 
-/// Returns the lines of both texts with their kind of change, in the order of the diff.
+/// Returns the lines of both texts with their kind of change, in diff order.
 fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<(DiffKind, &'a str)> {
     let (mut old, mut new) = (old.iter(), new.iter());
     let signs = changes.iter().flat_map(|change| repeat_n(change.kind, change.count));
@@ -45,7 +45,7 @@ fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec
     signs.filter_map(|kind| line(kind).map(|line| (kind, *line))).collect()
 }
 
-/// Returns the ranges of lines to show. Each contains a change and its context; ranges that touch are merged.
+/// Returns the ranges of lines to show: changes with their context. Ranges that touch are merged.
 fn hunks(lines: &[(DiffKind, &str)]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, _) in lines.iter().enumerate().filter(|(_, (kind, _))| *kind != DiffKind::Same) {
@@ -63,7 +63,7 @@ fn write_hunk(diff: &mut String, before: &[(DiffKind, &str)], lines: &[(DiffKind
     let count = |lines: &[(DiffKind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
     let range = |other| {
         let (skipped, length) = (count(before, other), count(lines, other));
-        // An empty range is written as the number of the line before it.
+        // An empty range is given as the number of the line before it.
         let start = skipped.saturating_add(usize::from(length > 0));
         format!("{start},{length}")
     };

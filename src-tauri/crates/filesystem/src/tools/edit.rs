@@ -1,8 +1,7 @@
 //! `edit_file`: replaces passages of a file and returns the diff.
 //!
-//! - Either all edits are applied or none.
-//! - Line endings are compared and shown as LF. If every line of a file ends in CR LF, they are written as CR
-//!   LF.
+//! - Either all edits are applied or none is.
+//! - Line endings are compared and shown as LF, and written as CR LF if every line of the file ends in CR LF.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     let place = call.resolve(path)?;
     let bytes = files::read(&place, TEXT_LIMIT, "edit it with another program")?;
     let name = place.path().display().to_string();
-    // Writing U+FFFD in place of invalid UTF-8 would destroy the original bytes.
+    // Writing U+FFFD instead of invalid UTF-8 would destroy the original bytes.
     let original = String::from_utf8(bytes).map_err(|_| ToolError::NotText(name.clone()))?;
     let before = line_feeds(&original);
     let mut after = before.clone().into_owned();
@@ -44,7 +43,7 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match of `old`. If there is none, replaces the first lines that match except for
+/// Replaces the first exact match of `old` or, if there is none, the first lines that differ from it only in
 /// indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));
@@ -68,7 +67,7 @@ fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     Ok(before.chain(replacement).chain(after).collect::<Vec<Cow<'_, str>>>().join("\n"))
 }
 
-/// Indents a line of the replacement like the line that it replaces.
+/// Indents a replacement line like the line that it replaces.
 fn indented(line: &str, index: usize, old_line: &str, indent: &str) -> String {
     let text = line.trim_start();
     if index == 0 {

@@ -1,15 +1,14 @@
-//! Glob patterns for searches and exclusions, with the semantics of the reference server.
+//! Glob patterns for searches and exclusions, with the reference server's semantics.
 //!
-//! - Paths are relative, with `/` as separator. `*` also matches names that start with a dot.
-//! - Time and memory are proportional to the lengths of pattern and path, so that no pattern makes a search
-//!   hang.
+//! - Paths are relative and use `/` as the separator. `*` also matches names that start with a dot.
+//! - Time and memory are proportional to the lengths of the pattern and path, so no pattern makes a search hang.
 
 mod braces;
 mod segment;
 
 use self::segment::Segment;
 
-/// Maximum length of a pattern in bytes. A longer one matches nothing.
+/// Maximum length of a pattern in bytes. Longer patterns match nothing.
 const LENGTH_LIMIT: usize = 64 * 1024;
 
 /// Parsed pattern.
@@ -43,7 +42,7 @@ impl Glob {
     }
 }
 
-/// Relative path that is split into names once, to be matched by many patterns.
+/// Relative path, split into names once for matching against many patterns.
 pub(super) struct Names(Vec<Vec<char>>);
 
 impl Names {
@@ -61,7 +60,7 @@ pub(super) fn excluding_from_tree(pattern: &str) -> Vec<Glob> {
     anywhere.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// Splits a pattern without braces into parts; `None` if it cannot match any relative path.
+/// Splits a pattern without braces into parts, or returns `None` if it cannot match any relative path.
 fn parts(pattern: &str) -> Option<Vec<Part>> {
     if pattern.starts_with('/') || pattern.ends_with('/') {
         return None;
@@ -79,15 +78,14 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     }
     let part = |text| match text {
         "**" => Some(Part::AnyDepth),
-        // Paths never contain these names.
+        // No path contains these names.
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };
     texts.into_iter().map(part).collect()
 }
 
-/// Returns `true` if the parts match all names. Tracks every position that each part can reach, which avoids
-/// backtracking.
+/// Returns `true` if the parts match all names. Tracks all reachable positions at once instead of backtracking.
 fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
     let mut places = vec![false; names.len().saturating_add(1)];
     if let Some(start) = places.first_mut() {
@@ -100,7 +98,7 @@ fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
             Part::AnyDepth => {
                 let mut reached = false;
                 for (from, to) in places.iter().zip(&mut next) {
-                    // A `**` at the end must match at least one name.
+                    // A trailing `**` must match at least one name.
                     *to = reached || (*from && index < last);
                     reached |= *from;
                 }

@@ -81,7 +81,7 @@ fn listed(place: &ResolvedPath) -> Result<Vec<FolderEntry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
-/// Returns the size of an entry in bytes; 0 if it is unavailable, for example for a symlink that leads outside.
+/// Returns the size of an entry in bytes, or 0 if it is unavailable, for example for a symlink that leads outside.
 fn size(entry: &FolderEntry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);

@@ -1,4 +1,4 @@
-//! `read_media_file`: returns a file in base64.
+//! `read_media_file`: returns a file as base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use super::{Answer, Call};
 use crate::error::ToolError;
 use crate::{files, root_uri};
 
-/// Maximum size of a file in bytes. Its base64 form then has the maximum size of a text.
+/// Maximum size of a file in bytes, whose base64 form then reaches the text limit.
 const LIMIT: u64 = files::TEXT_LIMIT / 4 * 3;
 
 pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, ToolError> {

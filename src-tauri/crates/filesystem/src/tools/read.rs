@@ -1,6 +1,6 @@
 //! `read_text_file`, its older name `read_file`, and `read_multiple_files`.
 //!
-//! - `head` and `tail` read only the needed part of a file, which may then have any size.
+//! - `head` and `tail` read only the part that they need, so the file can be of any size.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -50,7 +50,7 @@ pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Str
     Ok(answer)
 }
 
-/// Returns the first lines, without the line feed of the last one.
+/// Returns the first lines, without a final line feed.
 fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let mut left = count(lines);
@@ -81,8 +81,8 @@ fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
     Ok(files::to_text(text))
 }
 
-/// Returns the last lines. As in the reference server, the text after the last line feed counts as a line, even
-/// if it is empty.
+/// Returns the last lines. As in the reference server, text after the last line feed counts as a line even if it is
+/// empty.
 fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let wanted = count(lines);

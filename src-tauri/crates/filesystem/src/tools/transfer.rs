@@ -1,9 +1,9 @@
 //! `move_file`: renames a file or directory, or copies it to another file system and removes the source.
 //!
-//! - Nothing is ever replaced. The kernel creates the destination atomically or fails (`RENAME_NOREPLACE`,
-//!   exclusive creation); there is no separate check.
+//! - Nothing is ever replaced. Instead of checking first, the kernel creates the destination atomically or fails
+//!   (`RENAME_NOREPLACE`, exclusive creation).
 //! - The source is removed only after the copy is complete and synced.
-//! - If copying fails, the source is intact and there is no destination.
+//! - If copying fails, the source is intact and the destination does not exist.
 
 mod copy;
 
@@ -31,7 +31,7 @@ pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<St
     }
 }
 
-/// Reason a move failed: a system error, to be reported with both paths, or another error.
+/// Failure of a move: an I/O error, to be reported with both paths, or another error.
 enum Failure {
     Io(io::Error),
     Tool(ToolError),
@@ -62,7 +62,7 @@ fn rename(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Resul
     use rustix::fs::{RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(from, from_name, to, to_name, RenameFlags::NOREPLACE) {
-        // Some file systems do not support the flag.
+        // Some file systems do not support this flag.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             rename_after_looking(from, from_name, to, to_name)
         }

@@ -81,7 +81,7 @@ impl Tree<'_> {
         Ok(Value::Array(children))
     }
 
-    /// Counts the size of an entry in the result. An entry takes five lines, which are indented by its depth.
+    /// Adds an entry to the size of the result. It takes five lines, indented by its depth.
     fn take_room(&mut self, entry: &FolderEntry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
@@ -121,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches a subdirectory. Skips it if it is unreadable. Returns an error only if the whole search must stop.
+    /// Searches a subdirectory, skipping it if it is unreadable. Errors stop the whole search.
     fn descend(
         &mut self,
         directory: &Dir,

@@ -1,4 +1,4 @@
-//! Client that speaks raw JSON-RPC, so that tests see every byte of a response.
+//! Raw JSON-RPC client, with which tests see every byte of a response.
 
 use ironcurtain_testkit::JsonProcess;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Timeout, far longer than any response takes.
+/// Timeout far above the duration of any response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Server process, with the client's ends of its pipes.
+/// Server process and the client's ends of its pipes.
 pub(crate) struct Client {
     pub(crate) child: JsonProcess,
     requests: u64,
@@ -57,7 +57,7 @@ impl Client {
         answer
     }
 
-    /// Calls a tool and returns its result, which may be an error.
+    /// Calls a tool and returns its result, which can be an error.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
@@ -77,7 +77,7 @@ impl Client {
         result["content"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// Sends a request without waiting for the response, and returns its id.
+    /// Sends a request and returns its id without waiting for the response.
     pub(crate) fn send_request(&mut self, method: &str, params: &Value) -> u64 {
         self.requests += 1;
         let id = self.requests;
@@ -101,7 +101,7 @@ impl Client {
         self.child.receive(PATIENCE).expect("a message from the server")
     }
 
-    /// Waits for the server's `roots/list` request and answers it.
+    /// Waits for the server's `roots/list` request and answers it with `roots`.
     pub(crate) fn send_roots(&mut self, roots: &[&Path]) {
         let question = self.receive();
         assert_eq!(question["method"], "roots/list", "{question}");
@@ -122,7 +122,7 @@ pub(crate) fn ours() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ironcurtain-filesystem"))
 }
 
-/// Creates a temporary directory, and returns it with its real path.
+/// Creates a temporary directory and returns it with its real path.
 pub(crate) fn directory() -> (tempfile::TempDir, std::path::PathBuf) {
     let keep = tempfile::tempdir().expect("a temporary directory");
     let path = keep.path().canonicalize().expect("a real path");

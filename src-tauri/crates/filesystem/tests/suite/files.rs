@@ -1,4 +1,4 @@
-//! Tests files of every kind: huge, binary, linked, special, and on two file systems.
+//! Tests files of every kind: huge, binary, linked and special ones, and files on two file systems.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
@@ -77,7 +77,7 @@ fn pipes_and_devices_are_refused_without_blocking() {
     let mut devices = Client::ours(Path::new("/dev"));
     let refusal = "Access denied - not a regular file: /dev/zero";
     assert_eq!(devices.refusal("read_text_file", &json!({ "path": "/dev/zero" })), refusal);
-    // A regular file in its place can be written and read.
+    // A regular file at the same path can be written and read.
     client.text("write_file", &json!({ "path": "file", "content": "x" }));
     assert_eq!(client.text("read_text_file", &json!({ "path": "file" })), "x");
 }
@@ -177,7 +177,7 @@ fn files_are_written_in_place() {
     assert_eq!(fs::read_dir(&root).expect("directory").count(), 1);
 }
 
-/// Simulates a sandbox in which only one granted file is mounted.
+/// Simulates a sandbox in which a single granted file is a mount point.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_single_mounted_file_can_be_written() {

@@ -1,7 +1,7 @@
-//! Tests that the same calls to IronCurtain's server and to the reference server give the same results.
+//! Tests that IronCurtain's server and the reference server give the same results for the same calls.
 //!
-//! Both servers work on equal trees. Results are compared completely, except for parts that `pair::alike` normalizes
-//! and the calls in `different`.
+//! Both servers work on equal trees. Results are compared completely, except for the parts that `pair::alike`
+//! normalizes and the calls in `different`.
 
 mod pair;
 
@@ -297,16 +297,16 @@ fn listed_differences_still_exist() {
     }
 }
 
-/// Returns the calls whose results differ between the servers: the tool, the reason, the arguments, and the result of
-/// IronCurtain's server.
+/// Returns the calls whose results differ: the tool, the reason, the arguments, and the result of IronCurtain's
+/// server.
 ///
-/// Other tests cover differences that no single call shows:
+/// Other tests cover differences that a single call cannot show:
 ///
 /// - an empty list of roots allows nothing, while the reference server keeps its previous directories
 ///   (`roots`);
-/// - a call waits for a change of roots that was announced before it (`roots`);
+/// - a call waits for changes of the roots that were announced before it (`roots`);
 /// - an edited file keeps its CR LF line endings, while the reference server changes them to LF (`files`);
-/// - named pipes and devices are rejected at once, while the reference server waits for them (`files`);
+/// - named pipes and devices are rejected immediately, while the reference server waits for them (`files`);
 /// - a move between two file systems works, and a race never replaces the destination (`files`);
 /// - text over 64 MiB, trees over 200 levels and extreme patterns are limited (`files`);
 /// - dates are in UTC, regardless of the server's time zone.
@@ -358,8 +358,8 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns the definition of a tool without its description, and without a default that the reference server
-/// states explicitly.
+/// Returns a tool's definition without its description, and without a default value that only the reference server
+/// states.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

@@ -126,7 +126,7 @@ fn long_operations_stop_when_their_directory_is_removed() {
     }
     let mut client = Client::ours_with_roots(&[]);
     client.send_roots(&[&one]);
-    // The search is slow on purpose: it checks many patterns for each entry.
+    // The search is deliberately slow: it checks many patterns for each entry.
     let patterns: Vec<String> = (0..2000).map(|number| format!("**/*{number}x*/**")).collect();
     let search = json!({ "name": "search_files", "arguments": {
         "path": one, "pattern": "**", "excludePatterns": patterns,

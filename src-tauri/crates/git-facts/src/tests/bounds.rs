@@ -1,11 +1,11 @@
-//! Tests size limits and supported formats with cases at each limit and just beyond it.
+//! Tests size limits and supported formats, at each limit and just beyond it.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
 
-const TOO_BIG: &str = "(unknown: the configuration of the repository is too large)";
+const TOO_BIG: &str = "(unknown: the repository's configuration is too large)";
 
-const CONDITIONAL: &str = "(unknown: the configuration of the repository has conditional includes)";
+const CONDITIONAL: &str = "(unknown: the repository's configuration has conditional includes)";
 
 /// Configuration that redirects the address of the test repository.
 const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/acme/\n";
@@ -45,7 +45,7 @@ fn the_limits_of_settings_and_file_size_are_exact() {
 #[test]
 fn the_output_of_git_is_limited() {
     let user = TestUser::new();
-    // Git prints the section with every setting, so a file within the size limit can produce too much output.
+    // Git prints the section with every setting, so the output of a permitted file can exceed its limit.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
     let said = |more: usize| {
         user.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));

@@ -1,15 +1,15 @@
-//! Tests random repositories with hostile parts: git connects only to reported addresses, or the address is reported
+//! Tests random repositories with hostile parts. Git must connect only to reported addresses, unless they are reported
 //! as unknown.
 //!
-//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases than [`CASES`].
+//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run cases other than [`CASES`].
 
 use super::wire::{Wire, place};
 use super::*;
 
-/// Numbers of the random cases that run by default.
+/// Random cases that run by default.
 const CASES: std::ops::Range<u64> = 0..160;
 
-/// Configuration with which every repository starts.
+/// Initial configuration of every repository.
 const BASE: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n\
                     [remote \"evil\"]\n\turl = https://evil.example/x\n";
 
@@ -44,7 +44,7 @@ const HEADS: [&str; 9] = [
 ];
 const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
-/// Reproducible random number generator, with the remote name that most settings of a case use.
+/// Reproducible random number generator, with the remote name that most of a case's settings use.
 struct Dice {
     state: u64,
     topic: &'static str,
@@ -68,12 +68,12 @@ impl Dice {
         all[self.roll(all.len())]
     }
 
-    /// Returns the main remote name or, half of the time, one of `others`.
+    /// Returns the case's remote name or, half of the time, one of `others`.
     fn name(&mut self, others: &[&'static str]) -> &'static str {
         if self.hits(2) { self.topic } else { self.of(others) }
     }
 
-    /// Returns `true` in one of `many` calls on average.
+    /// Returns `true` in one of `many` calls, on average.
     fn hits(&mut self, many: usize) -> bool {
         self.roll(many) == 0
     }
@@ -97,7 +97,7 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        // Git would fetch a group that contains itself forever.
+        // Git would fetch a group that contains itself indefinitely.
         let (first, between) = (self.of(&["origin", "gone", "evil"]), self.of(&[" ", "\u{a0}", "\t"]));
         let members = [first, self.of(&["evil", "origin", ""])].join(between);
         let members = members.trim_end_matches(' ');
@@ -146,7 +146,7 @@ impl Dice {
     }
 }
 
-/// Makes one random change to the repository `repo`, and returns the folder in which to run git.
+/// Makes one random change to the repository `repo`. Returns the folder in which to run git.
 fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     let add = |more: &str| {
         let config = user.path("repo/.git/config");
@@ -239,7 +239,7 @@ fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     "repo"
 }
 
-/// Moves the repository and leaves a reference to its new path. Returns the folder in which to run git.
+/// Moves the repository and leaves behind a reference to its new path. Returns the folder in which to run git.
 fn move_away(user: &TestUser, dice: &mut Dice) -> &'static str {
     let other = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = git@github.com:other\n";
     let rename = |from: &str, to: &str| {
@@ -313,7 +313,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let wire = Wire::new(&user);
         let mut folder = "repo";
         for _ in 0..=dice.roll(2) {
-            // A move of the repository must be the last change.
+            // Moving the repository must be the last change.
             if folder == "repo" && user.path("repo/.git").as_path().is_dir() {
                 folder = change(&user, &mut dice);
             }
@@ -327,7 +327,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let said = user.ask(folder, way, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);
         went += usize::from(!real.is_empty());
-        // No pattern covers an address without a target.
+        // An address without a target matches no pattern.
         let places: Option<Vec<String>> = said.iter().map(|address| place(address)).collect();
         let Some(places) = places else { continue };
         known += usize::from(!real.is_empty());
@@ -339,7 +339,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
             "case {case}: git {arguments:?} in {folder}: reported {said:?}, went to {real:?}\n{config}\n{own}"
         );
     }
-    // Many addresses must be known, although every repository has a hostile part.
+    // Many addresses must be known even though every repository has a hostile part.
     println!("{known} of {went}");
     assert!(known * 4 > went && went > 0, "{known} of {went} were known");
 }

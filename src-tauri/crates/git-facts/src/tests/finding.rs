@@ -1,4 +1,4 @@
-//! Tests that a repository and its files are found as git finds them, or are reported as unknown.
+//! Tests that repositories and their files are found as git finds them, or reported as unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};
@@ -7,7 +7,7 @@ use super::*;
 const EVIL: &str = "https://evil.example/x";
 const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
 
-/// Creates a folder that contains the named parts of a repository, with another origin.
+/// Creates a folder with the named parts of a repository and a different origin.
 fn make(user: &TestUser, folder: &str, parts: &[&str]) {
     user.file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
     for part in parts {
@@ -93,7 +93,7 @@ fn any_legacy_remote_file_makes_the_repository_unknown() {
 fn without_permission_to_read_no_remote_is_known() {
     let user = TestUser::new();
     let question = user.question("repo", RemoteUse::Push, Some("origin"));
-    let refused = "(unknown: the configuration of the repository is in a place that may not be read)";
+    let refused = "(unknown: the repository's configuration is in a place that may not be read)";
     assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
     assert_eq!(question.repositories(), [user.path("repo")]);
 }

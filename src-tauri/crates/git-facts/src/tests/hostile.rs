@@ -1,4 +1,4 @@
-//! Tests that compare a repository with a hostile part to the same repository without that part.
+//! Tests each hostile part by comparing a repository with and without it.
 
 use super::parts::*;
 use super::wire::{Wire, place};
@@ -23,7 +23,7 @@ fn check(part: &Part) {
         user.link(link, to);
     }
     assert_eq!(ask(), part.after, "with it: {}", part.what);
-    // If an address is reported, git must connect to it.
+    // Git must connect to a reported address.
     let verb = if part.way == RemoteUse::Push { "push" } else { "fetch" };
     let sent = part.raw.map(address::sent);
     let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
@@ -115,7 +115,7 @@ fn operations_that_need_no_repository_are_also_judged_without_it() {
     assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
     assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), both[..1]);
-    // Operations that need no repository ignore one with an unknown version.
+    // Operations that need no repository ignore one of an unknown version.
     let version = "[core]\n\trepositoryformatversion = 9\n";
     user.file(
         "repo/.git/config",

@@ -1,17 +1,17 @@
-//! Tests that run in their own process, because they set environment variables of git.
+//! Tests that run in their own process, because they set git's environment variables.
 
 use super::*;
 
-/// Environment variable that is set in the child process.
+/// Environment variable set in the child process.
 const INSIDE: &str = "IRONCURTAIN_TEST_OF_GIT";
 
-/// Hosts to which the configuration files redirect, one for each file.
+/// Hosts that the configuration files redirect, one per file.
 const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
 
 /// Names and values of environment variables.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Writes a configuration file that redirects `host:` to an address that identifies this file.
+/// Writes a configuration file that redirects `host:` to an address identifying the file.
 fn leads(user: &TestUser, file: &str, host: &str) {
     user.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
 }
@@ -68,7 +68,7 @@ fn limits_apply_before_output_is_read() {
     let user = TestUser::new();
     user.config(parts::ORIGIN);
     let (wrote, folders) = (user.path("wrote"), std::env::var("PATH").unwrap());
-    // The script succeeds once the limits are set, and times out without them.
+    // The script succeeds only after the limits are set.
     let bounds = "[ \"$(ulimit -f) $(ulimit -c) $(ulimit -v)\" = '0 0 524288' ]";
     let script = format!(
         "#!/bin/sh\nuntil {bounds}; do :; done\n(echo x > {wrote})\nPATH='{folders}' exec git \"$@\"\n"
@@ -81,7 +81,7 @@ fn limits_apply_before_output_is_read() {
     assert_eq!(std::fs::read_to_string(wrote.as_path()).unwrap(), "", "it cannot write files");
 }
 
-/// Runs a test of this file in a new process.
+/// Runs one of this file's tests in a new process.
 #[track_caller]
 fn rerun(test: &str, prepare: impl FnOnce(&mut Command)) {
     let (_, place) = module_path!().split_once("::").unwrap();
@@ -97,7 +97,7 @@ fn address(host: &str, is_known: bool) -> String {
     if is_known { format!("https://{host}.example/x") } else { format!("{host}:x") }
 }
 
-/// Removes the variables of git from a command, and sets the user's home directory.
+/// Removes git's variables from a command and sets the user's home directory.
 fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
     for name in ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"] {
         command.env_remove(name);
@@ -105,7 +105,7 @@ fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
     command.env("HOME", user.path("").as_path())
 }
 
-/// Determines addresses in the process's own home directory, and prints them.
+/// Prints addresses determined with the process's own home directory.
 fn look() {
     let home = CanonicalPath::assume_canonical(&std::env::var("HOME").unwrap()).unwrap();
     let question = RemoteQuestion {

@@ -6,24 +6,24 @@ pub(super) const GITHUB: &str = "https://github.com/acme/app";
 pub(super) const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n";
 pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x\n";
 
-/// Hostile part of a repository, with the expected results.
+/// Hostile part of a repository, and the expected results.
 pub(super) struct Part {
     pub(super) what: &'static str,
-    /// Configuration of the repository without the part, followed by the configuration that the part adds.
+    /// Configuration without the part, followed by the lines that the part adds.
     pub(super) plain: &'static str,
     pub(super) added: &'static str,
-    /// Files and symlinks of the part, each with its content or target.
+    /// Files and symlinks of the part, each with content or target.
     pub(super) files: &'static [(&'static str, &'static str)],
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
     pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
-    /// Expected results without the part and with it: the addresses, or the reason they are unknown.
+    /// Expected results without and with the part: the addresses, or the reason they are unknown.
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }
 
-/// Empty part, from which other parts are derived.
+/// Empty part on which the others are based.
 pub(super) const PART: Part = Part {
     what: "",
     plain: ORIGIN,
@@ -39,11 +39,11 @@ pub(super) const PART: Part = Part {
 
 pub(super) const EMPTY: &str = "(unknown: a remote has an empty address)";
 pub(super) const LEGACY: &str = "(unknown: the repository has remotes in files outside its configuration)";
-pub(super) const NOT_PLAIN: &str = "(unknown: the configuration of the repository is not in regular files)";
-pub(super) const NOT_UNDERSTOOD: &str = "(unknown: git cannot parse the configuration of the repository)";
-pub(super) const FOREIGN: &str = "(unknown: not every version of git supports the format of the repository)";
-pub(super) const CONNECTED: &str = "(unknown: the configuration of the repository changes how git connects)";
-pub(super) const AMBIGUOUS: &str = "(unknown: programs may read the address of the remote differently)";
+pub(super) const NOT_PLAIN: &str = "(unknown: the repository's configuration is not in regular files)";
+pub(super) const NOT_UNDERSTOOD: &str = "(unknown: git cannot parse the repository's configuration)";
+pub(super) const FOREIGN: &str = "(unknown: not every version of git supports the repository's format)";
+pub(super) const CONNECTED: &str = "(unknown: the repository's configuration changes how git connects)";
+pub(super) const AMBIGUOUS: &str = "(unknown: programs may interpret the remote's address differently)";
 
 pub(super) const LISTS: &[Part] = &[
     Part {

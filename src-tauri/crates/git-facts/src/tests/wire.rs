@@ -1,10 +1,10 @@
-//! Replaces the programs that git uses to connect. Git itself runs, but its connections are logged and refused.
+//! Fakes the programs that git uses to connect. Git is real, but its connections are logged and refused.
 
 use super::TestUser;
 use ironcurtain_policy::{Destination, Role};
 use std::process::{Command, Stdio};
 
-/// Fake ssh and HTTP programs for git, with the log of its connections.
+/// Fake ssh and HTTP programs for git, and the log of its connections.
 pub(super) struct Wire<'a> {
     user: &'a TestUser,
 }
@@ -35,11 +35,11 @@ impl<'a> Wire<'a> {
         Self { user }
     }
 
-    /// Runs git in a folder and returns the hosts to which it tried to connect; `None` for a local path.
+    /// Runs git in a folder. Returns the hosts to which it tried to connect, with `None` for a local path.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.user.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
-        // Git would fetch a group that contains itself forever.
+        // Git would fetch a group that contains itself indefinitely.
         let mut git = Command::new("timeout");
         git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
         git.current_dir(self.user.path(folder).as_path()).env("HOME", self.user.path("").as_path());
@@ -52,7 +52,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Returns the host and path of an address, if it has them.
+/// Returns an address's host and path, or `None` if it lacks one.
 pub(super) fn place(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

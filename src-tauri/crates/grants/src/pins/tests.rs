@@ -1,4 +1,4 @@
-//! Tests of the pins of tool definitions.
+//! Tests the pins of tool definitions.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_kept_pin_covers_only_the_change_that_the_user_saw() {
     assert_eq!(place.lists("b"), PinState::Kept { pinned: "a".to_owned() });
     assert_eq!(place.lists("c"), suspended("a", true));
     assert!(place.decide("c", PinDecision::Remove));
-    // A removed tool stays removed, whatever its definition becomes.
+    // A removed tool stays removed, even if its definition changes again.
     assert_eq!((place.lists("c"), place.lists("a")), (PinState::Removed, PinState::Removed));
     assert!(place.decide("c", PinDecision::Update));
     assert_eq!(place.lists("c"), PinState::Unchanged);
@@ -87,7 +87,7 @@ fn a_tool_that_disappears_keeps_its_pin() {
     assert_eq!(place.pins.compare(&place.key, whole(&[]), false, 1).unwrap(), []);
     assert_eq!(place.pins.of_server("s").unwrap()[0].position, None);
     assert_eq!(place.lists("b"), suspended("a", true));
-    // A suspended tool that disappears stays suspended, or its next call would reach the server.
+    // A suspended tool that disappears stays suspended. Otherwise, its next call would reach the server.
     assert_eq!(place.pins.compare(&place.key, whole(&[]), false, 1).unwrap(), []);
     assert!(place.pins.of_server("s").unwrap()[0].is_suspended());
 }
@@ -105,7 +105,7 @@ fn a_tool_that_is_added_later_is_new_until_the_user_decides() {
     assert!(place.pins.decide("s", ("c", "a"), PinDecision::Remove).unwrap());
     let states = place.pins.compare(&place.key, whole(&[listed("c", "a"), listed("a", "a")]), false, 1);
     assert_eq!(states.unwrap(), [PinState::Removed, PinState::Unchanged]);
-    // One page of several says nothing about the others.
+    // One page of several does not show that other tools were removed.
     assert_eq!(place.stores(&["d"], false)[3], at("d", Some(0), false));
     assert_eq!(place.stores(&["d"], false)[0], at("a", Some(1), false));
 }

@@ -1,6 +1,6 @@
 //! Tables of the grant database, and migrations from older versions.
 //!
-//! - A migration is a single transaction, so that a crash leaves either the old or the new version.
+//! - A migration is a single transaction, so that the database has either the old or the new version after a crash.
 
 use super::super::journal::JournalError;
 use ironcurtain_paths::bounded_read;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Schema version, kept in SQLite's `user_version`.
 const VERSION: i64 = 8;
 
-/// Maximum time to wait for a program that has locked the database.
+/// Maximum time to wait while another program has locked the database.
 const BUSY: Duration = Duration::from_secs(1);
 
 const TABLES: &str = "
@@ -44,33 +44,34 @@ const TABLES: &str = "
     ) STRICT;
     PRAGMA user_version = 8;";
 
-/// Marks all names in a new database as bound. A new database has no names.
+/// Records that all names in a new database are bound. A new database has no names.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
-/// Selects the grants from version 1 in the current columns. That version had only paths, and a `tree` flag.
+/// Selects the grants of version 1 with the current columns. That version had only paths, and a `tree` flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
         created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Selects the grants from version 2 in the current columns. In that version, grants expired by the wall clock only,
+/// Selects the grants of version 2 with the current columns. In that version, grants expired by the wall clock only,
 /// and there were no tool grants.
 const FROM_2: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, NULL AS boot,
         NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Selects the grants from version 3 in the current columns. That version had no tool grants.
+/// Selects the grants of version 3 with the current columns. That version had no tool grants.
 const FROM_3: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Selects the grants from versions 4 to 6, which have the current columns. Version 4 had no table of servers that
+/// Selects the grants of versions 4 to 6, which have the current columns. Version 4 had no table of servers that
 /// answered a call, versions 4 and 5 had no bindings of names to identities, and none of them had tool pins.
 const FROM_4: &str = "SELECT * FROM";
 
-/// Adds the columns of pins and the table that version 7 lacks. Its tools count as listed until their server lists them again.
+/// Adds the pin columns and the table that version 7 lacks. All tools count as listed until their server lists them
+/// again.
 const FROM_7: &str = "
     BEGIN;
     ALTER TABLE pins ADD COLUMN position INTEGER;
@@ -82,7 +83,7 @@ const FROM_7: &str = "
     PRAGMA user_version = 8;
     COMMIT;";
 
-/// Reason why the grant database cannot be used.
+/// Reason the grant database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// SQLite returned an error.
@@ -103,7 +104,7 @@ pub enum StoreError {
     },
     /// Another process removed or replaced the file while it was open.
     #[error(
-        "the grant database `{path}` was {what} while IronCurtain ran; put it back, or restart IronCurtain to use the \
+        "the grant database `{path}` was {what} while IronCurtain was running; put it back, or restart IronCurtain to use the \
          file that is there now"
     )]
     Lost {
@@ -213,11 +214,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     Ok(Some(connection))
 }
 
-/// Opens the database and runs `work` on it, without migrating it. Returns `None` if the database does not exist or the
-/// daemon has not migrated it yet.
+/// Opens the database and runs `work` on it, without migrating it. Returns `None` if the database does not exist or
+/// the daemon has not migrated it yet.
 ///
-/// While a process has any connection open, SQLite keeps the file descriptors of closed connections and reuses them for
-/// later ones. Only one connection is therefore open here at a time, so that few descriptors accumulate.
+/// While a process has any connection open, SQLite keeps the file descriptors of closed connections and reuses them
+/// for later ones. This function therefore opens only one connection at a time, so that few descriptors accumulate.
 pub(crate) fn with_current<T>(
     path: &Path,
     work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,

@@ -1,4 +1,4 @@
-//! Stored form of granted tools: a single text that is parsed strictly.
+//! Stored form of granted tools: one text, which is parsed strictly.
 
 use ironcurtain_policy::{BoundValue, Role, ToolScope, ToolUse};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn stored_use(tool: &ToolUse) -> StoredTool {
     StoredTool { tool: tool.tool().to_owned(), values: tool.values().iter().map(value).collect() }
 }
 
-/// Reason why a text does not describe granted tools.
+/// Reason a text does not describe granted tools.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
     /// The text is not the expected JSON.

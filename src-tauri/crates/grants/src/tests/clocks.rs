@@ -56,13 +56,13 @@ async fn a_grant_is_in_force_only_while_both_clocks_allow_it() {
         hands.pass(turn.1 * MINUTE);
         assert_eq!(holds(&grants), still, "{name}");
         assert!(grants.hold(&["always".into()]));
-        // The list shows the earlier expiry time, and omits grants that were found to be expired.
+        // The list shows the earlier expiry time, and omits grants that have expired.
         let now = hands.clock("b").now().wall_ms;
         let left = grants.listed().iter().find_map(|grant| grant.expires_ms).map(|ends| ends - now);
         assert_eq!(left.is_some(), still, "{name}");
         assert!(left.is_none_or(|left| left <= 15 * 60_000), "{name}: {left:?}");
         grants.close().await;
-        // The same holds after a restart of the trusted process and of the machine, whose boot clock starts at
+        // The same applies after a restart of the trusted process, and after a reboot, which sets the boot clock to
         // zero.
         for boot in ["b", "another"] {
             assert_eq!(holds(&place.open_by(hands.clock(boot))), still, "{name}, restarted in {boot}");

@@ -38,7 +38,7 @@ const MOST_KEPT: usize = 8;
 /// Maximum time that a connection may take to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
-/// Maximum number of bytes that are read of an error body, and the timeout for reading them.
+/// Maximum number of bytes read from an error body, and the timeout for reading them.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -109,8 +109,8 @@ impl Http {
         &self.refused
     }
 
-    /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
-    /// that was answered with 401 was not carried out.
+    /// Sends a request and returns the response head. If the server refuses the token with 401, it has not carried out
+    /// the request, which is sent again with a new token.
     pub(super) async fn send(
         &self,
         method: Method,

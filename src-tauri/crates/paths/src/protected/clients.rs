@@ -2,8 +2,8 @@
 //!
 //! - Only the user and the client may change those in the home directory, because the programs run outside
 //!   IronCurtain.
-//! - An agent may have a legitimate reason to change those in a project, so each change requires approval, even
-//!   if a rule or grant allows it.
+//! - An agent may have a legitimate reason to change those in a project, so each change requires approval, even if a
+//!   rule or grant allows it.
 
 use super::{KnownPath, known};
 

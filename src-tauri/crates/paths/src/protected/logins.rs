@@ -5,7 +5,7 @@ use super::{KnownPath, known};
 /// Paths relative to the home directory.
 #[rustfmt::skip]
 pub(super) const LOGINS: &[KnownPath] = &[
-    // Private keys, and lists of keys that may log in.
+    // Private keys, and lists of keys that are authorized to log in.
     known(".ssh", "keys of ssh, and who may log in", "ssh(1), FILES"),
     known(".gnupg", "keys of GnuPG", "gpg(1), FILES"),
     known(".pki", "certificates and keys of NSS", "chromium.googlesource.com docs/linux/cert_management.md"),

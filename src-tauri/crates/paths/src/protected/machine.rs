@@ -1,4 +1,4 @@
-//! Secrets and control files of the machine, outside any home directory.
+//! Secrets and control files of the computer, outside any home directory.
 
 use super::{KnownPath, known};
 

@@ -38,7 +38,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known("snap/1password", "1Password from Snap", "snapcraft.io/1password"),
     known("Library/Keychains", "key chains", "security(1)"),
     known("Library/Group Containers/2BUA8C4S2C.com.1password", "1Password", "support.1password.com"),
-    // Browsers: cookies and saved passwords are logins to everything.
+    // Browsers: cookies and saved passwords give access to every account.
     known(".mozilla", "Firefox", "support.mozilla.org/kb/profiles-where-firefox-stores-user-data"),
     known(".config/mozilla", "Firefox, since it follows XDG", "support.mozilla.org/kb/profiles-where-firefox-stores-user-data"),
     known(".librewolf", "LibreWolf", "librewolf.net/docs/faq"),
@@ -107,7 +107,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known("Library/Application Support/Vivaldi", "Vivaldi", "help.vivaldi.com"),
     known("Library/Safari", "Safari", "support.apple.com"),
     known("Library/Cookies", "cookies", "support.apple.com"),
-    // Mail and chat: access to mail allows resetting every password.
+    // Mail and chat: access to mail makes it possible to reset any password.
     known(".thunderbird", "Thunderbird", "support.mozilla.org/kb/profiles-where-thunderbird-stores-user-data"),
     known(".var/app/org.mozilla.Thunderbird", "Thunderbird from Flathub", "flathub.org/apps/org.mozilla.Thunderbird"),
     known(".var/app/org.mozilla.thunderbird", "Thunderbird from Flathub, in its newer spelling", "flathub.org/apps/org.mozilla.thunderbird"),
@@ -212,7 +212,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".config/@trezor", "Trezor Suite", "docs.trezor.io"),
     known(".walletwasabi", "Wasabi", "docs.wasabiwallet.io"),
     known(".local/share/Bisq", "Bisq", "bisq.wiki/Data_directory"),
-    // Files with which a program can control the desktop session.
+    // Files that give a program control of the desktop session.
     known(".ICEauthority", "the session manager", "iceauth(1)"),
     known(".Xauthority", "the display", "xauth(1)"),
 ];

@@ -7,8 +7,8 @@ use super::PathError;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// ASCII characters that are equivalent to another character: the Kelvin sign, the Greek question mark, the
-/// Greek varia.
+/// ASCII characters that are equivalent to another character: the Kelvin sign, the Greek question mark and the Greek
+/// varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
 /// Returns `true` if the text may have an equivalent in another Unicode form.

@@ -9,10 +9,10 @@ const MOST_LINKS: usize = 40;
 /// Maximum length of a file name in bytes, as on every file system of Linux and macOS.
 const LONGEST_NAME: usize = 255;
 
-/// State of walking a path, starting at the root.
+/// State of walking a path from the root.
 pub(super) struct Walk<'a> {
     raw: &'a str,
-    /// Canonical path walked so far; empty for the root.
+    /// Canonical path walked so far, which is empty for the root.
     done: String,
     /// Number of components at the end of `done` that do not exist.
     beyond: usize,
@@ -31,7 +31,7 @@ impl<'a> Walk<'a> {
         if absolute.contains('\0') {
             return Err(PathError::Nul(self.raw.replace('\0', "\\0")));
         }
-        // Parts of the path and of followed symlinks that remain to be walked, innermost last.
+        // Parts of the path and of followed symlinks that have not been walked yet, innermost last.
         let mut ahead = vec![(absolute.to_owned(), 0)];
         while let Some((text, at)) = ahead.last_mut() {
             let rest = text.get(*at..).unwrap_or_default();

@@ -3,8 +3,8 @@
 //! - For such a path, `openat2` reports whether it exists, does not exist, or continues below a file. None of these
 //!   cases needs the walk.
 //! - Only the kernel knows whether a symlink is a magic link, whose target is not its text.
-//! - For a path with a symlink, a path that is not canonical, or any other error, the result is `None` and the
-//!   walk decides.
+//! - For a path with a symlink, a path that is not canonical, or any other error, the result is `None` and the path
+//!   is walked instead.
 
 use super::unicode_twins::may_have_twin;
 use super::{PathKind, Resolution};
@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// Resolves a path without symlinks; `None` if the walk must decide.
+/// Resolves a path without symlinks. Returns `None` if the path must be walked instead.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
@@ -42,11 +42,11 @@ fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the error shows that the path has no symlink and does not exist. A symlink would have
-/// caused `ELOOP`.
+/// Returns `true` if the error shows that the path does not exist and contains no symlink, which would have caused
+/// `ELOOP`.
 ///
-/// With `ENOENT`, the name may exist in another Unicode form, for which the walk searches. With `ENOTDIR`,
-/// nothing can exist below the file.
+/// With `ENOENT`, the name may exist in another Unicode form, for which the walk searches. With `ENOTDIR`, nothing
+/// can exist below the file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }

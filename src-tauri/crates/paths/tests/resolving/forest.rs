@@ -130,8 +130,8 @@ proptest! {
             prop_assert_eq!(found.path.as_str(), kernel);
             prop_assert_ne!(found.target, PathKind::Missing);
         } else if let Ok(found) = found {
-            // The kernel rejects the path as written. The resolved path, which is sent instead, has no
-            // symlinks, so the kernel finds the same file or nothing.
+            // The kernel rejects the path as written. The resolved path is sent instead. It has no symlinks, so the
+            // kernel finds the same file or nothing.
             let sent = kernel_or(&found.path);
             prop_assert_eq!(found.path.as_str(), sent);
         }

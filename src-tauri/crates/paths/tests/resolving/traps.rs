@@ -246,7 +246,7 @@ fn a_missing_name_that_exists_in_another_unicode_form_is_refused() {
             assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
         }
         assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, PathKind::File { bytes: 1 });
-        // If neither form exists, the path is missing; if both exist, each resolves to itself.
+        // If neither form exists, the path is missing. If both exist, each resolves to itself.
         assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, PathKind::Missing);
         ground.folder(&format!("box/{missing}"));
         ground.file(&format!("box/{missing}/s.txt"));

@@ -17,7 +17,7 @@ const MOST_CALLS: usize = 20_000;
 /// Number of values at which an argument is reduced to [`FEW`] representatives.
 const MOST_TRIED: usize = 24;
 
-/// Number of an argument's representatives, which are combined with all values of another argument.
+/// Number of representative values of an argument. They are combined with all values of another argument.
 const FEW: usize = 3;
 
 /// Two policies to compare, with the annotations of the tools.
@@ -92,8 +92,8 @@ impl<'a> Comparing<'a> {
         plan.resolve(facts).ok()
     }
 
-    /// Returns values that represent an argument. They have different outcomes, the least strict first, so that they do
-    /// not hide differences in other arguments.
+    /// Returns values that represent an argument. Their outcomes differ, and the least strict comes first, so that
+    /// they do not hide differences in other arguments.
     fn few<'s>(
         &self,
         server: &str,

@@ -57,7 +57,7 @@ fn number(choices: &[Vec<&Option<Value>>]) -> usize {
     choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
 }
 
-/// Shortens the lists of representatives until they have at most `most` combinations.
+/// Shortens the lists of representatives until there are at most `most` combinations.
 fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
     let mut choices = few.to_vec();
     while number(&choices) > most.max(1) {
@@ -67,7 +67,7 @@ fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Opti
     choices
 }
 
-/// Replaces the representatives of one argument by the first `most` of all its values.
+/// Replaces an argument's representatives with the first `most` of all its values.
 fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value>>], at: usize, most: usize) {
     if let (Some(choice), Some(values)) = (choices.get_mut(at), all.get(at)) {
         *choice = values.iter().take(most).copied().collect();
@@ -99,8 +99,8 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    /// Returns the calls generated for arguments with these numbers of values, written as the values of `w`, `x`, `y`
-    /// and `z`. The flag is `true` if they are incomplete. Each argument has two representatives.
+    /// Returns the calls generated for arguments with these numbers of values. Each call is written as the values of
+    /// `w`, `x`, `y` and `z`. The flag is `true` if the calls are incomplete. Each argument has two representatives.
     fn generated(counts: [usize; 4], most: usize) -> (String, bool) {
         let names = ["w", "x", "y", "z"].map(Arc::<str>::from);
         let slot = |(name, count)| Slot {
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_half_vary_one_argument_and_half_two() {
-        // Of 40 calls, 20 vary one argument, 6 for each of three: every value of `x` alone, and every value of
-        // `y` and `z` with two values of another argument. The other 20 vary pairs, 6 for each of three: the
-        // first two values of both. `w` has one value and is not varied.
+        // Of 40 calls, 20 vary one argument, 6 for each of three: every value of `x` alone, and every value of `y`
+        // and `z` with two values of another argument. The other 20 vary pairs, 6 for each of three: the first two
+        // values of both. `w` has one value and is not varied.
         let one = [
             "0000 0100 0200 0300 0400 0500",
             "0000 0010 0020 0100 0110 0120",

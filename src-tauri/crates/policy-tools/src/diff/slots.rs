@@ -1,4 +1,4 @@
-//! A tool's arguments, with values to try that its schema permits.
+//! A tool's arguments, each with values to try that its schema permits.
 
 use super::values::Texts;
 use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Maximum number of enumerated values to try per argument.
 const MOST_WORDS: usize = 64;
 
-/// One of a tool's arguments, with the values to try.
+/// Argument of a tool, with the values to try.
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Arc<str>,
     /// Values to try. `None` omits the argument. Never empty.
@@ -34,7 +34,7 @@ impl<'a> Slot<'a> {
             slot.take(&declared, [json!(text), json!([text])]);
         }
         if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
-            // A value that is not a string: a rule that asks or denies by a list may apply to it.
+            // A rule that asks or denies by a list may apply to a value that is not a string.
             slot.take(&declared, [json!(1), json!({})]);
         }
         for texts in texts.several {

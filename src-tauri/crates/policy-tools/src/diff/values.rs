@@ -1,8 +1,8 @@
 //! Values of one argument that two policies may judge differently.
 //!
 //! - Rules distinguish values only by their conditions. Each condition on one of the argument's roles contributes
-//!   values that match it and values whose match is uncertain; some values match no condition.
-//! - Values that differing rules contribute come first, so that they are judged even if the result is incomplete.
+//!   values that match it and values whose match is uncertain. Other values match no condition.
+//! - Values from differing rules come first, so that they are judged even if the result is incomplete.
 
 use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
@@ -24,8 +24,8 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Returns strings for an argument with these roles. Empty if no decision depends on them. `descends` is `true` if
-    /// a folder may stand for its content.
+    /// Returns strings for an argument with these roles. Empty if no decision depends on them. `descends` is `true`
+    /// if a folder may include its contents.
     pub(super) fn of(rules: &[&Rule], roles: &[Role], descends: bool) -> Self {
         let resource = roles.iter().find(|role| role.is_resource());
         let category = resource.map_or(Category::Opaque, |role| role.category());
@@ -55,8 +55,8 @@ impl Texts {
     }
 }
 
-/// Returns values that no rule mentions. Except for paths, they include a value that `*` does not cover and an invalid
-/// target.
+/// Returns values that no rule mentions. Except for paths, they include a value that `*` does not cover and an
+/// invalid target.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -116,7 +116,7 @@ impl Collector {
         }
     }
 
-    /// Adds the values from a condition, each alone and all together.
+    /// Adds a condition's values, each on its own and all together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {

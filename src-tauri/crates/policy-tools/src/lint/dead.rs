@@ -4,10 +4,10 @@ use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Decision, JudgedRequest, ListEntry, ProtectedPaths, Role, Rule, RuleCondition};
 
-/// Characters that are wildcards or variables in other programs, but literal in a rule's folder.
+/// Characters that are wildcards or variables in other programs but literal in a rule's folder.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];
 
-/// Returns the field and the reason if a rule can never apply.
+/// Returns a field and a reason if a rule can never apply.
 pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
@@ -30,11 +30,11 @@ pub(super) fn find(
     {
         return Some(("if.paths.within", LintKind::ProtectedFolder(within.clone())));
     }
-    // A rule without server and tool names applies to tools that are annotated later.
+    // A rule without server and tool names also applies to tools that are annotated later.
     if condition.server.is_none() && condition.tool.is_none() {
         return None;
     }
-    // Every server has these requests, without annotations.
+    // Every server supports these requests, even without annotations.
     if condition.tool.iter().flatten().any(|name| JudgedRequest::parse(name).is_some()) {
         return None;
     }
@@ -82,7 +82,7 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// Returns an empty field because of which a rule cannot match, or `None`. A rule that asks or denies by hosts can have
+/// Returns an empty field that prevents a rule from matching, or `None`. A rule that asks or denies by hosts can have
 /// uncertain matches even if it has no hosts.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;

@@ -1,15 +1,15 @@
 //! Finds rules that have no effect because earlier rules decide all their calls.
 //!
-//! - Rules and roles are compared one by one, so a folder that several earlier rules cover only in combination is not
+//! - Rules and roles are compared one by one, so a folder that only several earlier rules together cover is not
 //!   detected.
-//! - A rule that asks or denies by hosts or lists also decides uncertain matches, which a less strict rule does not.
+//! - A rule that asks or denies by hosts or lists also decides uncertain matches, unlike a less strict rule.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};
 
 /// Returns a finding if earlier rules decide everything that `rule` covers.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
-    // Calls without resources are judged as a whole and not by role.
+    // Calls without resources are judged as a whole rather than by role.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
     let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
@@ -31,13 +31,13 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     })
 }
 
-/// Returns the earlier rule that decides everything that `rule` covers in a role. `None` as the role means calls
+/// Returns the earlier rule that decides everything that `rule` covers in a role. A role of `None` means calls
 /// without resources.
 pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// Returns `true` if the rule `above` covers everything that `rule` covers in a role. `None` as the role means calls
+/// Returns `true` if the rule `above` covers everything that `rule` covers in a role. A role of `None` means calls
 /// without resources.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;

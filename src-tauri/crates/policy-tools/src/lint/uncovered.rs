@@ -7,12 +7,12 @@ use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
-/// A tool's calls that are denied because no rule covers them.
+/// Calls that are denied because no rule covers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// Every call to a tool that has no resources.
+    /// All calls to a tool that has no resources.
     Call,
-    /// Calls without a resource, to a tool that can have some.
+    /// Calls without a resource to a tool that can have resources.
     EmptyCall,
     /// Calls with a value in this role.
     Role(Role),
@@ -25,7 +25,7 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
         return Vec::new();
     }
     let rules = policy.rules_for(tool.server, tool.name);
-    // A rule for servers that reach nothing leaves calls to other servers undecided.
+    // A rule for servers that reach nothing does not decide on calls to other servers.
     let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
     let rules: Vec<&Rule> = rules.filter(covers_some).collect();
     let mut gaps = Vec::new();

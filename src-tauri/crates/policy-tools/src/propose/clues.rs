@@ -1,6 +1,6 @@
-//! Words, phrases and values that are evidence of an argument's meaning.
+//! Words, phrases and values that indicate an argument's meaning.
 
-/// Returns `true` if `list`, which is separated by spaces, contains the word.
+/// Returns `true` if `list`, whose words are separated by spaces, contains the word.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
@@ -64,7 +64,7 @@ pub(super) fn mentions_files(word: &str) -> bool {
 pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
     resource archive config database db project repo repository module origin log script notebook";
 
-/// Words that, at the end of an argument's name, show that the argument does not name a resource.
+/// Words that, at the end of an argument's name, indicate that the argument does not name a resource.
 pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
     format encoding charset mime extension ext content text body message data payload query q question \
@@ -113,7 +113,7 @@ pub(super) const PATH_PHRASES: [&str; 23] = [
     "folder to",
 ];
 
-/// Phrases with the word "path" that mean something other than a file path.
+/// Phrases that contain the word "path" but do not mean a file path.
 const OTHER_PATHS: [&str; 12] = [
     "json path",
     "jsonpath",
@@ -147,7 +147,7 @@ pub(super) fn looks_like_a_path(value: &str) -> bool {
     drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
 }
 
-/// Returns `true` if a value is certain to be an absolute path, or one that starts with `~`.
+/// Returns `true` if a value is certainly an absolute path or a path that starts with `~`.
 pub(super) fn is_an_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }

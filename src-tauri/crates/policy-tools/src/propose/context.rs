@@ -6,7 +6,7 @@ use super::shape::Shape;
 use super::{Tool, git};
 use ironcurtain_policy::words;
 
-/// Tool whose arguments are examined.
+/// Tool whose arguments are being examined.
 pub(super) struct Setting {
     /// Words in the server's name.
     pub(super) server: Vec<String>,
@@ -86,7 +86,7 @@ impl Setting {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Returns `true` if the tool's or its server's name contains one of these words.
+    /// Returns `true` if the name of the tool or of its server contains one of these words.
     pub(super) fn has_word(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -137,7 +137,7 @@ impl<'a> Argument<'a> {
         names(&self.words, wanted)
     }
 
-    /// Returns `true` if the argument's name contains a word from `list`, which is separated by spaces.
+    /// Returns `true` if the argument's name contains a word from `list`, whose words are separated by spaces.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
         self.words.iter().any(|word| is_in(list, word))
     }

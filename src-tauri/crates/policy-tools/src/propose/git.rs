@@ -161,7 +161,7 @@ impl Operation {
         }
     }
 
-    /// Adds the effects that the hints declare. Trusts only hints that a tool changes or destroys something.
+    /// Adds the effects that the hints declare. Trusts only hints that say that a tool changes or destroys something.
     fn add_hints(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
         if hints.declare_changes() && (harmless || !self.known) {

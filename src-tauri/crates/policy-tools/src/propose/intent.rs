@@ -15,7 +15,7 @@ pub(super) struct Intent {
     pub(super) read: bool,
     /// Creates or replaces files.
     pub(super) write: bool,
-    /// Changes existing content, which also requires reading it, or opens it so that later calls can change it.
+    /// Changes existing content, which also requires reading it, or opens it for changes by later calls.
     pub(super) change: bool,
     pub(super) delete: bool,
     pub(super) moves: bool,
@@ -128,7 +128,7 @@ impl Intent {
         }
     }
 
-    /// Adds the effects that the hints declare. Ignores hints that a tool changes nothing.
+    /// Adds the effects that the hints declare. Ignores hints that say that a tool changes nothing.
     fn add_hints(&mut self, hints: ProposalHints) {
         if !hints.declare_changes() || !(self.unknown || self.only_reads()) {
             return;

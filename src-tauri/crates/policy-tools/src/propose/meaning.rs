@@ -1,4 +1,4 @@
-//! Determines the meaning of an argument. The first rule that applies decides.
+//! Determines an argument's meaning. The first rule that applies decides.
 
 use super::clues::{
     OPAQUE, PATH, PERHAPS_PATH, URL, is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path,
@@ -69,7 +69,7 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Recognizes arguments, whatever their name, that have an absolute path as an enumerated value, example or default.
+/// Recognizes arguments with an absolute path as an enumerated value, example or default, whatever their name.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let of_an_address = URL.contains(&argument.head()) || mentions_another_path(&argument.text);
@@ -79,8 +79,8 @@ fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Recognizes paths inside a repository that another argument names. A path role would make such paths absolute and
-/// thereby change their meaning.
+/// Recognizes paths inside a repository that another argument names. A path role would make such paths absolute,
+/// which changes their meaning.
 fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const INSIDE: [&str; 9] = [
         "relative to the repo",
@@ -159,7 +159,7 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::path(Confidence::Medium, "its name mentions a file or folder"))
 }
 
-/// Recognizes names whose last word does not name a resource.
+/// Recognizes names whose last word indicates that they do not name a resource.
 fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     if !is_in(OPAQUE, head) || samples_name_a_path(argument) {

@@ -9,13 +9,13 @@ use ironcurtain_policy::Role;
 /// Words that mean the account on whose behalf the tool acts.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
-/// Words in descriptions that show that an address is not a network address.
+/// Words in descriptions that indicate that an address is not a network address.
 const OTHER_ADDRESSES: [&str; 12] = [
     "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
     "person",
 ];
 
-/// Returns the meaning of an address, which is a git remote if the tool uses git, and otherwise a URL to fetch.
+/// Returns the meaning of an address: a git remote if the tool uses git, otherwise a URL to fetch.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
 }

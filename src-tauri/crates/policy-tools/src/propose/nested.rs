@@ -1,7 +1,8 @@
-//! Arguments that are objects or nested lists, whose content the annotation format cannot describe.
+//! Arguments that are objects or nested lists, whose contents the annotation format cannot describe.
 //!
 //! - A resource inside such an argument cannot be judged, so the tool cannot be annotated.
-//! - An opaque role inside such an argument becomes a role of the argument itself, although no list covers its value.
+//! - An opaque role inside such an argument becomes a role of the argument itself, although no list entry matches its
+//!   value.
 
 use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};

@@ -13,11 +13,11 @@ pub(super) struct PathRoles {
     pub(super) reason: String,
 }
 
-/// Words in the names of paths that a tool writes to.
+/// Words in the names of paths to which a tool writes.
 const ALWAYS_OUT: [&str; 10] =
     ["output", "out", "dest", "dst", "destination", "save", "export", "download", "outfile", "outdir"];
 
-/// Words in the names of paths that a move or copy writes to.
+/// Words in the names of paths to which a move or copy writes.
 const OUT: [&str; 5] = ["target", "to", "new", "link", "into"];
 
 /// Words in the names of paths that a tool only reads.
@@ -51,7 +51,7 @@ const FILES: [&str; 12] = [
     "text",
 ];
 
-/// Phrases that describe a path that the tool writes to.
+/// Phrases that describe a path to which the tool writes.
 const PHRASES_WRITTEN: [&str; 14] = [
     "to write",
     "to overwrite",
@@ -152,8 +152,8 @@ fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles, confidence, reason: reason.to_owned() }
 }
 
-/// Returns the roles that a direction in the argument's name implies, such as "source". Returns `None` if the name has
-/// no direction.
+/// Returns the roles implied by a direction in the argument's name, such as "source". Returns `None` if the name
+/// contains no direction.
 fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
         return None;
@@ -194,7 +194,7 @@ impl Does {
     }
 }
 
-/// Returns `true` if anything other than the tool's name shows that the tool recurses into folders.
+/// Returns `true` if anything other than the tool's name indicates that the tool recurses into folders.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

@@ -64,7 +64,7 @@ impl Shape {
         shape
     }
 
-    /// Returns the reason why the schema or a part of it is not supported, or `None` if all of it is.
+    /// Returns the reason the schema or a part of it is not supported, or `None` if all of it is supported.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
         let below = self.items.iter().chain(&self.others).map(|shape| shape.unsupported());
         let fields = self.fields.iter().map(|(_, shape)| shape.unsupported());
@@ -98,7 +98,7 @@ impl Shape {
         self.is_object() || list
     }
 
-    /// Returns `true` if the value may also be a string.
+    /// Returns `true` if the value may be a string, among other types.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }
@@ -112,7 +112,7 @@ impl Shape {
         self.is("object") || !self.fields.is_empty() || self.others.is_some()
     }
 
-    /// Iterates over the schema and the schema of its items, because the descriptions of both apply to the values.
+    /// Iterates over the schema and its items' schema, because the descriptions in both apply to the values.
     pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.items.as_deref())
     }
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the information in the schema itself, but not in its subschemas.
+/// Adds the information in the schema itself but not in its subschemas.
 fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],
@@ -210,7 +210,7 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     }
 }
 
-/// Returns a string as a list of one, or the strings of a list.
+/// Returns the strings of a list, or a single string as a list.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

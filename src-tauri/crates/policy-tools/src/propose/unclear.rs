@@ -1,4 +1,4 @@
-//! Proposes the meaning of arguments to which no other rule applies, based on the tool's subject. Prefers the stricter
+//! Proposes a meaning for arguments to which no other rule applies, based on the tool's subject. Prefers the stricter
 //! meaning.
 //!
 //! - A string without any evidence is [`Confidence::Unknown`], and the user must review it before it is saved.
@@ -26,12 +26,12 @@ const NETWORK: [&str; 14] = [
     "lien",
 ];
 
-/// Words that are not evidence in a description, although at the end of an argument's name they show that it does not
-/// name a resource.
+/// Words that are no evidence in a description. At the end of an argument's name, they indicate that it does not name
+/// a resource.
 const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
     param arg argument start end option method header word id find";
 
-/// Returns the meaning that the words in the argument's description and in the tool's suggest.
+/// Returns the meaning suggested by the words in the argument's description and in the tool's.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     let mentions = |wanted: &[&str]| argument.description_has(wanted);
     if !setting.is_service() && setting.git.is_none() {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// Replayed calls, grouped by how their decision changed.
 #[derive(Debug, Default)]
 pub struct ReplayComparison<'a> {
-    /// Calls for which the current decision is less strict than the recorded one.
+    /// Calls that are now judged less strictly than recorded.
     pub looser: AlikeGroups<'a>,
-    /// Calls for which the current decision is stricter than the recorded one.
+    /// Calls that are now judged more strictly than recorded.
     pub stricter: AlikeGroups<'a>,
     /// Number of calls with an unchanged decision.
     pub same: usize,
@@ -22,7 +22,7 @@ pub struct ReplayComparison<'a> {
 /// Calls with their current rulings, grouped by [`AlikeCalls`].
 pub type AlikeGroups<'a> = BTreeMap<AlikeCalls<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
 
-/// Key by which similar calls are grouped: the tool, and the recorded and current decisions and rules.
+/// Key for grouping similar calls: the tool, and the recorded and current decisions and rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AlikeCalls<'a> {
     /// Name of the server.

@@ -1,4 +1,4 @@
-//! Tests which differences between two policies are reported.
+//! Tests the reported differences between two policies.
 
 mod random;
 
@@ -13,7 +13,7 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
     diff(&policy(old), &policy(new), &Scene::new(&[]).annotations)
 }
 
-/// Returns the changes for the tool `t` on the server `s`. Each contains the arguments and the old and new outcomes.
+/// Returns the changes for the tool `t` on the server `s`: the arguments and the old and new outcomes.
 fn changes(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");
@@ -145,7 +145,7 @@ fn a_folder_that_contains_a_denied_path_is_tried() {
     let closed = ("closed", within("delete-path", "/a"), "deny");
     let stricter = changes(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
     assert_eq!(stricter, [(json!({ "from": "/" }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)]);
-    // A call that only reads a folder does not affect its content.
+    // A call that only reads a folder does not affect the folder's contents.
     let reads = json!({ "args": { "from": ["read-path"] } });
     assert_eq!(changes(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
 }

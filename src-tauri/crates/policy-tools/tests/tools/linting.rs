@@ -5,7 +5,7 @@ use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defa
 use ironcurtain_policy_tools::lint::lint;
 use serde_json::{Value, json};
 
-/// Returns findings as text: those about rules if `about_rules` is `true`, otherwise those about tools.
+/// Returns the findings as text: those about rules if `about_rules` is `true`, otherwise those about tools.
 fn findings(rules: &[(&str, Value, &str)], about_rules: bool) -> Vec<String> {
     let scene = Scene::new(rules);
     lint(&scene.policy, &scene.annotations, &protected(), &path("/home/ann"))
@@ -103,7 +103,7 @@ fn a_rule_that_never_matches_is_found() {
         one(json!({ "tool": ["read"], "roles": ["delete-path"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]
     );
-    // Every call of this tool names a file, which is judged instead.
+    // Every call to this tool names a file, which is judged instead.
     assert_eq!(
         one(json!({ "tool": ["write"], "roles": ["none"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]

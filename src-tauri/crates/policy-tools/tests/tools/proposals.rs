@@ -1,5 +1,5 @@
-//! Tests the roles proposed for arguments. `proposals/servers.json` contains tools modelled on public servers
-//! with the expected roles of their arguments; arguments that are not listed are plain text.
+//! Tests the roles proposed for arguments. `proposals/servers.json` contains tools modelled on public servers, with
+//! the expected roles of their arguments. Arguments that are not listed are plain text.
 
 mod score;
 
@@ -189,7 +189,7 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     }
 }
 
-/// Returns the proposed roles and confidence for the only argument of a tool.
+/// Returns the proposed roles and confidence for a tool's only argument.
 fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
     let input_schema = json!({ "type": "object", "properties": { argument: schema } });
     let tool =
@@ -268,7 +268,7 @@ fn an_unclear_argument_gets_the_stricter_role() {
         let found = only(tool, description, argument, &text);
         assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {description} {argument}");
     }
-    // The same names, with descriptions that show that they do not name a resource.
+    // The same names, with descriptions that indicate that they do not name a resource.
     for (argument, description) in [
         ("from", "Currency to convert from"),
         ("left", "The first text"),
@@ -282,7 +282,7 @@ fn an_unclear_argument_gets_the_stricter_role() {
             "{argument}: {description}"
         );
     }
-    // The descriptions mention a file; the tool's name does not matter.
+    // The descriptions mention a file, so the tool's name does not matter.
     for description in ["The document to use", "le dossier", "Der Ordner"] {
         let schema = json!({ "type": "string", "description": description });
         assert_eq!(only("zap", "", "what", &schema).0, change, "{description}");

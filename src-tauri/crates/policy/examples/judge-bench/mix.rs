@@ -11,7 +11,7 @@ pub struct Call {
     pub arguments: Arc<Map<String, Value>>,
 }
 
-/// Returns the calls in the mix, with `base` as the home directory.
+/// Returns the calls, with `base` as the home directory.
 pub fn calls(base: &str) -> Vec<Call> {
     let at = |below: &str| format!("{base}/{below}");
     let (sandbox, repo) = (at("box/src/main.rs"), at("box"));

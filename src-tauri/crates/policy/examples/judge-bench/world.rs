@@ -1,4 +1,4 @@
-//! Policies to benchmark, and the files that the calls name.
+//! Policies to benchmark, and the files to which the calls refer.
 
 use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -21,7 +21,7 @@ pub struct World {
     resolver: Resolver,
 }
 
-/// Temporary home directory with the files that the mix names.
+/// Temporary home directory with the files to which the calls refer.
 pub struct Disk {
     _kept: tempfile::TempDir,
     pub base: String,
@@ -56,7 +56,7 @@ pub fn shipped(disk: &Disk) -> World {
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
-/// Returns a policy with `count` rules that each name a server and a tool, including those in the mix.
+/// Returns a policy with `count` rules that each name a server and a tool, including those of the calls.
 pub fn generated(disk: &Disk, count: usize) -> World {
     let annotations = annotations();
     let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
@@ -118,14 +118,14 @@ impl World {
         plan.resolve(plan.values().iter().map(fact)).expect("a call")
     }
 
-    /// Returns the paths that a call names.
+    /// Returns the paths in a call.
     pub fn paths(&self, call: &Call) -> Vec<String> {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
         let paths = plan.values().iter().filter(|value| value.is_path());
         paths.filter_map(|value| value.raw.map(str::to_owned)).collect()
     }
 
-    /// Takes a path as canonical, without accessing the disk.
+    /// Converts a path that is assumed to be canonical, without accessing the disk.
     pub fn spelled(&self, raw: &str) -> CanonicalPath {
         path(raw)
     }
@@ -136,7 +136,7 @@ impl World {
     }
 }
 
-/// Returns the shipped annotations, extended by the other tools in the mix.
+/// Returns the shipped annotations and those of the other tools in the calls.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });

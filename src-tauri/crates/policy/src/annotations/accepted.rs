@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Arguments that a call may contain. Built when the annotation is loaded, so that checking a valid call allocates
-/// little.
+/// Arguments that a call may contain. Built when the annotation is loaded, so that checking a valid call needs few
+/// allocations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AcceptedArguments {
     /// Position of each accepted argument in the annotation.
@@ -24,7 +24,7 @@ pub(crate) struct AcceptedArguments {
     whole: Schema,
 }
 
-/// Values in a call, by position in the annotation. `None` for omitted arguments.
+/// Values in a call, by position in the annotation. Omitted arguments are `None`.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl AcceptedArguments {

@@ -1,7 +1,7 @@
 //! Parses a tool-annotations file strictly: an unknown role, operator or field makes the file invalid.
 //!
-//! - Under every condition, an argument that names a resource keeps a judged role, unless the file
-//!   explicitly gives it `none`.
+//! - Under every condition, an argument that names a resource keeps a judged role, unless the file explicitly gives
+//!   it `none`.
 
 pub(crate) mod guards;
 
@@ -206,8 +206,7 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Returns `true` if an argument's name implies that the argument makes the tool recurse into
-/// folders.
+/// Returns `true` if an argument's name implies that the argument makes a call recursive.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
@@ -215,7 +214,7 @@ fn says_how_deep(argument: &str) -> bool {
 
 /// Error for an argument whose roles belong to different categories.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` and `{1}` cannot be roles of one argument")]
+#[error("`{0}` and `{1}` cannot both be roles of one argument")]
 struct MixedRoles(Role, Role);
 
 /// Checks that all roles of an argument, including conditional ones, have the same category,

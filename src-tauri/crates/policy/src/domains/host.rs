@@ -9,12 +9,12 @@ pub(super) struct CleanHost {
     pub(super) kind: HostKind,
 }
 
-/// Kind of host, as patterns distinguish them.
+/// Kind of host, as distinguished by patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostKind {
     /// A name that a public resolver may resolve.
     Public,
-    /// A name in the local network or for this machine.
+    /// A name in the local network or for this computer.
     Local,
     /// An IP address.
     Address,
@@ -26,7 +26,8 @@ impl CleanHost {
     /// Parses the host in an address. Returns `None` if it is not valid.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
-            // IDNA maps dots of other scripts to ASCII, so a trailing dot may appear only now.
+            // IDNA maps other scripts' dots to ASCII, so the name can have a trailing dot that it did not have
+            // before.
             Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
             Host::Domain(name) => Self::named(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),

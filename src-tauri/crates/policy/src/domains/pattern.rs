@@ -15,20 +15,20 @@ pub enum HostPattern {
     Exact(String),
 }
 
-/// Reason why no host can match a pattern.
+/// Reason no host can match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// The pattern is a whole URL.
-    #[error("`{0}` is an address: write only its host")]
+    #[error("`{0}` is an address; write only its host")]
     Address(String),
     /// The pattern has a `*` in an unsupported position.
-    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for `d` and everything below it")]
+    #[error("`{0}` has a `*` inside; write `*` for every host, or `*.d` for `d` and everything below it")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]
     Repositories(String),
     /// The pattern has a port.
-    #[error("`{0}` has a port: rules apply to every port of a host")]
+    #[error("`{0}` has a port; remove it, because rules apply to every port")]
     Port(String),
     /// The pattern is not a valid host.
     #[error("`{0}` is not a host")]
@@ -97,8 +97,8 @@ impl HostPattern {
         }
     }
 
-    /// Returns `true` if the pattern's author may have meant a destination that the pattern does not cover. For a
-    /// destination without a site, the target is unknown, so this is always possible.
+    /// Returns `true` if the pattern's author may have meant a destination that the pattern does not cover. This is
+    /// always possible if the destination's target is unknown.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
@@ -109,7 +109,7 @@ impl HostPattern {
     }
 
     /// Returns `true` for a local name or IP address if the pattern is `*`, for another spelling of an exact
-    /// repository, and for anything that is not a valid host.
+    /// repository, and for any text that is not a valid host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {
             (_, HostKind::Odd) => true,
@@ -120,7 +120,7 @@ impl HostPattern {
     }
 }
 
-/// Normalizes a repository name as lenient git hosts do: letter case, escapes, empty components and
+/// Normalizes a repository name as lenient git hosts do, by ignoring letter case, escapes, empty components and
 /// `.git`.
 fn loosely(domain: &str) -> String {
     let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();

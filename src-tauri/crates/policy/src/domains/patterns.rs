@@ -2,7 +2,7 @@
 
 use super::{Destination, HostPattern, Site};
 
-/// List of host patterns; a target matches if any pattern covers it.
+/// List of host patterns. A target matches if any pattern covers it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
@@ -23,13 +23,12 @@ impl HostPatterns {
         self.cover_site(&Site::new(host))
     }
 
-    /// Returns `true` if any pattern may be meant for a destination, although it does not cover it.
+    /// Returns `true` if any pattern's author may have meant a destination that the pattern does not cover.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean(destination))
     }
 
-    /// Returns `true` if any pattern may be meant for a host given as text, although it does not
-    /// cover it.
+    /// Returns `true` if any pattern's author may have meant a host, given as text, that the pattern does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean_host(host))
     }

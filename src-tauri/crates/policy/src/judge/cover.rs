@@ -11,27 +11,27 @@ use crate::{
     RoleSet, Rule, RuleCondition, ServerReach,
 };
 
-/// A value in the call, and the role for which it is judged.
+/// A value in the call, and the role in which it is judged.
 #[derive(Clone, Copy)]
 pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// Condition because of which a rule does not cover a value.
+/// Condition that prevents a rule from covering a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
     /// The rule applies to other roles.
     OtherRoles,
     /// The path is outside the rule's folder.
     NotWithin,
-    /// A value of the role is not on the rule's hosts or repositories.
+    /// A value with one of the condition's roles is not on the rule's hosts or repositories.
     NotInDomains,
     /// A value is not on a list that the rule requires.
     NotListed,
     /// The rule requires a resource, and the tool has none.
     NoResource,
-    /// The rule applies only to calls without resources on servers that reach nothing.
+    /// The rule applies only to calls without resources, on servers that reach nothing.
     MayReach,
     /// The match is uncertain, and a later rule that denies the value decides instead.
     InDoubt,
@@ -46,8 +46,8 @@ pub(crate) enum Match {
     Certain,
 }
 
-/// Returns the rule that decides, which is the first one that covers the value. If it asks because of an uncertain
-/// match, a later deny rule takes precedence over it, but a later allow rule does not.
+/// Returns the deciding rule, which is the first one that covers the value. If that rule asks because of an uncertain
+/// match, a later deny rule takes precedence, but a later allow rule does not.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -64,9 +64,9 @@ pub(super) fn first<'a>(
     None
 }
 
-/// Returns the rule that decides on a call to an unannotated tool, given the rules about that tool in order. The tool's
-/// resources are unknown, so a rule that denies or asks applies whatever arguments it is about. An allow rule applies
-/// only if it requires a server that reaches nothing, and an earlier rule that asks takes precedence over it.
+/// Returns the deciding rule for a call to an unannotated tool, given the rules about that tool in order. The tool's
+/// resources are unknown, so a rule that denies or asks applies even if it is about certain arguments. An allow rule
+/// applies only if it requires a server that reaches nothing, and an earlier rule that asks takes precedence over it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -92,7 +92,7 @@ pub(super) fn of_unannotated<'a>(
 }
 
 impl<'a> ValueInRole<'a> {
-    /// Returns the certainty with which a rule covers the value. Returns the condition that does not hold as an error.
+    /// Returns the certainty with which the rule covers the value, or the condition that does not hold.
     pub(super) fn cover(
         &self,
         rule: &Rule,
@@ -112,8 +112,8 @@ impl<'a> ValueInRole<'a> {
         let in_domains =
             |domains| possible.hold_for(self.given, values(), |value| possible.in_domains(domains, value));
         let domains = all(domains.map(in_domains)).ok_or(Mismatch::NotInDomains)?;
-        // A list condition on the judged role must hold for this value; one on other roles must
-        // hold for their values.
+        // A list condition on the judged role must hold for this value. A list condition on other roles must hold for
+        // their values.
         let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
             true => possible.hold_for(self.given, values(), |value| possible.on_list(list, value)),
             false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
@@ -127,7 +127,7 @@ impl<'a> ValueInRole<'a> {
     }
 
     /// Checks the folder condition. A call that moves, removes or recurses into a folder affects everything in it, so
-    /// rules that ask or deny about the folder's content apply too.
+    /// rules that ask or deny about the folder's contents apply too.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -136,8 +136,7 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// Returns the certainty with which a rule covers a call without resources. Returns the condition that does not hold as
-/// an error.
+/// Returns the certainty with which a rule covers a call without resources, or the condition that does not hold.
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
@@ -156,7 +155,7 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
     Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers any value in a call or, for a call without resources, the call as a whole. Assumes
+/// Returns `true` if a rule covers any value in a call or, if the call has no resources, the call as a whole. Assumes
 /// that the server reaches nothing.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
@@ -196,7 +195,7 @@ impl PossibleMatch {
         }
     }
 
-    /// Returns the certainty with which the condition on the server's reach holds, or `None` if it does not hold.
+    /// Returns the certainty of the condition on the server's reach, or `None` if it does not hold.
     fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
         if !condition.reaches_nothing {
             return Some(Match::Certain);
@@ -208,7 +207,7 @@ impl PossibleMatch {
     }
 
     /// Returns the certainty with which a condition holds for every value, or `None` if there are no values. If
-    /// uncertain matches count, the condition only needs to hold for the judged value, or for any value if none is
+    /// uncertain matches count, the condition must hold only for the judged value, or for any value if none is
     /// judged.
     fn hold_for<'a>(
         self,

@@ -1,4 +1,4 @@
-//! Collects findings about the values of a call and concludes with a verdict.
+//! Collects findings about a call's values and derives the verdict from them.
 
 use super::{JudgedValue, confined, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
@@ -24,11 +24,11 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the server's allowed hosts.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// `true` if the address is certain to be outside the server's hosts, so that an approval has a clear effect.
+    /// `true` if the address is certainly outside the server's hosts, so that an approval has a clear effect.
     is_certain: bool,
 }
 
-/// Reason why a value needs no rule.
+/// Reason a value needs no rule.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Discharge<'a> {
     /// The value is in the session sandbox.
@@ -79,7 +79,7 @@ impl<'a> Evaluation<'a> {
         self.gated.push(Gated { value, is_certain });
     }
 
-    /// Determines the reasons to allow the call and the approvals that are missing.
+    /// Returns the reasons to allow the call and the approvals that are missing.
     ///
     /// # Errors
     /// Returns a denial if a rule denies the call or nothing covers a value.
@@ -96,8 +96,8 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // Requests approval for hosts before that of rules. If the address is known, that approval also
-        // replaces a missing rule.
+        // Requests approvals of hosts before those that rules require. If the address is known, the host's approval
+        // also replaces a missing rule.
         let mut asks_for_certain = false;
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
@@ -122,14 +122,14 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Result of an evaluation that did not lead to a denial: the reasons to allow the call, and the missing approvals.
+/// Result of an evaluation without a denial: the reasons to allow the call, and the missing approvals.
 #[derive(Default)]
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
     /// First reason to allow the call, with its category.
     first: Option<(AllowedBy, RuleReason)>,
-    /// Further reasons to allow the call.
+    /// Other reasons to allow the call.
     others: Vec<RuleReason>,
     /// Ids of the grants that the permit relies on.
     grants: Vec<String>,

@@ -1,7 +1,8 @@
-//! Checks the examples of rules after a policy is loaded.
+//! Checks the rules' examples after a policy is loaded.
 //!
-//! - Paths in examples and rules are taken as written, with `~` as the user's home; the disk is not accessed.
-//! - A rule matches an example if it covers one of its values, regardless of earlier rules.
+//! - Paths in examples and rules are taken as written, with `~` as the user's home directory. The disk is not
+//!   accessed.
+//! - A rule matches an example if it covers one of the example's values, regardless of earlier rules.
 
 use super::cover::covers_some;
 use crate::rules::examples::Example;
@@ -9,7 +10,7 @@ use crate::{Annotations, Fact, LoadError, PlannedValue, Policy, ResolvedCall, Ru
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use std::sync::Arc;
 
-/// Reason why an example fails.
+/// Reason an example fails.
 #[derive(Debug, thiserror::Error)]
 enum ExampleError {
     /// The example is under `match`, but the rule does not cover it.

@@ -24,22 +24,22 @@ pub struct ExplanationStep {
     pub role: Option<Role>,
     /// Name of the argument. Empty if the call is judged as a whole.
     pub argument: Arc<str>,
-    /// Value that was judged.
+    /// Judged value.
     pub subject: ApprovalSubject,
     /// Rule, grant or check that decided on the value.
     pub settled_by: SettledBy,
     /// `true` if the address is outside the server's allowed hosts, which also requires approval.
     pub gated: bool,
-    /// Earlier rules about the tool that did not cover the value, with the reason.
+    /// Earlier rules about the tool that did not cover the value, with the conditions that did not hold.
     pub passed: Vec<(Arc<str>, Mismatch)>,
 }
 
 /// Rule, grant or check that decided on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettledBy {
-    /// All values with this role that are not granted are in the session sandbox.
+    /// The session sandbox contains all values with this role that are not granted.
     SessionFolder,
-    /// A grant. Contains its id.
+    /// The grant with this id.
     Grant(String),
     /// The first rule that covers the value.
     Rule {
@@ -52,7 +52,7 @@ pub enum SettledBy {
     },
     /// The tool is unannotated, and its server's entry requires approval for such tools.
     Unannotated,
-    /// The call is a request without a file, and its server can access only granted resources.
+    /// The call is a request that names no file, and its server can access only granted resources.
     Confined,
     /// No rule covers the value, so it is denied.
     NoRule,
@@ -88,7 +88,7 @@ impl<'a> Judging<'a> {
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
-    /// Returns the step for a call of an unannotated tool. Its resources are unknown, so earlier rules are not
+    /// Returns the step for a call to an unannotated tool. The tool's resources are unknown, so earlier rules are not
     /// listed.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
         let rule = self.rule_for_unannotated();
@@ -153,7 +153,7 @@ impl<'a> Judging<'a> {
             covers.ok()
         });
         let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
-        // Only rules before the deciding one were passed.
+        // Only rules before the deciding one were passed over.
         let before = passed.into_iter().take_while(|(passed, _)| passed != rule.name()).collect();
         self.step(judged, SettledBy::rule(rule), before)
     }

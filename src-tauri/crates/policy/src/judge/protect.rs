@@ -37,7 +37,7 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
         context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };
-    // Check each value cheaply first; the paths with their roles are needed only for the reason.
+    // Checks each value cheaply first, because the paths and their roles are needed only for the reason.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
     if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;

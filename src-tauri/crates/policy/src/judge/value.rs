@@ -4,7 +4,7 @@ use crate::{ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resou
 use std::fmt;
 use std::sync::Arc;
 
-/// A value and the role for which it is judged, or the call as a whole.
+/// A value and the role in which it is judged, or the call as a whole.
 #[derive(Clone, Copy)]
 pub(super) struct JudgedValue<'a> {
     /// Role of the value, or `None` if the call is judged as a whole.

@@ -51,7 +51,7 @@ impl FileOperation {
     /// Plans the operation for everything in a folder.
     ///
     /// # Errors
-    /// Returns a denial if the arguments do not fit the operation.
+    /// Returns a denial if the arguments are invalid for the operation.
     pub fn plan_below<'a>(
         self,
         server: &str,

@@ -12,19 +12,19 @@ const LONGEST_SHOWN: usize = 200;
 /// The only prefix with which a file URI is accepted.
 const FILE: &str = "file://";
 
-/// Resource that a URI names.
+/// Resource to which a URI refers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceAddress {
     /// A file, with its absolute path.
     File(String),
-    /// Anything else, known only to the server.
+    /// Something else, known only to the server.
     Other,
 }
 
-/// Reason why a URI is rejected.
+/// Reason a URI is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Some parsers may skip a character in the scheme and find another scheme.
+    /// The scheme contains characters that some parsers skip, and then find another scheme.
     #[error("the scheme of `{0}` has invalid characters")]
     Scheme(String),
     /// Different parsers may find different files.

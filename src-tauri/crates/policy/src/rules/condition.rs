@@ -51,7 +51,7 @@ pub struct ListCondition {
     pub allowed: Vec<ListEntry>,
 }
 
-/// List entry and the way in which it matches values.
+/// List entry, by the way it matches values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
     /// Matches a host or repository.
@@ -63,8 +63,8 @@ pub enum ListEntry {
 }
 
 impl RuleCondition {
-    /// Returns `true` if the rule can apply to a role. Every condition that has roles must include the role; for list
-    /// conditions, it is enough if one of them does.
+    /// Returns `true` if the rule can apply to a role. Every condition with roles must include the role, except that
+    /// only one of the list conditions has to include it.
     pub(crate) fn speaks_about(&self, role: Role) -> bool {
         let of_lists = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
@@ -85,8 +85,8 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// Returns `true` if the entry's author may have meant a value that the entry does not match, because the value is
-    /// unknown or spelled differently.
+    /// Returns `true` if the entry's author may have meant a value that the entry does not match, because the value
+    /// is unknown or spelled differently.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {
             (_, Resource::Shapeless) => true,

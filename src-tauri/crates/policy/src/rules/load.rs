@@ -1,4 +1,4 @@
-//! Parses a compiled-policy file strictly: an unknown condition is not ignored, but makes the file invalid.
+//! Parses a compiled-policy file strictly: an unknown condition makes the file invalid instead of being ignored.
 
 pub(crate) mod conditions;
 
@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 impl Policy {
-    /// Parses a compiled-policy file. `resolve` converts the folders in rules to canonical paths; `lists` supplies the
-    /// values for `@name`.
+    /// Parses a compiled-policy file. `resolve` converts the folders in rules to canonical paths, and `lists`
+    /// supplies the values for `@name`.
     ///
     /// # Errors
-    /// Returns an error with file, rule and field if anything in the file is invalid or unknown.
+    /// Returns an error with the file, rule and field if anything in the file is invalid or unknown.
     pub fn from_json(
         text: &str,
         file: &str,

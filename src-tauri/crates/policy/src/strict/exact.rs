@@ -1,8 +1,8 @@
 //! Checks that all parsers read every number exactly, because calls are sent as the client wrote them.
 //!
-//! - An integer without a fraction or exponent must be exact as an `f64` or fit into 64 bits. Otherwise, a program that
-//!   supports longer integers would read a different number than the one that was judged and shown.
-//! - A number with a fraction or an exponent is read as the nearest `f64` by every program. The JSON parser rejects
+//! - An integer without a fraction or exponent must be exact as an `f64` or fit into 64 bits. Otherwise, a program
+//!   that supports longer integers would read a different number than the one that was judged and shown.
+//! - Every program reads a number with a fraction or an exponent as the nearest `f64`. The JSON parser rejects
 //!   numbers beyond the range of `f64`.
 
 use super::ReadError;

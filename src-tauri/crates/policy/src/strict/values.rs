@@ -33,7 +33,7 @@ enum Step {
 }
 
 impl Wrong {
-    /// Passes the location of the error, relative to `base`, to `look`.
+    /// Calls `look` with the location of the error, relative to `base`.
     pub(crate) fn at<R>(&self, base: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         fn down<R>(way: &[Step], at: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
             match way.split_last() {

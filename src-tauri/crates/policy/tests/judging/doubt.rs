@@ -86,7 +86,7 @@ fn star_in_a_deny_rule_covers_every_host() {
     for url in all {
         assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
-    // A local file is on no host; the host of a file on another machine is unknown.
+    // A local file is on no host. The host of a file on another machine is unknown.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
     for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
@@ -135,7 +135,7 @@ fn folder_with_a_denied_path_inside_cannot_be_moved() {
     for from in ["/d/a/other", "/d/c"] {
         assert_eq!(moved(&within("deny"), from), "allow all", "{from}");
     }
-    // Reading a folder does not affect its content.
+    // Reading a folder does not affect its contents.
     assert_eq!(within("deny").says("filesystem", "read", &json!({ "path": "/d/a" })), "allow all");
 }
 
@@ -261,9 +261,9 @@ fn text_that_is_no_host_matches_only_its_spelling() {
 #[test]
 fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
     let patterns = [
-        ("https://evil.example", "is an address: write only its host"),
-        ("evil.example:443", "has a port: rules apply to every port of a host"),
-        ("[::1]:443", "has a port: rules apply to every port of a host"),
+        ("https://evil.example", "is an address; write only its host"),
+        ("evil.example:443", "has a port; remove it, because rules apply to every port"),
+        ("[::1]:443", "has a port; remove it, because rules apply to every port"),
         ("evil*.example", "has a `*` inside"),
         ("*.*.evil.example", "has a `*` inside"),
         ("*.evil.example/o/r", "names a repository on more than one host"),
@@ -311,7 +311,7 @@ fn crafted_address_has_no_target_and_its_plain_twin_has() {
         "https://git%68ub.com/acme/app",
         "https://git\thub.com/acme/app",
         "ssh://git\u{a0}hub.com/x",
-        // The URL parser strips the trailing character, other parsers may not.
+        // The URL parser strips the trailing character, but other parsers may keep it.
         "https://github.com ",
         "https://github.com\u{1}",
         "https://github.com\n",

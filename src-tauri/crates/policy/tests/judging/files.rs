@@ -138,7 +138,7 @@ fn invalid_annotation_rejects_the_file() {
     assert!(
         error(json!({ "x": ["read-path", "fetch-url"] }))
             .unwrap_err()
-            .contains("cannot be roles of one argument")
+            .contains("cannot both be roles of one argument")
     );
     assert!(error(when(holds.clone(), json!(["read-path"]))).is_ok());
     assert!(error(when(holds.clone(), json!(["none"]))).is_ok());
@@ -203,7 +203,7 @@ fn condition_that_could_drop_a_role_is_rejected() {
         assert!(error.starts_with(&place) && error.contains(message), "{error}");
     }
     let two = load(write, r#"{"arg":"mode","equals":"x"}"#, r#"["write-path","fetch-url"]"#).unwrap_err();
-    assert!(two.ends_with("`write-path` and `fetch-url` cannot be roles of one argument"), "{two}");
+    assert!(two.ends_with("`write-path` and `fetch-url` cannot both be roles of one argument"), "{two}");
     for (default, condition, roles) in [
         (write, r#"{"arg":"mode","is":"absent"}"#, r#"["none"]"#),
         (write, r#"{"arg":"mode","equals":"x"}"#, "[]"),

@@ -93,7 +93,7 @@ fn compare(case: &Value, ours: &Value) -> &'static str {
     }
 }
 
-/// Sorts lists of servers, whose order has no meaning.
+/// Sorts lists of servers, whose order is irrelevant.
 fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(items) = value.as_array_mut().filter(|items| items.iter().all(Value::is_string)) {

@@ -229,7 +229,8 @@ proptest! {
         // After approval of a host, the judge may find that nothing allows another part of the call.
         let gated = escalation.values.iter().any(|asked| *asked.by.rule == *"structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
-        // Without one of the approvals the call escalates again, unless another approval covers the same value.
+        // Without one of the approvals, the call requires approval again, unless another approval applies to the same
+        // value.
         let left_out = scene.approved.pop().unwrap();
         if !gated && !scene.approved.iter().any(|approved| left_out.is_answered_by(approved)) {
             let Verdict::Escalate(again) = scene.judge(server, tool, &arguments) else {

@@ -37,7 +37,7 @@ fn call_with_resource_asks_regardless_of_reach() {
     // A value in the session sandbox does not allow the other values.
     let compare = json!({ "left": "/box/a", "right": "/b" });
     assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
-    // The tool accepts a path, but this call gives none.
+    // The tool accepts a path, but this call has none.
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
 }
 

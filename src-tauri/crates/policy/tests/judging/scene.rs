@@ -89,7 +89,7 @@ impl Scene {
         Self::new(&[("all", json!({}), "allow")])
     }
 
-    /// Plans a call and resolves it, taking every path as canonical.
+    /// Plans a call and resolves it. Every path is assumed to be canonical.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
         let arguments = fields(arguments);
         let plan = self.annotations.plan(server, tool, &arguments)?;

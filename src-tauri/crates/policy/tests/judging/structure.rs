@@ -1,4 +1,4 @@
-//! Tests the built-in decisions that no rule can change, each with a denied call and a similar allowed one.
+//! Tests the built-in decisions that no rule can change. Each test pairs a denied call with a similar allowed one.
 
 use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_paths::protected::IN_PROJECT;
@@ -282,7 +282,7 @@ fn remote_without_a_port_uses_the_port_of_its_scheme() {
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
-    // The last host ends in a full stop of another script, which git would pass to ssh escaped.
+    // The last host ends in another script's full stop, which git would escape before passing it to ssh.
     let known = [
         "ssh://git@ssh.org/a",
         "git@ssh.org:a",

@@ -64,7 +64,7 @@ fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // An uncertain match of the deny rule counts for these calls too.
+        // The deny rule's uncertain match counts for these calls too.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");

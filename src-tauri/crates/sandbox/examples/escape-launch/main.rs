@@ -1,5 +1,5 @@
-//! Launches one sandbox through the library, with the standard streams of this process. Arguments: the program; files
-//! with the spec, the autostart rules and, optionally, the rules of a proxy. Writes the findings next to the spec.
+//! Launches one sandbox through the library, with this process's standard streams. Arguments: the program, then files
+//! with the spec, the autostart rules and, optionally, a proxy's rules. Writes the findings next to the spec.
 
 #![cfg(target_os = "linux")]
 
@@ -35,7 +35,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (mut out, mut complaints) = (File::from(launched.stdout), File::from(launched.stderr));
     let complaining = thread::spawn(move || io::copy(&mut complaints, &mut io::stderr()));
     io::copy(&mut out, &mut io::stdout())?;
-    // Ignores the error, which only loses output that was not forwarded yet.
+    // Ignores the error: only output that was not yet forwarded is lost.
     let _ = complaining.join();
     let status = ended.recv()?.status.and_then(|status| u8::try_from(status).ok());
     drop(proxy);

@@ -15,7 +15,7 @@ use ironcurtain_egress::{
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
 
-/// Rules of the proxy, and the successive answers for each name. The last answer is repeated.
+/// Rules of the proxy, and the successive lookup results for each name. The last result repeats.
 #[derive(serde::Deserialize)]
 pub(crate) struct Written {
     allowed: Vec<String>,
@@ -26,11 +26,11 @@ pub(crate) struct Written {
 /// Running proxy. Dropping it stops the proxy.
 pub(crate) struct Served {
     runtime: Option<Runtime>,
-    /// Kept alive, because dropping the sender would disable every rule.
+    /// Held because dropping the sender would disable every rule.
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
-/// Serves the listener that `egress` provides.
+/// Serves on the listener from `egress`.
 pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
     let rules = HostRules::new(&written.allowed, &written.denied, false);
     let (sender, rules) =

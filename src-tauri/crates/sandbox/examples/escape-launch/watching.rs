@@ -1,4 +1,4 @@
-//! Watches the folders that a sandbox can write to, as a launcher does, from before its start until its exit.
+//! Watches the folders that a sandbox can write to from before its start until its exit, like a launcher.
 
 use std::{
     error::Error,
@@ -19,11 +19,11 @@ const NAME: &str = "escape";
 /// Watcher that runs until [`Watched::end`].
 pub(crate) struct Watched {
     work: JoinHandle<Vec<Finding>>,
-    /// Kept alive, because dropping it stops the watcher.
+    /// Held because dropping it stops the watcher.
     stop: PipeWriter,
 }
 
-/// Starts watching, and adds the paths that must be read-only to `spec`.
+/// Starts watching and adds the paths that must be read-only to `spec`.
 pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, Box<dyn Error>> {
     let mut watcher = Watcher::new(spec.state_dir.as_ref())?;
     watcher.begin(NAME, rules)?;
@@ -64,7 +64,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
 }
 
 impl Watched {
-    /// Stops watching and returns all findings. Must be called after the sandbox has exited.
+    /// Stops watching and returns all findings. Call this after the sandbox has exited.
     pub(crate) fn end(self) -> Result<Vec<Finding>, Box<dyn Error>> {
         drop(self.stop);
         self.work.join().map_err(|_| "the watcher panicked".into())

@@ -1,4 +1,4 @@
-//! System calls by name, with arguments that would have a harmless effect if the calls were permitted.
+//! System calls by name, with arguments that have a harmless effect if the call is permitted.
 
 use std::{
     fs::File,
@@ -60,12 +60,12 @@ fn call(name: &str) -> ControlAnswer {
                 libc::syscall(libc::SYS_request_key, c"user".as_ptr(), c"carried".as_ptr(), nothing, 0)
             }
             "io-uring" => libc::syscall(libc::SYS_io_uring_setup, 1, room.as_mut_ptr()),
-            // A map with one entry. Type 2 is an array.
+            // An array map (type 2) with one entry.
             "bpf" => {
                 room[..2].copy_from_slice(&[2 | 4 << 32, 4 | 1 << 32]);
                 libc::syscall(libc::SYS_bpf, 0, room.as_ptr(), 72)
             }
-            // The software clock of this process, in user mode only.
+            // The software clock of this process, user mode only.
             "perf" => {
                 room[..2].copy_from_slice(&[1 | 128 << 32, 0]);
                 room[5] = 1 << 5 | 1 << 6;
@@ -76,7 +76,7 @@ fn call(name: &str) -> ControlAnswer {
                 let queue = descriptor(libc::inotify_init1(0))?;
                 libc::inotify_add_watch(queue.as_raw_fd(), here, libc::IN_ALL_EVENTS).into()
             }
-            // Reports names in place of descriptors, which ordinary users may request.
+            // Reports names instead of descriptors, which ordinary users are allowed to request.
             "fanotify" => libc::syscall(libc::SYS_fanotify_init, 0x200, 0),
             "mount" => libc::mount(c"none".as_ptr(), here, c"tmpfs".as_ptr(), 0, nothing).into(),
             "bind" => libc::mount(here, here, ptr::null(), libc::MS_BIND, nothing).into(),

@@ -1,4 +1,4 @@
-//! Launches a sandbox as a careless program would: with open files and folders, a secret in its session keyring, and
+//! Launches a sandbox like a careless program: with open files and folders, a secret in its session keyring, and
 //! possibly a terminal.
 
 use std::{
@@ -26,7 +26,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Opens descriptors and creates a key that the program replacing this process inherits.
+/// Opens descriptors and creates a key, which the program that replaces this process inherits.
 fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
     keep(File::open(outside)?)?;
     keep(OpenOptions::new().read(true).write(true).open(format!("{outside}/file"))?)?;
@@ -48,7 +48,7 @@ fn keep(file: File) -> Outcome {
     Ok(())
 }
 
-/// Runs the program in a terminal. After the program has exited, records what was typed there.
+/// Runs the program in a terminal and, after it has exited, records the terminal's input.
 fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     // SAFETY: creates a terminal, and unlocks its other end.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) })?;
@@ -75,7 +75,7 @@ fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     Ok(fs::write(typed, bytes.get(..length).unwrap_or_default())?)
 }
 
-/// Returns the path of the terminal whose master side is given.
+/// Returns the path of the terminal with this master side.
 pub(crate) fn other_end(master: &OwnedFd) -> Result<String, Box<dyn std::error::Error>> {
     let (mut locked, mut number) = (0, 0);
     // SAFETY: both requests take a pointer to one number that outlives the call.

@@ -1,4 +1,4 @@
-//! File operations for which the shell has no command.
+//! File operations that no shell command offers.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -45,7 +45,7 @@ fn truncate(path: &str) -> Outcome {
     Ok(())
 }
 
-/// Creates an unnamed file in `dir`, and then links it to `name`.
+/// Creates an unnamed file in `dir`, then links it to `name`.
 fn tmpfile(dir: &str, name: &str, text: &str) -> Outcome {
     let mut file = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o644).open(dir)?;
     file.write_all(text.as_bytes())?;
@@ -74,7 +74,7 @@ fn setxattr(path: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-/// Sets the no-dump flag of a file. Its owner needs only read access for that.
+/// Sets a file's no-dump flag, for which its owner needs only read access.
 fn set_flags(path: &str) -> Outcome {
     const NO_DUMP: libc::c_long = 0x40;
     let file = File::open(path)?;
@@ -112,7 +112,7 @@ fn write_mapped(path: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-/// Opens a file without access to its content, and then reopens it for writing through the descriptor.
+/// Opens a file with `O_PATH`, then reopens it for writing through the descriptor.
 fn reopen(path: &str, text: &str) -> Outcome {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     let mut again = OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
@@ -145,7 +145,7 @@ fn chmod(how: &str, path: &str, mode: &str) -> Outcome {
     Ok(())
 }
 
-/// Creates a file with a mode whose bits the umask does not clear.
+/// Creates a file with a mode that the umask does not affect.
 fn make(how: &str, path: &str, mode: &str) -> Outcome {
     let mode = u32::from_str_radix(mode, 8)?;
     let path = c(path)?;
@@ -177,12 +177,12 @@ fn make(how: &str, path: &str, mode: &str) -> Outcome {
     Ok(())
 }
 
-/// Reads, lists and writes through each inherited descriptor.
+/// Reads from, lists and writes to each inherited descriptor.
 fn descriptors(text: &str) -> Outcome {
     for number in 3..256 {
         // SAFETY: queries a number that may or may not be open; changes nothing.
         if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
-            // A failed attempt must not prevent the attempts on other descriptors.
+            // A failed attempt must not prevent attempts on other descriptors.
             let tried = [read_by(number), write_by(number, text), write_below(number, text)];
             println!("{number}: {}", tried.iter().filter(|tried| tried.is_ok()).count());
         }

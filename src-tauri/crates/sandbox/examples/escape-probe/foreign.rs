@@ -103,7 +103,7 @@ struct Entry {
     rest: [u64; 3],
 }
 
-/// Ring with eight entries, of which one is used at a time.
+/// Ring with eight entries, used one at a time.
 struct Ring {
     descriptor: i32,
     parameters: [u32; 30],
@@ -128,15 +128,15 @@ impl Ring {
         }
     }
 
-    /// Returns a pointer to the number in the ring whose offset is at `parameter` in the kernel's parameters.
+    /// Returns a pointer to the ring's number at the offset that `parameter` of the kernel's parameters contains.
     fn at(&self, parameter: usize) -> *mut u32 {
         let offset = self.parameters.get(parameter).copied().unwrap_or_default();
         self.rings.wrapping_add(offset as usize).cast()
     }
 
-    /// Submits one operation, and returns the kernel's result.
+    /// Submits one operation and returns its result.
     fn run(&mut self, entry: Entry) -> io::Result<i32> {
-        // Indexes of the parameters that contain the offsets of the submission queue's tail, mask and array, and of the
+        // Indexes of the parameters with the offsets of the submission queue's tail, mask and array, and the
         // completion queue's head, mask and entries.
         let (tail, mask, array, head, done_mask, done) = (11, 12, 16, 20, 22, 25);
         // SAFETY: all within the mappings, at the kernel's own offsets; no other code uses the ring.
@@ -154,7 +154,7 @@ impl Ring {
     }
 }
 
-/// Lets the kernel connect on behalf of this process, without any of the usual calls.
+/// Makes the kernel connect on behalf of this process, without the usual system calls.
 fn uring_unix(path: &str, text: &str) -> Outcome {
     const WRITE: u8 = 23;
     const CONNECT: u8 = 16;

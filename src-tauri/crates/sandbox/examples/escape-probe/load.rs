@@ -123,7 +123,7 @@ fn sleeper() -> Outcome {
     }
 }
 
-/// Leaves a process with the name `name` behind.
+/// Leaves behind a process named `name`.
 fn daemon(how: &str, name: &str) -> Outcome {
     let mut command = Command::new(env::current_exe()?);
     command.args(["sleeper", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,8 +1,8 @@
-//! Program that the escape suite runs in a sandbox, and sometimes next to one. Each technique has a verb.
+//! Program that the escape suite runs inside and sometimes outside a sandbox. Each attack technique has a verb.
 //!
-//! - The program does not judge its own success. The suite does, on the host, from changed files, received messages and
-//!   leaked secrets.
-//! - If a technique leaves no trace on the host, success creates a file, the *claim*.
+//! - The program does not judge its own success. The suite does, from changed files, received messages and leaked
+//!   secrets on the host.
+//! - A technique that leaves no trace on the host creates a file, the *claim*, when it succeeds.
 
 #![expect(unsafe_code, reason = "the techniques under test are raw system calls")]
 #![expect(clippy::print_stdout, reason = "results go to standard output")]

@@ -1,4 +1,4 @@
-//! Reads a file with every call that moves bytes.
+//! Reads a file with every system call that moves bytes.
 
 use std::{
     fs::File,
@@ -118,7 +118,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
     Ok(handle)
 }
 
-/// Reads `path` through its file handle, on the mount of `below`.
+/// Reads `path` through its file handle, using the mount of `below`.
 fn by_handle(path: &str, below: &str) -> Outcome {
     let handle = handle(path)?;
     let mount = File::open(below)?;

@@ -1,4 +1,4 @@
-//! Attacks on other processes: reading, writing, signalling and limiting them.
+//! Attacks on other processes: reads, writes, signals and limits.
 
 use std::{
     env,
@@ -78,7 +78,7 @@ fn vm(call: libc::c_long, pid: &str, address: &str, bytes: &mut [u8]) -> Outcome
     Ok(())
 }
 
-/// Reads a file, and then reads it again from this process's own memory.
+/// Reads a file, then reads it again from this process's own memory.
 fn own_mem(path: &str) -> Outcome {
     let mut text = fs::read(path)?;
     text.resize(LENGTH, 0);
@@ -90,7 +90,7 @@ fn pidfd(pid: i32) -> Result<OwnedFd, Box<dyn std::error::Error>> {
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
-/// Copies the descriptors of the other process and reads from them.
+/// Copies another process's descriptors and reads from them.
 fn steal(pid: &str) -> Outcome {
     let process = pidfd(pid.parse()?)?;
     for number in 0..32 {
@@ -132,7 +132,7 @@ fn signal(how: &str, pid: &str) -> Outcome {
     Ok(())
 }
 
-/// Sends signals to a child in the same way as to other processes. The child writes `text` to `file` when it gets
+/// Sends signals to a child in the same way as to other processes. The child writes `text` to `file` when it receives
 /// one.
 fn signal_child(how: &str, file: &str, text: &str) -> Outcome {
     let mut child = Command::new(env::current_exe()?)
@@ -155,7 +155,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
         let mut awaited: libc::sigset_t = std::mem::zeroed();
         check(libc::sigaddset(&raw mut awaited, libc::SIGTERM))?;
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const awaited, ptr::null_mut()))?;
-        // The child has its own process group, so that signalling the group reaches no other process.
+        // The child has its own process group, so a signal to the group reaches no other process.
         check(libc::setpgid(0, 0))?;
         println!("ready");
         let mut which = 0;
@@ -164,7 +164,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
     Ok(fs::write(file, text)?)
 }
 
-/// Changes the scheduling and limits of another process.
+/// Changes another process's scheduling and limits.
 fn hobble(how: &str, pid: &str) -> Outcome {
     let pid: i32 = pid.parse()?;
     let limit = libc::rlimit { rlim_cur: 7, rlim_max: 7 };

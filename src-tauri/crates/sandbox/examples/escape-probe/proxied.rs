@@ -1,4 +1,4 @@
-//! Servers outside a sandbox with a proxy, which log their clients, and a client of that proxy.
+//! Servers outside a proxied sandbox, which log their clients, and a client of the proxy.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,7 +11,7 @@ use std::{
 
 use crate::sys::Outcome;
 
-/// Address of the proxy in every sandbox that has one.
+/// Address of the proxy in every proxied sandbox.
 const PROXY: (&str, u16) = ("127.0.0.1", 3128);
 
 /// Maximum time to wait for an answer.
@@ -28,8 +28,8 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Listens on all addresses, logs clients and their messages, and echoes the messages. Exits at EOF on standard
-/// input.
+/// Listens on all addresses, logs clients and their messages, and echoes the messages. Exits when standard input
+/// reaches EOF.
 fn serve(log: &str, ports: &[&str]) -> Outcome {
     let log = Arc::new(OpenOptions::new().create(true).append(true).open(log)?);
     for port in ports {
@@ -60,7 +60,7 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Writes a line with a single write, because several threads write at the same time.
+/// Writes a line with a single call, because several threads write concurrently.
 fn note(mut log: &File, line: &str) -> io::Result<()> {
     log.write_all(format!("{line}\n").as_bytes())
 }
@@ -91,7 +91,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).escape_default().to_string()
 }
 
-/// Sends standard input to the proxy, through a tunnel if requested, and prints everything that it returns.
+/// Sends standard input to the proxy, through a tunnel if requested, and prints the response.
 fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     let mut proxy = proxy?;
     proxy.set_read_timeout(Some(PATIENCE))?;
@@ -109,13 +109,13 @@ fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     io::stdin().read_to_end(&mut said)?;
     proxy.write_all(&said)?;
     let mut heard = Vec::new();
-    // Bytes that were received before a timeout count too.
+    // Bytes received before a timeout count too.
     let ended = proxy.read_to_end(&mut heard);
     println!("{}", String::from_utf8_lossy(&heard));
     Ok(ended.map(drop)?)
 }
 
-/// Sends a minimal TLS `ClientHello`, with `text` in place of random bytes, so that it can be found in the log.
+/// Sends a minimal TLS `ClientHello` whose random bytes are `text`, so that it can be found in the log.
 fn say_hello(name: Option<&str>, text: &str) -> Outcome {
     let length = |bytes: usize| u16::try_from(bytes).map(u16::to_be_bytes);
     let mut extensions = Vec::new();

@@ -1,4 +1,4 @@
-//! Sockets of every family, which connect to servers on the host.
+//! Sockets of every family that connect to servers on the host.
 
 use std::{
     fs::{self, File},
@@ -106,7 +106,7 @@ fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
     })
 }
 
-/// Opens a stream with another protocol, or with data in the first packet.
+/// Opens a stream with another protocol or with data in the first packet.
 fn tcp_as(protocol: &str, address: &str, text: &str) -> Outcome {
     let number = if protocol == "mptcp" { 262 } else { 0 };
     let flags = if protocol == "fast-open" { libc::MSG_FASTOPEN } else { 0 };
@@ -139,7 +139,7 @@ fn family_claim(family: &str, kind: &str, protocol: &str, file: &str) -> Outcome
     claim(file, family)
 }
 
-/// Sends an echo request through the socket type that ordinary users may use, and waits for the answer.
+/// Sends an echo request through the socket type that ordinary users are allowed to open, and waits for the reply.
 fn ping(address: &str) -> Outcome {
     // SAFETY: creates a descriptor, which the socket then owns.
     let socket = unsafe {
@@ -223,7 +223,7 @@ fn pass(path: &str) -> Outcome {
     Ok(())
 }
 
-/// Sends a file over the sandbox's own network.
+/// Sends a file over the sandbox's own loopback interface.
 fn loopback(address: &str, path: &str) -> Outcome {
     let listener = TcpListener::bind(address)?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;
@@ -231,7 +231,7 @@ fn loopback(address: &str, path: &str) -> Outcome {
     caller.write_all(&fs::read(path)?)?;
     drop(caller);
     println!("{}", io::read_to_string(&mut called)?);
-    // Prints the connections, which a test searches for in the kernel's table.
+    // Prints the connections, which the test looks for in the kernel's table.
     println!("{}", fs::read_to_string("/proc/net/tcp")?);
     Ok(())
 }

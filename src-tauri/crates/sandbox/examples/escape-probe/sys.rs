@@ -1,4 +1,4 @@
-//! Helpers that all techniques use.
+//! Helpers shared by all techniques.
 
 use std::{
     error::Error,
@@ -9,13 +9,13 @@ use std::{
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-/// Returns the result of a system call, or the error that the call set.
+/// Returns a system call's result, or the error from `errno`.
 pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
     let value = value.into();
     if value < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
-/// Takes ownership of the descriptor that a system call has just created.
+/// Takes ownership of a descriptor that a system call has just created.
 pub(crate) fn descriptor(value: impl Into<i64>) -> Result<OwnedFd, Box<dyn Error>> {
     let number = i32::try_from(check(value)?)?;
     // SAFETY: the caller's system call has just returned it, so it is open and no other code owns it.

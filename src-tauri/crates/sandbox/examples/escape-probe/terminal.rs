@@ -33,7 +33,7 @@ fn type_everywhere(text: &str) -> Outcome {
     Ok(())
 }
 
-/// Pastes the selection of the console, which types it.
+/// Pastes the console's selection, which the terminal receives as input.
 fn paste() -> Outcome {
     let paste: u8 = 3;
     // SAFETY: takes one byte that outlives the call.
@@ -41,7 +41,7 @@ fn paste() -> Outcome {
     Ok(())
 }
 
-/// Sends a file through a new terminal.
+/// Sends a file through a newly created terminal.
 fn own_terminal(path: &str) -> Outcome {
     // SAFETY: creates a terminal.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) })?;

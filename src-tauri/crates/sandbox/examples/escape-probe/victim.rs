@@ -1,5 +1,5 @@
-//! Process on the host to which the sandbox must have no access. It has a secret in its memory, environment, arguments
-//! and an open file, and in the System V and POSIX objects that processes share.
+//! Process on the host that the sandbox must not reach. Its secret is in its memory, environment, arguments and an
+//! open file, and in System V and POSIX objects that processes share.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Reports the location of the secret, and then its own state on request. Exits at EOF of standard input.
+/// Reports the location of the secret, then its own state on request. Exits when standard input reaches EOF.
 fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     let mut kept = secret.as_bytes().to_vec();
     kept.resize(64, 0);
@@ -51,13 +51,13 @@ fn stir(dir: &str) {
     }
 }
 
-/// Removes the objects that a killed victim has left.
+/// Removes the objects that a killed victim left behind.
 fn forget(queue: &str, messages: &str, semaphores: &str) -> Outcome {
     drop(Shared { messages: messages.parse()?, semaphores: semaphores.parse()?, name: c(queue)? });
     Ok(())
 }
 
-/// System V segment, queue and semaphore set, and POSIX queue, which are removed when this process exits.
+/// System V segment, queue and semaphore set, and POSIX queue, removed when this process exits.
 struct Shared {
     messages: i32,
     semaphores: i32,
@@ -76,7 +76,7 @@ impl Shared {
                 return Err(io::Error::last_os_error().into());
             }
             ptr::copy_nonoverlapping(secret.as_ptr(), at.cast(), secret.len());
-            // The segment is removed with the last process that has attached it. Until then, its id remains valid.
+            // The segment is removed when the last process detaches it. Until then, its id stays valid.
             check(libc::shmctl(segment, libc::IPC_RMID, ptr::null_mut()))?;
 
             let messages = i32::try_from(check(libc::msgget(libc::IPC_PRIVATE, mode))?)?;

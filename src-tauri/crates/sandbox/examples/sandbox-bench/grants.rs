@@ -1,4 +1,4 @@
-//! Measures how long it takes to add a folder grant to a running server, and to remove it.
+//! Measures how long it takes to add a folder grant to a running server and to remove it.
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
@@ -16,7 +16,7 @@ pub(crate) struct Live {
     pub(crate) remove: Duration,
 }
 
-/// Repeatedly adds and removes a grant for a folder in `dir`.
+/// Repeatedly adds and removes a grant of a folder in `dir`.
 pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live> {
     let folder = |name: &str| -> Fallible<String> {
         let path = dir.join(name);

@@ -1,4 +1,4 @@
-//! Measured programs and their command lines.
+//! Programs to measure and their command lines.
 
 use super::Fallible;
 use std::{fs, path::PathBuf, process::Command};
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 /// Working directory and settings for all programs.
 pub(crate) struct Setting {
-    /// Working directory, to which all programs may write.
+    /// Working directory, writable for all programs.
     pub(crate) dir: TempDir,
     settings: PathBuf,
     ours: String,
@@ -31,7 +31,7 @@ impl Setting {
     }
 }
 
-/// Program to be measured.
+/// Program to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {
     Nothing,

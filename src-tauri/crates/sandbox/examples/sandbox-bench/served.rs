@@ -1,4 +1,5 @@
-//! Measures work on files that are served to a run, beside the same work in a mounted folder, in bubblewrap and without a sandbox.
+//! Measures work on files that are served to a run, and the same work in a mounted folder, in bubblewrap and without a
+//! sandbox.
 
 use super::{
     Fallible,
@@ -23,10 +24,10 @@ use std::{
     thread,
 };
 
-/// Goals for served files, of the figures in their order.
+/// Goals of the measurements, in order.
 const GOALS: [&str; 6] = ["<= 5 ms", "", "", "", "<= 4x", "<= 1.5x"];
 
-/// Measures, and returns the table. Every question is answered at once.
+/// Takes the measurements and returns the table. Questions are answered immediately.
 pub(crate) fn table(setting: &Setting, files: &Files, rounds: usize) -> Fallible<String> {
     let folder = setting.dir.path().join("files");
     files.create(&folder)?;
@@ -68,7 +69,7 @@ pub(crate) fn table(setting: &Setting, files: &Files, rounds: usize) -> Fallible
     Ok(page)
 }
 
-/// Runs a command in the sandbox of a run, and returns its output.
+/// Runs a command in a run's sandbox and returns its output.
 fn in_run(
     setting: &Setting,
     words: &[String],
@@ -108,13 +109,13 @@ fn in_run(
     let mut output = String::new();
     stdout.read_to_string(&mut output)?;
     drop(run.control);
-    // It has ended with the sandbox.
+    // Ignores the error: the thread exits with the sandbox.
     let _ = answering.join();
     let _ = std::fs::remove_dir_all(spec.state_dir);
     Ok(output)
 }
 
-/// Permits every access, for as long as the run lasts.
+/// Permits every access until the run exits.
 fn answer_all(view: &UnixStream) -> io::Result<()> {
     for line in BufReader::new(view).lines() {
         if let FromView::Ask { id, path, access, .. } = serde_json::from_str(&line?)? {

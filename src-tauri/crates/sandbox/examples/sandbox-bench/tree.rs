@@ -4,9 +4,9 @@ use super::Fallible;
 use ironcurtain_testkit::figures::resident_kib;
 use std::{fs, thread, time::Duration};
 
-/// Pause before measuring. It is longer than the idle time after which a supervisor releases memory.
+/// Pause before measuring, longer than the idle time after which a supervisor releases memory.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of attempts for a tree that keeps changing.
+/// Maximum number of measurements of a tree that keeps changing.
 const MOST_LOOKS: usize = 20;
 
 /// Size of a process tree.
@@ -14,11 +14,11 @@ const MOST_LOOKS: usize = 20;
 pub(crate) struct Tree {
     /// Number of processes in the tree.
     pub(crate) processes: usize,
-    /// Resident memory of all processes in KiB. Shared memory counts once for each process.
+    /// Total resident memory in KiB. Shared memory is counted once per process.
     pub(crate) resident_kib: u64,
 }
 
-/// Measures the tree of `pid` repeatedly until two measurements agree, because processes may still be starting.
+/// Measures the tree of `pid` until two measurements agree, because processes may still be starting.
 pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
     let mut last = below(pid)?;
     for _ in 0..MOST_LOOKS {

@@ -1,4 +1,4 @@
-//! Work on files, performed by this program in each sandbox, which prints how long it took.
+//! File workload that this program runs in each sandbox and times.
 
 use super::Fallible;
 use std::{
@@ -15,9 +15,9 @@ const SMALL: usize = 2000;
 /// Size of a small file, in bytes.
 const SMALL_SIZE: usize = 4096;
 
-/// Folder with the files, and the large file.
+/// Folder with many small files and one large file.
 pub(crate) struct Files {
-    /// Number of small files that are used.
+    /// Number of small files to use.
     pub(crate) small: usize,
     /// Size of the large file, in MiB.
     pub(crate) large: usize,
@@ -37,7 +37,7 @@ impl Files {
     }
 }
 
-/// Names of the figures, in the order in which they are printed.
+/// Names of the measurements, in output order.
 pub(crate) const FIGURES: [&str; 6] = [
     "first access to a file",
     "`stat` of a file",
@@ -47,7 +47,7 @@ pub(crate) const FIGURES: [&str; 6] = [
     "the same again",
 ];
 
-/// Performs the work in a folder and prints the nanoseconds of each figure. `small` is the number of small files.
+/// Runs the workload in a folder and prints each measurement in nanoseconds. `small` is the number of small files.
 pub(crate) fn perform(folder: &Path, small: usize) -> Fallible<String> {
     let each = |work: &dyn Fn(&Path) -> Fallible<()>| -> Fallible<Duration> {
         let began = Instant::now();
@@ -76,7 +76,7 @@ pub(crate) fn perform(folder: &Path, small: usize) -> Fallible<String> {
     Ok(figures.map(|figure| figure.as_nanos().to_string()).join(" "))
 }
 
-/// Parses what [`perform`] printed.
+/// Parses the output of [`perform`].
 pub(crate) fn parse(line: &str) -> Fallible<Vec<Duration>> {
     let figures = line.split_whitespace().map(|figure| Ok(Duration::from_nanos(figure.parse()?)));
     let figures = figures.collect::<Fallible<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Baseline of a root: its autostart files when it became writable.
+//! Baseline of a writable root: the autostart files it contained before a sandbox could write to it.
 
 mod difference;
 mod referenced;
@@ -33,40 +33,38 @@ use super::{
     reopened_folders::open_folder,
 };
 
-/// Limits of the walk that records a baseline. Within them, the walk takes about a tenth of a second if the disk is
-/// cached.
+/// Limits of the baseline walk, which takes about 0.1 s at these limits if the disk is cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
-/// Maximum size in bytes of the content that is kept, per file and per root.
+/// Maximum number of content bytes kept in memory per file (`LONGEST_KEPT`) and per root (`MOST_KEPT`).
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// Protection of a baseline file by a read-only mount in the sandbox (the file's cover).
+/// State of the read-only mount that protects a baseline file in the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {
-    /// No cover: the sandbox can write to the file.
+    /// Not mounted: the sandbox can write to the file.
     None,
     Covered,
-    /// A program outside the sandbox has replaced the covered file.
+    /// A program outside the sandbox has replaced the file under the mount.
     Replaced,
-    /// While an event was being processed, the covered path held another file, or none.
+    /// The path was missing or held another file while an event was being processed.
     Doubtful,
 }
 
-/// File that existed when the root was opened.
+/// Autostart file that existed when the root became writable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BaselineEntry {
     pub(super) stamp: FileStamp,
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
-    /// Text of a repository's configuration. If this process is killed, another one restores the configuration from
-    /// it.
+    /// Text of a git configuration. It is journaled, so another process can restore it if this one is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config: Option<String>,
 }
 
-/// State of a root at the time it became writable.
+/// State of a root when it became writable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
@@ -75,7 +73,7 @@ pub(super) struct Baseline {
     moved: BTreeSet<String>,
     since: (i64, u32),
     whole: bool,
-    /// State of the root itself.
+    /// State of the root directory or file.
     pub(super) itself: FileStamp,
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
@@ -87,14 +85,14 @@ pub(super) struct Baseline {
     kept: usize,
 }
 
-/// Inputs for recording a baseline.
+/// Inputs of [`Baseline::record`].
 pub(super) struct Recording<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
     pub(super) led: ReferencedPaths,
-    /// Callback that starts watching a folder. It is called before the folder is read.
+    /// Starts watching a folder. Called before the folder is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
 
@@ -126,8 +124,8 @@ impl Baseline {
             baseline.walk(root, &mut recording)?;
             baseline.close_referenced(root, &mut recording);
         }
-        // The clock of timestamps lags by milliseconds, or has a finer resolution. Files written before this point have
-        // an earlier timestamp than the one taken here; files written later do not.
+        // File timestamps lag behind the clock by milliseconds, or have a finer resolution. Files written before
+        // this point have an earlier timestamp than the one taken here; files written later do not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
@@ -172,7 +170,7 @@ impl Baseline {
         let is_kept = is_config || self.kept < MOST_KEPT;
         let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
-        // A repository's configuration is always kept, because it must be possible to restore it.
+        // A repository's configuration is always kept, because it may have to be restored.
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
@@ -188,7 +186,7 @@ impl Baseline {
         self.entries.insert(path, entry);
     }
 
-    /// Recomputes the fields that the journal does not contain.
+    /// Recomputes the fields that are not journaled.
     pub(super) fn restore(&mut self) {
         for (path, entry) in &mut self.entries {
             self.files.insert(entry.stamp.identity(), path.clone());
@@ -203,10 +201,10 @@ impl Baseline {
         }
     }
 
-    /// Makes the current file at a path part of the baseline, so that it is no longer reported as changed.
+    /// Adopts the current file at a path into the baseline, so that it is no longer reported as changed.
     pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
-        // A covered file keeps the identity of its replacement from outside.
+        // A file that was replaced from outside keeps the replacement's identity.
         let stamp =
             self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });
@@ -228,7 +226,7 @@ fn time(clock: ClockId) -> (i64, u32) {
     (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// Returns the content of a regular file, or `None` if it is longer than `longest` or not a regular file.
+/// Returns a file's content, or `None` if it is longer than `longest` or not a regular file.
 pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(dir, &*raw(name), flags, Mode::empty()).ok()?);

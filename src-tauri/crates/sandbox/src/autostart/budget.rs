@@ -1,6 +1,6 @@
-//! Limits on quarantined files per session, and the measures when a session exceeds them.
+//! Per-session limits on quarantined files, and the action taken when a session exceeds them.
 //!
-//! - Successive sandboxes of a session share a budget, so restarting a sandbox does not reset it.
+//! - All sandboxes of a session share one budget, so restarting a sandbox does not reset it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,29 +9,29 @@ use std::{
 
 use super::name_text::raw;
 
-/// Number of times that a name is quarantined before its root becomes read-only.
+/// Number of times one name is quarantined before its root becomes read-only.
 pub(super) const MOST_MOVES: u32 = 5;
-/// Number of times that a name is quarantined before the session is terminated.
+/// Number of times one name is quarantined before the session is terminated.
 const MOST_AFTER: u32 = 10;
-/// Maximum number of files, and their total size in bytes, that quarantine accepts from one session.
+/// Maximum number of files quarantined per session (`MOST_NAMES`), and their maximum total size (`MOST_BYTES`).
 const MOST_NAMES: usize = 1_000;
 const MOST_BYTES: u64 = 256 << 20;
-/// Maximum number of names counted in a folder. A folder with more names counts as too large.
+/// Maximum number of entries counted when measuring a folder. Larger folders count as [`MOST_BYTES`].
 const MOST_WEIGHED: usize = 1_000;
-/// Maximum number of budgets, including those of sessions that have no sandbox.
+/// Maximum number of budgets kept before those of sessions without a sandbox are dropped.
 const MOST_KEPT: usize = 1_000;
 
-/// Result of counting a move to quarantine.
+/// Limit reached by moving a file to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,
-    /// The name has reappeared too often. Its root must become read-only.
+    /// One name was quarantined too often, so its root must become read-only.
     Again,
-    /// The name keeps reappearing, or too much was moved. The session must be terminated.
+    /// The name kept reappearing, or the budget is used up, so the session must be terminated.
     Over,
 }
 
-/// Moves to quarantine that one session has caused.
+/// Files that were quarantined because of one session.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudget {
     moves: BTreeMap<String, u32>,
@@ -44,7 +44,7 @@ pub(super) struct MoveBudget {
 pub(super) struct MoveBudgets(BTreeMap<String, MoveBudget>);
 
 impl MoveBudget {
-    /// Counts a move of `name`, which has this size in bytes.
+    /// Counts one quarantined file of `bytes` bytes.
     pub(super) fn count(&mut self, name: &str, bytes: u64) -> MoveLimit {
         self.names += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -60,20 +60,19 @@ impl MoveBudget {
         }
     }
 
-    /// Returns whether the budget is used up, so that quarantine accepts no more files from the session.
+    /// Returns `true` if the session's budget is used up.
     pub(super) fn is_spent(&self) -> bool {
         self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
     }
 }
 
 impl MoveBudgets {
-    /// Returns the budget of the session that a sandbox belongs to. The part of the sandbox's name before the first
-    /// dot is the name of the session.
+    /// Returns the budget of the session that owns a sandbox. Sandbox names have the form `SESSION.SUFFIX`.
     pub(super) fn of(&mut self, sandbox: &str) -> &mut MoveBudget {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// Drops the budgets of sessions that have no sandbox, once there are too many budgets.
+    /// Drops the budgets of sessions without a sandbox, once there are more than [`MOST_KEPT`].
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
         if self.0.len() > MOST_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();
@@ -86,7 +85,7 @@ fn session(sandbox: &str) -> &str {
     sandbox.split_once('.').map_or(sandbox, |(session, _)| session)
 }
 
-/// Returns the size in bytes of a file or folder tree. A folder with too many names counts as too large.
+/// Returns the total size in bytes of a file or folder tree, or [`MOST_BYTES`] if it has too many entries.
 pub(super) fn weight(path: &str) -> u64 {
     let (mut bytes, mut names, mut waiting) = (0_u64, 0, vec![raw(path).into_owned().into()]);
     while let Some(path) = waiting.pop() {

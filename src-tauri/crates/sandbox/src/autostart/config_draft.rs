@@ -1,7 +1,7 @@
-//! Replaces a file atomically with a draft from the same folder, under git's lock for the file.
+//! Atomic file replacement through a draft in the same folder, under git's lock for that file.
 //!
-//! - INVARIANT: the journal records the draft's unpredictable name before the draft exists, so any process that finds a
-//!   recorded draft may remove it. The lock is a hard link to the draft, which identifies it as ours.
+//! - INVARIANT: the journal records the draft's unpredictable name before the draft is created, so any process may
+//!   remove a recorded draft. The lock is a hard link to the draft, which shows that it is ours.
 
 use std::{
     fs::{File, Permissions},
@@ -20,7 +20,7 @@ use super::{file_stamp::FileStamp, name_text::raw};
 /// Maximum time to wait for git's lock.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Draft of a new version of a file. Dropping it removes a draft that was not put in place.
+/// Draft of a file's new version. Dropping a draft that has not replaced its target deletes it.
 #[derive(Debug)]
 pub(super) struct ConfigDraft<'a> {
     dir: &'a OwnedFd,
@@ -30,7 +30,7 @@ pub(super) struct ConfigDraft<'a> {
 }
 
 impl<'a> ConfigDraft<'a> {
-    /// Creates a draft of `target` under the name `name`.
+    /// Creates an empty draft of `target`, named `name`.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, &*raw(&name), flags, Mode::from_raw_mode(0o600))?);
@@ -41,8 +41,7 @@ impl<'a> ConfigDraft<'a> {
         &self.name
     }
 
-    /// Waits for git's lock and takes it. Continues without it if its holder keeps it too long or hard links are
-    /// unsupported.
+    /// Acquires git's lock. Proceeds without it after [`PATIENCE`], or if hard links are unsupported.
     pub(super) fn lock(&mut self) {
         let until = Instant::now() + PATIENCE;
         let link =
@@ -57,7 +56,7 @@ impl<'a> ConfigDraft<'a> {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Replaces the file with the draft.
+    /// Replaces the target with the draft.
     pub(super) fn place(&self) -> io::Result<()> {
         Ok(renameat(self.dir, &*raw(&self.name), self.dir, &*raw(self.target))?)
     }
@@ -69,11 +68,11 @@ impl Drop for ConfigDraft<'_> {
     }
 }
 
-/// Removes a leftover draft of `target`, and the lock that belongs to it.
+/// Removes a draft of `target` that a killed process left behind, and its lock.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
     let lock = lock_of(target);
     if let Ok(locked) = FileStamp::of(dir, &lock) {
-        // The lock is a link to the draft, before or after the draft became `target`.
+        // The lock is a hard link to the draft, even after the draft was renamed to `target`.
         let is_ours = |name: &str| FileStamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
             let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());

@@ -1,6 +1,6 @@
-//! Files that git or another program runs or reads because a configuration or symlink refers to them.
+//! Files that programs run or read because a git configuration or a symlink refers to them.
 //!
-//! - A referenced path need not exist: a file that appears there later is judged like an existing one.
+//! - A referenced path need not exist yet. A file created there later is judged in the same way.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{
     name_table::KnownName,
 };
 
-/// Referenced paths, each with its kind.
+/// Referenced paths and their kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConfigReferences {
     targets: BTreeMap<String, KnownName>,
-    /// References of the user's own git configuration.
+    /// References in the user's own git configuration.
     pub(super) user: UserConfig,
 }
 
 impl ConfigReferences {
-    /// Records a reference. Returns whether it is new.
+    /// Records a reference. Returns `true` if it is new.
     pub(super) fn insert(&mut self, (path, known): GitTarget) -> bool {
         self.targets.insert(path, known).is_none()
     }
 
-    /// Returns the kind of the reference that covers `path`, and the length of the covered part of `path`.
+    /// Returns the kind of the reference to `path` or to a folder above it, and the length of the referenced path.
     pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if let Some(known) = self.targets.get(path) {
             return Some((*known, path.len()));
@@ -33,7 +33,7 @@ impl ConfigReferences {
         folders.find(|(known, _)| known.folder).or_else(|| self.everywhere(path))
     }
 
-    /// Like [`row`](Self::row), but for references of the user's configuration that are relative to every work tree.
+    /// Like [`row`](Self::row), but only for the user's references that apply to every work tree.
     pub(super) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
         self.user.relative.iter().find_map(|(name, known)| {
             let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));

@@ -1,4 +1,4 @@
-//! Judges a file by its content, if its name alone is not decisive.
+//! Content checks for files whose name alone does not show that a program runs them.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ const PARTS_OF_KEYS: &[&str] = &[
     "notify",
 ];
 
-/// Judges a new or changed file. The content of git configurations and redirects is judged elsewhere.
+/// Judges a new or changed file by its content. Git configurations and redirects are judged elsewhere.
 pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     let by_name = row.group.verdict;
     let unless = |runs: bool| if runs { by_name } else { RunVerdict::Listed };
@@ -54,16 +54,16 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     }
 }
 
-/// Returns whether direnv has allowed a file. For each allowed file, direnv keeps a file named after the digest of
-/// its path and content.
+/// Returns `true` if direnv has allowed a file. Direnv records each allowed file under a digest of its path and
+/// content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
-    // Without a home, the list of allowed files is unknown.
+    // Direnv's list of allowed files is in the home directory, so without a home the answer is unknown.
     let Some(home) = home.map(Path::new) else { return true };
     let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
     let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let data = std::env::var_os("XDG_DATA_HOME").map(|data| Path::new(&data).join("direnv/allow"));
     let allowed = [home.join(".local/share/direnv/allow"), home.join(".config/direnv/allow")];
-    // Direnv's own configuration, which is not parsed here, can allow whole folders.
+    // Direnv's own configuration can allow whole folders. It is not parsed here.
     let settings = std::fs::read(home.join(".config/direnv/direnv.toml")).unwrap_or_default();
     allowed.into_iter().chain(data).any(|folder| folder.join(&name).exists())
         || String::from_utf8_lossy(&settings).contains("whitelist")
@@ -73,7 +73,7 @@ fn starts_programs(text: &[u8]) -> bool {
     if text.trim_ascii().is_empty() {
         return false;
     }
-    // A text that is not valid JSON has comments or is incomplete.
+    // Text that is not valid JSON contains comments or is incomplete.
     serde_json::from_slice(text).map_or_else(|_| mentions(text), |value: Value| has_key(&value))
 }
 
@@ -107,7 +107,7 @@ fn is_empty(value: &Value) -> bool {
 /// `revset-aliases` and `user` of Jujutsu.
 const PLAIN_SECTIONS: &[&str] = &["paths", "revset-aliases", "user"];
 
-/// Returns whether every line of a configuration belongs to a harmless section.
+/// Returns `true` if every line of a configuration belongs to a harmless section.
 fn has_plain_sections(text: &[u8]) -> bool {
     let mut is_inside = false;
     String::from_utf8_lossy(text).lines().map(str::trim).all(|line| {
@@ -119,12 +119,12 @@ fn has_plain_sections(text: &[u8]) -> bool {
             is_inside = PLAIN_SECTIONS.contains(&section.trim());
             return is_inside;
         }
-        // Mercurial's `%include` includes another file.
+        // In Mercurial, `%include` reads another file.
         is_inside && !line.starts_with('%')
     })
 }
 
-/// Returns whether a text contains any of the keys, or an escape sequence that could hide one.
+/// Returns `true` if a text contains any of the keys, or an escape sequence that could hide one.
 fn mentions(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));

@@ -1,4 +1,4 @@
-//! Inotify queue for events on names.
+//! Inotify queue for changes to file names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,47 +17,47 @@ use crate::place::is_at_or_below;
 
 /// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
-/// Maximum number of events per read. If events occur faster than they are read, the kernel drops some.
+/// Maximum number of events returned by one read.
 const MOST_EVENTS: usize = 4_096;
 
-/// Events that are reported for every watched folder.
+/// Events watched in every folder.
 const FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Additional events that are reported for folders with a covered name.
+/// Additional events watched in folders that contain a covered name.
 const COVERED: WatchFlags =
     WatchFlags::DELETE.union(WatchFlags::ATTRIB).union(WatchFlags::ONLYDIR).union(WatchFlags::MASK_ADD);
-/// Events that are reported for folders above a covered or hidden path.
+/// Events watched in folders above a covered or hidden path.
 const AROUND: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::DELETE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Events that are reported for files that are judged by their content.
+/// Events watched on files that are judged by their content.
 const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
 
-/// Inotify event on a path.
+/// Inotify event with the path that it affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) path: String,
     pub(super) what: ReadFlags,
 }
 
-/// Events from one read.
+/// Events returned by one read.
 #[derive(Debug)]
 pub(super) struct EventBatch {
     pub(super) happened: Vec<NameEvent>,
-    /// `true` if some events were dropped.
+    /// `true` if the kernel dropped events.
     pub(super) lost: bool,
     /// `true` if more events may be queued.
     pub(super) more: bool,
 }
 
-/// Inotify queue and watched paths.
+/// Inotify queue and the paths it watches.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     queue: OwnedFd,
@@ -72,22 +72,22 @@ impl EventQueue {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder for events on any name in it.
+    /// Watches a folder for events on any entry.
     pub(super) fn folder(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, FOLDER)
     }
 
-    /// Watches a folder for events on the covered names in it.
+    /// Watches a folder for events on its covered entries.
     pub(super) fn covered(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, COVERED)
     }
 
-    /// Watches a folder above a covered or hidden path, in order to detect that part of the path is replaced.
+    /// Watches a folder above a covered or hidden path, to detect that a part of that path is replaced.
     pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, AROUND)
     }
 
-    /// Watches a file for changes of its content.
+    /// Watches a file for content changes.
     pub(super) fn content(&mut self, path: &str, file: impl AsFd) -> io::Result<()> {
         self.add(path, file, CONTENT)
     }
@@ -139,7 +139,7 @@ impl EventQueue {
     fn remove(&mut self, path: &str) {
         if let Some(number) = self.numbers.remove(path) {
             self.paths.remove(&number);
-            // Ignores the error: the kernel removes the watch together with the folder.
+            // Ignores the error: the kernel removes the watch when the folder is deleted.
             let _ = inotify::remove_watch(&self.queue, number);
         }
     }

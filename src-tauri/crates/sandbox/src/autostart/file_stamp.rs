@@ -1,7 +1,7 @@
-//! Identity and state of a file at a point in time, as reported by the kernel, and the clock of its timestamps.
+//! File identity and state as reported by the kernel, and the clock behind file timestamps.
 //!
-//! - INVARIANT: an inode number alone does not identify a file, because it can be reused after deletion. It is combined
-//!   with the creation time, which no program can set.
+//! - INVARIANT: a file is identified by its inode number and creation time. Inode numbers are reused after deletion,
+//!   but no program can set the creation time.
 
 use std::{
     thread,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name_text::raw;
 
-/// Maximum wait for the next tick of the timestamp clock, whose ticks take at most 10 ms (`CONFIG_HZ=100`).
+/// Maximum wait for the timestamp clock to advance. It ticks at least every 10 ms (`CONFIG_HZ=100`).
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 
 /// Identity and state of a file at a point in time.
@@ -66,8 +66,8 @@ impl FileStamp {
     }
 }
 
-/// Waits until `clock` is past `begun`, which usually takes one tick, and returns its time. Gives up after
-/// [`LONGEST_TICK`], because the clock may have been set back.
+/// Waits until `clock` is past `begun`, usually one tick, and returns the new time. Gives up after [`LONGEST_TICK`],
+/// because the clock may have been set back.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
     let until = Instant::now() + LONGEST_TICK;
     loop {
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(once_past((7, 2), ticking), (7, 3));
         let began = Instant::now();
         assert_eq!(once_past((7, 2), || (3, 0)), (3, 0));
-        assert!(began.elapsed() < 20 * LONGEST_TICK, "waited for the clock");
+        assert!(began.elapsed() < 20 * LONGEST_TICK, "waited too long for the clock");
     }
 }

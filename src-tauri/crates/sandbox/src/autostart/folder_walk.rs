@@ -1,6 +1,6 @@
-//! Walks a folder breadth-first, within limits.
+//! Bounded breadth-first folder walk.
 //!
-//! - INVARIANT: folders below the root are opened relative to its descriptor, without following symlinks.
+//! - INVARIANT: folders are opened relative to the root's descriptor, without following symlinks.
 
 use std::{
     collections::VecDeque,
@@ -29,13 +29,13 @@ pub(super) struct FolderWalk {
     waiting: VecDeque<String>,
     left: WalkBounds,
     until: Instant,
-    /// Folders whose mode the walk has changed in order to open them.
+    /// Folders whose mode the walk changed in order to open them.
     reopened: Option<ReopenedFolders>,
-    /// Reasons something was skipped; only the first few are kept.
+    /// Reasons parts of the tree were skipped, at most [`MOST_REASONS`].
     pub(super) missed: Vec<String>,
 }
 
-/// Limits of a walk. Visiting a folder takes about as long as visiting thirty names.
+/// Limits of a walk. Visiting a folder takes about as long as visiting 30 names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkBounds {
     pub(super) names: usize,
@@ -43,12 +43,12 @@ pub(super) struct WalkBounds {
     pub(super) time: Duration,
 }
 
-/// Maximum number of reasons that are kept.
+/// Maximum number of reasons kept.
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `base`. If `reopens` is `true`, the user's folders whose mode prevents access are made
-    /// accessible until the walk is dropped.
+    /// Starts a walk at `base`. If `reopens` is `true`, the user's own folders that their mode makes inaccessible are
+    /// made accessible until the walk is dropped.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
         let root = match &mut reopened {
@@ -83,8 +83,8 @@ impl FolderWalk {
         }
     }
 
-    /// Returns all names in a folder, and records the folder if it is a repository. Even a folder that exceeds the
-    /// limit is read to the end. Git's object folders, at most 256, do not count towards the limit.
+    /// Returns all names in a folder, and records the folder if it is a git repository. A folder is always read to the
+    /// end, even beyond the limit. Git's object folders (at most 256) do not count towards the limit.
     pub(super) fn names(&mut self, path: &str, dir: &OwnedFd, git: &mut GitFolders) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
@@ -107,7 +107,7 @@ impl FolderWalk {
         names
     }
 
-    /// Queues a folder for the walk, unless it is one of git's object stores.
+    /// Queues a folder, unless it is a git object store.
     pub(super) fn enter(&mut self, path: String, git: &GitFolders) {
         if !git.is_entered(&path) {
             return;
@@ -127,7 +127,7 @@ impl FolderWalk {
     }
 }
 
-/// Formats a path for the user, truncating a path that is longer than any program accepts.
+/// Formats a path for the user. Paths that are too long for any program are truncated.
 pub(super) fn shown(path: &str) -> String {
     const MOST: usize = 1024;
     if path.len() <= MOST {
@@ -136,7 +136,7 @@ pub(super) fn shown(path: &str) -> String {
     format!("{}...", path.get(..path.floor_char_boundary(MOST)).unwrap_or_default())
 }
 
-/// Converts an error, and names the kernel limit to raise if a limit caused it.
+/// Converts an error. If a kernel limit caused it, the message names the limit to raise.
 pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => {
@@ -146,13 +146,13 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     }
 }
 
-/// Returns whether the entry `name` of the folder `dir` is a folder.
+/// Returns `true` if `name` in `dir` is a folder.
 pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// Returns whether the path was removed, is no longer a folder, or belongs to another user and is inaccessible. In
-/// all three cases, the sandbox cannot write there either.
+/// Returns `true` if the path no longer exists, is not a folder, or is an inaccessible folder of another user. The
+/// sandbox cannot write to such a path either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
 }

@@ -1,7 +1,7 @@
-//! Reads a repository's configuration with git itself, and restores keys that make git run programs.
+//! Inspects a repository's configuration with git itself, and restores keys that make git run programs.
 //!
-//! - Git receives the text of the configuration and never accesses the repository. It reads no other configuration
-//!   and runs no program. Its working directory is `/`.
+//! - Git reads only the configuration text that it is passed, never the repository. It runs no program, and its
+//!   working directory is `/`.
 //! - INVARIANT: a configuration that git cannot parse or check is not considered harmless.
 
 mod keys;
@@ -31,31 +31,31 @@ pub(super) use keys::{ConfigPaths, resolve};
 pub(super) use targets::{GitTarget, TargetFinder};
 pub(super) use user::UserConfig;
 
-/// Maximum size of a configuration in bytes, larger than any real one.
+/// Maximum size of a configuration in bytes. Real configurations are far smaller.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Maximum size in bytes of git's output for a configuration.
+/// Maximum size in bytes of git's output for one configuration.
 const MOST_OUTPUT: usize = 4 << 20;
-/// Maximum running time of git.
+/// Timeout for git.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of keys that are restored individually. Otherwise, the whole configuration is restored.
+/// Maximum number of keys restored individually. Beyond it, the whole configuration is restored.
 const MOST_KEYS: usize = 16;
 
-/// All values of each key, in order.
+/// All values of each key, in file order.
 type ConfigValues = BTreeMap<String, Vec<String>>;
 
-/// Repair that a configuration needs.
+/// Repair required for a configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConfigRepair {
-    /// Nothing needs to be restored.
+    /// No repair.
     Fine,
-    /// These keys must be restored, which results in `text`.
+    /// Restore only these keys, which results in `text`.
     Keys { text: Vec<u8>, keys: Vec<String> },
-    /// The whole configuration must be restored. `keys` are the keys that changed, if they are known.
+    /// Restore the whole configuration. `keys` lists the changed keys, if they are known.
     All { keys: Vec<String> },
 }
 
-/// Determines the repair that a configuration needs, by comparing it with its previous text, if any. `scratch` is the
-/// path of a temporary file.
+/// Compares a configuration with its previous text, if any, and returns the required repair. `scratch` is the path of
+/// a temporary file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],
@@ -85,7 +85,7 @@ pub(super) fn repair(
     }
 }
 
-/// Returns the changed keys that now make git run a program.
+/// Returns the changed keys whose new value makes git run a program.
 fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
     let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, paths));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -98,7 +98,7 @@ fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> V
     keys.into_iter().filter(is_changed).cloned().collect()
 }
 
-/// Returns the text `now` with these keys restored to their old values.
+/// Returns the text `now` with the given keys reset to their old values.
 fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
     fs::write(scratch, now)?;
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
@@ -116,7 +116,7 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
     text
 }
 
-/// Returns the settings that git reads from a text, or `None` if git cannot parse it.
+/// Parses a configuration with git. Returns `None` if git rejects it.
 fn settings(text: &[u8]) -> Option<ConfigValues> {
     if text.len() > LONGEST {
         return None;
@@ -148,19 +148,19 @@ pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Returns git's output for the input, or `None` on failure, timeout or excessive output.
+/// Runs git on the input. Returns `None` on failure, timeout or excessive output.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut run = GitRun::of(arguments);
     run.git.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     run.output(input).ok()
 }
 
-/// Invocation of git outside any repository.
+/// Git process to run outside any repository.
 struct GitRun {
     git: Command,
 }
 
-/// Reason git returned no output.
+/// Reason git produced no usable output.
 enum GitFailure {
     /// Git is not installed or has failed.
     Refused,
@@ -181,14 +181,14 @@ impl GitRun {
         self.git.env(name, value);
     }
 
-    /// Passes on a variable from this process's environment.
+    /// Passes on an environment variable of this process.
     fn inherit(&mut self, name: &str) {
         if let Some(value) = std::env::var_os(name) {
             self.git.env(name, value);
         }
     }
 
-    /// Runs git and returns its output. Uses no threads, because a supervisor must stay single-threaded.
+    /// Runs git and returns its output. Creates no threads, because a supervisor must stay single-threaded.
     fn output(mut self, input: &[u8]) -> Result<Vec<u8>, GitFailure> {
         let stdin = || -> io::Result<File> {
             let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC)?);
@@ -208,7 +208,7 @@ impl GitRun {
     }
 }
 
-/// Reads to EOF. Returns `None` on too much output, timeout or error.
+/// Reads until EOF. Returns `None` on error, timeout or excessive output.
 fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
     let deadline = Instant::now() + PATIENCE;
     let mut output = Vec::new();

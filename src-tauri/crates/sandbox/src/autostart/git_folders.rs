@@ -1,4 +1,4 @@
-//! Folders in which git keeps a repository, recognized by name or content.
+//! Git folders (`.git` or a bare repository), recognized by name or content.
 
 use std::collections::BTreeSet;
 
@@ -8,30 +8,29 @@ use super::{
 };
 use crate::place::is_at_or_below;
 
-/// Name of a folder's entry, and `true` if the entry is a folder.
+/// Entry name, and `true` if the entry is a folder.
 pub(super) type FolderName = (String, bool);
 
-/// Names that make git recognize a folder as a repository.
+/// Entry names by which git recognizes a repository.
 const SIGNS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// Paths of known repositories.
+/// Paths of known git folders.
 #[derive(Debug, Default)]
 pub(super) struct GitFolders(BTreeSet<String>);
 
 impl GitFolders {
-    /// Returns whether git treats the folder as a repository, in which names such as `hooks` and `config` are
-    /// significant.
+    /// Returns `true` if git treats the folder as a repository and therefore reads `hooks` and `config` in it.
     pub(super) fn holds(&self, path: &str) -> bool {
         is_git_by_name(path) || self.0.contains(path)
     }
 
-    /// Adds a repository. Returns whether it is new.
+    /// Adds a git folder. Returns `true` if it is new.
     pub(super) fn insert(&mut self, path: String) -> bool {
         self.0.insert(path)
     }
 
-    /// Records the folder at `path`, which contains `names`, if its own name or these names make it a repository. If
-    /// it contains `commondir`, everything except `HEAD` may be in another folder.
+    /// Records the folder at `path` if its own name or its entries `names` make it a git folder. A folder with
+    /// `commondir` may keep everything except `HEAD` elsewhere.
     pub(super) fn note(&mut self, path: &str, names: &[FolderName]) {
         let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
         let has_signs = || has("HEAD") && (has("commondir") || has("objects") && has("refs"));
@@ -40,14 +39,14 @@ impl GitFolders {
         }
     }
 
-    /// Returns whether the appearance of this path may turn its folder into a repository.
+    /// Returns `true` if creating this path may turn its parent into a git folder.
     pub(super) fn is_completed_by(&self, path: &str) -> bool {
         SIGNS.contains(&last(path)) && !self.holds(above(path))
     }
 
-    /// Returns whether a folder must be searched. Git's object, ref and log folders are skipped, unless they contain
-    /// a known repository. If a folder is a repository only by its content, just the objects are skipped, because any
-    /// folder can be made to look like a repository.
+    /// Returns `true` if a folder must be searched. Git's object, ref and log folders are skipped unless they contain
+    /// a known repository. In a folder recognized only by its content, only the objects are skipped, because a sandbox
+    /// can make any folder look like a repository.
     pub(super) fn is_entered(&self, path: &str) -> bool {
         let (folder, name) = (above(path), last(path));
         let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)
@@ -60,7 +59,7 @@ impl GitFolders {
     }
 }
 
-/// Returns whether a name is one of git's 256 object folders.
+/// Returns `true` if a name is one of git's 256 object folders.
 pub(super) fn is_object_folder(folder: &str, name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     last(folder) == "objects" && name.len() == 2 && name.bytes().all(is_digit)

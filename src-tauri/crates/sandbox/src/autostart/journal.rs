@@ -1,7 +1,7 @@
-//! Journal of a sandbox's writable roots, which lets another process finish the work if this one is killed.
+//! Crash journal of a sandbox's writable roots. Another process completes the checks if this one is killed.
 //!
-//! - Each sandbox has one append-only file of JSON lines. The process that watches the sandbox holds its lock.
-//! - INVARIANT: a root is recorded before it becomes writable, and a move to quarantine before it happens.
+//! - Each sandbox has an append-only file of JSON lines, locked by the process that watches the sandbox.
+//! - INVARIANT: a root is journaled before it becomes writable, and a move to quarantine before it happens.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
 use crate::state::{StateDir, numbered};
 
-/// Number for the next journal.
+/// Sequence number of the next journal file.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Journal file of one sandbox, locked by this process.
@@ -29,7 +29,7 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// Line of a journal, as JSON.
+/// Journal entry, one JSON line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum JournalLine<'a> {
@@ -38,7 +38,7 @@ enum JournalLine<'a> {
         name: Cow<'a, str>,
         rules: Cow<'a, AutostartRules>,
     },
-    /// Process that holds the journal from this line on.
+    /// Process that owns the journal from this line on.
     Owner(Owner),
     Open {
         root: Cow<'a, str>,
@@ -55,31 +55,31 @@ enum JournalLine<'a> {
         path: Cow<'a, str>,
         stamp: FileStamp,
     },
-    /// A draft with this name is about to be written next to the file at `path`.
+    /// A draft with this name is about to be written next to `path`.
     Drafted {
         path: Cow<'a, str>,
         draft: Cow<'a, str>,
     },
-    /// A finding that has been reported or is about to be.
+    /// A finding that was reported or is about to be.
     Found {
         finding: Cow<'a, Finding>,
     },
-    /// A finding to report, unless the draft at this path still exists and the key was therefore not restored.
+    /// A finding to report unless a draft still exists at this path, which means that the key was not restored.
     Restored {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
     },
 }
 
-/// Process that holds a journal.
+/// Process that owns a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Owner {
     pid: u32,
-    /// Start time in clock ticks since boot, which distinguishes the process from a later one with the same id.
+    /// Start time in clock ticks since boot. Distinguishes the process from a later one with the same id.
     started: u64,
 }
 
-/// Unfinished work of a process that was killed.
+/// Journal that a killed process left behind.
 #[derive(Debug)]
 pub(super) struct UnfinishedJournal {
     pub(super) journal: Journal,
@@ -88,14 +88,14 @@ pub(super) struct UnfinishedJournal {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files, each with the name of a draft that may still exist next to it.
+    /// Files with the names of drafts that may still exist next to them.
     pub(super) drafts: Vec<(String, String)>,
-    /// Findings to report. Each is skipped if the draft at its path still exists.
+    /// Findings to report, each with a draft path. A finding is skipped if its draft still exists.
     pub(super) restored: Vec<(Finding, String)>,
 }
 
 impl Journal {
-    /// Creates and locks a journal in the folder `dir`.
+    /// Creates and locks a journal in `dir`.
     pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -126,7 +126,7 @@ impl Journal {
         Ok(left)
     }
 
-    /// Takes over a journal, unless a running process holds it.
+    /// Takes over a journal. Returns `None` if its owner is still running.
     fn take(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
         let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
         if !lock(&file, &path) {
@@ -134,12 +134,12 @@ impl Journal {
         }
         let text = fs::read_to_string(&path);
         let journal = Self { file, path };
-        // The file no longer exists if another process has finished the work in the meantime.
+        // Another process has completed the work and removed the file.
         let Ok(text) = text else { return Ok(None) };
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
-            // No root was writable yet. A recent journal stays, because its process may not have locked it yet.
+            // No root has become writable yet. A recent journal is kept, because its owner may not have locked it yet.
             if journal.is_old() {
                 journal.remove();
             }
@@ -169,8 +169,8 @@ impl Journal {
         Ok(Some(left))
     }
 
-    /// Records this process as the owner of a journal that contains `text`. First removes an incomplete last line,
-    /// which a killed process may have left.
+    /// Makes this process the owner of a journal that contains `text`. An incomplete last line, left by a killed
+    /// process, is removed first.
     fn take_ownership(&self, text: &str) -> io::Result<()> {
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         if complete < text.len() {
@@ -179,7 +179,7 @@ impl Journal {
         self.own()
     }
 
-    /// Records this process as the owner of the journal.
+    /// Appends a line that makes this process the owner.
     fn own(&self) -> io::Result<()> {
         let pid = std::process::id();
         match Owner::of(pid) {
@@ -221,13 +221,13 @@ impl Journal {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// Returns the path of a temporary file for this process. It differs for each process, because a git that a
-    /// killed process started may still be using that process's file.
+    /// Returns the path of this process's temporary file. It is unique per process, because a git started by a killed
+    /// process may still be using that process's file.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
-    /// Removes the journal and its temporary files once the work is complete.
+    /// Deletes the journal and its temporary files.
     pub(super) fn remove(self) {
         let scratch = self.path.with_extension("");
         let is_scratch = |path: &Path| {
@@ -239,7 +239,7 @@ impl Journal {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        // Ignores the error: the next process repeats the checks and finds nothing.
+        // Ignores the error: the next process repeats the checks without finding anything.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -251,24 +251,24 @@ impl Journal {
 }
 
 impl Owner {
-    /// Returns the running process with this id. A zombie has already closed its files, so it owns nothing.
+    /// Looks up a running process by id. Zombies are ignored, because they have already closed their files.
     fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may contain spaces. `proc_pid_stat(5)` numbers the fields after it from 3.
+        // The name in parentheses may contain spaces. Fields after it are numbered from 3 in `proc_pid_stat(5)`.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?;
         let started = fields.nth(18)?.parse().ok()?;
         (!matches!(state, "Z" | "X")).then_some(Self { pid, started })
     }
 
-    /// Returns whether the last recorded owner of a journal is running.
+    /// Returns `true` if the last recorded owner of a journal is running.
     fn is_running(path: &Path) -> bool {
         let text = fs::read_to_string(path).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         let mut is_running = None;
         for line in lines {
             match line {
-                // Journals of earlier versions record the process id only.
+                // Earlier versions journaled only the process id.
                 JournalLine::Begin { pid, .. } => is_running = Some(Self::of(pid).is_some()),
                 JournalLine::Owner(owner) => is_running = Some(Self::of(owner.pid) == Some(owner)),
                 JournalLine::Open { .. }
@@ -284,10 +284,10 @@ impl Owner {
     }
 }
 
-/// Locks a journal, unless a running process owns it.
+/// Locks a journal. Returns `false` if a running process owns it.
 ///
-/// If the owner was killed while it was starting a child, the child holds the lock until it calls `exec`. This
-/// function therefore waits for the lock if the owner has exited.
+/// If the owner was killed while starting a child, the child holds the lock until it calls `exec`. After the owner has
+/// exited, this function therefore waits for the lock.
 fn lock(file: &File, path: &Path) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -328,8 +328,8 @@ impl UnfinishedJournal {
 mod tests {
     use super::*;
 
-    /// Writes a journal of this owner, and starts a child that keeps holding its lock after this process has closed
-    /// the file.
+    /// Writes a journal owned by `owner`, and spawns a child that keeps holding the lock after this process closes the
+    /// file.
     fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
         let Journal { file, path } = Journal::begin(dir, "s", &AutostartRules::default()).unwrap();
         let journal = Journal { file, path: path.clone() };
@@ -386,8 +386,8 @@ mod tests {
         }
     }
 
-    /// Unlocks the journal before closing it, because a child that a concurrent test forks shares the lock until it
-    /// executes its program.
+    /// Unlocks the journal before closing it, because a child forked by a concurrent test shares the lock until it
+    /// calls `exec`.
     fn release(journal: Journal) {
         flock(&journal.file, FlockOperation::Unlock).unwrap();
     }
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn zombie_owns_nothing() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        // Waits for the exit without reaping the child.
+        // Waits for the child to exit without reaping it.
         let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let id = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child));
         rustix::process::waitid(id, options).unwrap();

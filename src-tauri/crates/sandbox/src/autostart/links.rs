@@ -1,18 +1,18 @@
-//! Resolves symlinks by name, so that every symlink in a path can be made read-only.
+//! Resolves paths lexically to find every symlink in them, so that each can be made read-only.
 
 use std::{collections::VecDeque, fs};
 
 use super::name_text::{path_text, raw};
 
-/// Maximum number of symlinks that the kernel follows in one path.
+/// Maximum number of symlinks the kernel follows in one path (`MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
-/// Limits of the search for symlinks in the home directory: number of folders, depth, and names per folder.
+/// Limits of the symlink search in the home directory: folders, depth, and names per folder.
 const MOST_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
 const MOST_NAMES: usize = 256;
 
-/// Returns the symlinks that the kernel follows to resolve a path, followed by the final target, which need not
-/// exist. Each symlink is identified by its own resolved path.
+/// Returns each symlink that the kernel follows when resolving a path, then the final target, which need not exist. A
+/// symlink is identified by the resolved path of the symlink itself.
 pub(super) fn way(path: &str) -> Vec<String> {
     let mut rest: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let (mut done, mut way) = (String::new(), Vec::new());
@@ -42,7 +42,7 @@ pub(super) fn way(path: &str) -> Vec<String> {
     way
 }
 
-/// Returns whether a path contains a symlink.
+/// Returns `true` if a path contains a symlink.
 pub(super) fn is_linked(path: &str) -> bool {
     way(path).len() > 1
 }

@@ -1,7 +1,7 @@
-//! Classifies paths by the names of autostart files.
+//! Classifies paths by the known names of autostart files.
 //!
-//! - Names are compared case-insensitively, as some file systems do.
-//! - The list of names is data: `name_table/names.json`.
+//! - Names are matched case-insensitively, because some file systems ignore case.
+//! - The names are listed in `name_table/names.json`.
 
 mod leading;
 mod pattern;
@@ -19,32 +19,32 @@ use serde::Deserialize;
 
 use super::{AutostartMode, AutostartRules, RunsLater};
 
-/// Treatment of a group of names.
+/// Group of names that are handled in the same way.
 #[derive(Debug)]
 pub(super) struct NameGroup {
     pub(super) place: NameScope,
-    /// `true` if existing files are read-only in the sandbox.
+    /// `true` if existing files of the group are read-only in the sandbox.
     pub(super) closed: bool,
-    /// Verdict on a new or changed file by its name alone.
+    /// Verdict on a new or changed file before its content is checked.
     pub(super) verdict: RunVerdict,
-    /// Check of the file's content, which can change the verdict.
+    /// Content check that can change the verdict.
     pub(super) check: ContentCheck,
     /// `true` if strict mode quarantines new files of the group.
     pub(super) strict: bool,
-    /// `true` if package managers write the files. They are then listed even among installed packages, and a new folder
-    /// of them is listed as a whole.
+    /// `true` if package managers write such files. They are listed even inside installed packages, and a new folder
+    /// of them is listed as one entry.
     pub(super) installed: bool,
     pub(super) when: &'static str,
 }
 
-/// Folders in which a name is significant.
+/// Folders in which a name matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum NameScope {
     Any,
-    /// The user's home itself, not its subfolders.
+    /// The user's home directory itself, not its subfolders.
     Home,
-    /// A folder in which git keeps a repository.
+    /// A git folder.
     Git,
 }
 
@@ -55,18 +55,18 @@ pub(super) enum RunVerdict {
     Harmless,
     /// The file is reported and stays in place.
     Listed,
-    /// One of the user's programs runs the file automatically.
+    /// One of the user's programs runs the file without asking.
     Unasked,
 }
 
-/// Check of a file's content, for names that are not decisive.
+/// Content check for files whose name alone is inconclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ContentCheck {
-    /// No check: the name is decisive.
+    /// No check: the name decides.
     #[default]
     Always,
-    /// Git hook, unless it is a sample, which does not run.
+    /// Git hook. Samples are harmless, because git does not run them.
     Hook,
     GitConfig,
     /// File that redirects git to another folder.
@@ -77,13 +77,13 @@ pub(super) enum ContentCheck {
     Agent,
     /// TOML settings of an agent, in which some keys start programs.
     AgentToml,
-    /// `package.json`, in which only the scripts run.
+    /// `package.json`. Only its scripts are run.
     Scripts,
-    /// Configuration of a version control system, in which some sections are harmless.
+    /// Configuration of a version control system. Some sections are harmless.
     Sections,
 }
 
-/// Name from the list, with the treatment of its group.
+/// Listed name with its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownName {
     pub(super) name: &'static str,
@@ -91,15 +91,15 @@ pub(super) struct KnownName {
     pub(super) group: &'static NameGroup,
 }
 
-/// Folders in which package managers install files.
+/// Folders in which package managers install dependencies.
 const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
 
-/// Index of the list by scope and name.
+/// Index of the listed names by scope and name.
 struct Lookup {
     names: [HashMap<&'static str, KnownName>; 3],
-    /// Last components of all names, for rejecting most paths quickly.
+    /// Last components of all names, which quickly rule out most paths.
     last: HashSet<&'static str>,
-    /// Maximum number of components of a name.
+    /// Maximum number of components in a name.
     deepest: usize,
     patterns: Vec<(NamePattern, KnownName)>,
 }
@@ -125,11 +125,11 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     lookup
 });
 
-/// Names that are significant in one sandbox.
+/// Names that matter in one sandbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameTable {
     home: Option<String>,
-    /// `true` in strict mode, in which names of the home are significant in every folder.
+    /// `true` in strict mode, in which names of the home directory matter in every folder.
     strict: bool,
     allow: Vec<String>,
     denied: Vec<String>,
@@ -146,12 +146,12 @@ impl NameTable {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
-    /// Returns the user's home, if it is known.
+    /// Returns the user's home directory, if it is known.
     pub(super) fn home(&self) -> Option<&str> {
         self.home.as_deref()
     }
 
-    /// Returns the listed name that matches the path itself, as opposed to a folder above it.
+    /// Returns the listed name that matches the whole path, not just a folder above it.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
@@ -165,7 +165,7 @@ impl NameTable {
                 NameScope::Git => is_git(above),
             }
         };
-        // The longest match is the most specific one.
+        // The longest match is the most specific.
         let (depth, name) = named(&lower, counts).unzip();
         let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
             depth.is_none_or(|depth| depth < pattern.depth())
@@ -176,8 +176,8 @@ impl NameTable {
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
-    /// Returns whether a package manager has installed the file. Such files are not listed: users do not open or
-    /// build them directly, and the unlisted code next to them is just as dangerous.
+    /// Returns `true` if a package manager installed the file. Such files are not listed: users do not open or build
+    /// them directly, and the unlisted code next to them is just as dangerous.
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.verdict == RunVerdict::Listed
@@ -186,15 +186,14 @@ impl NameTable {
             && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
-    /// Returns the listed name that matches the path or a folder above it, and the length of the matching part of the
-    /// path.
+    /// Returns the listed name that matches the path or a folder above it, and the length of the matched part.
     pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// Returns whether files with this name are read-only. In strict mode, this includes all files that would be
+    /// Returns `true` if files with this name are read-only. In strict mode, so is every file that would be
     /// quarantined.
     pub(super) fn closes(&self, row: &KnownName) -> bool {
         row.group.closed || self.strict && row.group.strict
@@ -206,7 +205,7 @@ impl NameTable {
         };
         self.allow.iter().any(|allowed| {
             inside(row.name, allowed)
-                // Listed names in a repository's folder do not include `.git` itself, but allowed names do.
+                // Names listed for git folders do not include `.git` itself, but allowed names do.
                 || row.group.place == NameScope::Git
                     && allowed.strip_prefix(".git").is_some_and(|rest| {
                         rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(row.name, part))
@@ -215,22 +214,22 @@ impl NameTable {
     }
 }
 
-/// Treatment of a folder of hooks.
+/// Folder of git hooks.
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
-/// Treatment of a configuration that another git configuration includes.
+/// Configuration that another git configuration includes.
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
-/// Treatment of a program that git runs because a configuration or symlink refers to it.
+/// Program that git runs because a configuration or symlink refers to it.
 pub(super) static GIT_PROGRAM: KnownName =
     KnownName { name: "program", folder: false, group: &table::PROGRAM };
 
-/// Treatment of a folder that git uses as a template for new repositories, from which it copies hooks.
+/// Template folder, from which git copies hooks into new repositories.
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
-/// Returns the names without wildcards that are significant in the home.
+/// Returns the names for the home directory, except those with wildcards.
 pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     let names = table::names().map(|listed| listed.known);
     names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
@@ -251,15 +250,15 @@ fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize
     found.last()
 }
 
-/// Returns whether the folder is named like a git folder, or is inside one, where git keeps further repositories.
+/// Returns `true` if the folder is named like a git folder or is inside one, where git keeps submodule repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
         || above.any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// Returns the names of the strict list, relative to the folder in which they are significant: those for any folder
-/// and, if `at_home`, those for the home. Names with wildcards are excluded.
+/// Returns the names of the strict list that apply in any folder and, if `at_home`, in the home directory. Names with
+/// wildcards are excluded.
 pub fn strict_names(at_home: bool) -> Vec<String> {
     let names = table::names().map(|listed| listed.known).filter(|known| !is_pattern(known.name));
     let strict =
@@ -271,7 +270,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
     relative.collect()
 }
 
-/// Returns when a program runs the file at this path because of its name, or `None` if none of the user's programs
+/// Returns the condition under which a program runs the file at this path, judged by its name, or `None` if no program
 /// does.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;

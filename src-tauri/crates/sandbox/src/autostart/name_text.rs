@@ -1,10 +1,10 @@
-//! Encodes names that are not UTF-8 as text.
+//! Lossless text encoding of file names that are not UTF-8.
 //!
-//! - Paths are strings everywhere. An invalid byte becomes a character at the end of the private use area, which real
-//!   names do not contain. If a name does contain such a character, each byte of that character is encoded like an
-//!   invalid byte.
-//! - INVARIANT: [`raw`] returns exactly the bytes that [`text`] encoded, so that a file of any name can be opened and
-//!   moved.
+//! - Paths are strings throughout this crate. An invalid byte is encoded as a character from the end of the private
+//!   use area, which real names do not contain. If a name does contain such a character, each of its bytes is encoded
+//!   like an invalid byte.
+//! - INVARIANT: [`raw`] returns exactly the bytes passed to [`text`], so a file can be opened and moved whatever its
+//!   name.
 
 use std::{
     borrow::Cow,
@@ -13,9 +13,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Code point that encodes byte 0. Byte `n` is encoded as the code point that is higher by `n`.
+/// Code point that encodes byte 0. Byte `n` is encoded as `FIRST + n`.
 const FIRST: u32 = 0x10_FF00;
-/// First UTF-8 byte of the encoding characters. Few other characters start with it.
+/// First UTF-8 byte of every encoding character. Few other characters start with it.
 const LEAD: u8 = 0xF4;
 
 /// Encodes a name or path.
@@ -52,7 +52,7 @@ pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(raw))
 }
 
-/// Returns the path on disk for a path in a finding, by decoding its encoded bytes.
+/// Decodes a path from a finding to the path on disk.
 pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
@@ -66,7 +66,7 @@ fn char_of(byte: u8) -> Option<char> {
     char::from_u32(FIRST + u32::from(byte))
 }
 
-/// Returns the byte that a character encodes, if any. Bytes below 0x80 are never encoded.
+/// Returns the byte that a character encodes, or `None`. Bytes below 0x80 are never encoded.
 fn byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(FIRST)?).ok()?;
     (byte >= 0x80).then_some(byte)

@@ -1,9 +1,9 @@
 //! Restores and deletes quarantined files at the user's request.
 //!
-//! - INVARIANT: a file is restored only to the path from which it was quarantined. No symlink in the path is followed;
-//!   a quarantined symlink is restored as a symlink.
-//! - INVARIANT: nothing is overwritten. A new file at the path stays there, unless it is quarantined in exchange.
-//! - No folder is created. A missing folder is reported.
+//! - INVARIANT: a file is restored only to the path from which it was quarantined. No symlink in the path is followed,
+//!   and a quarantined symlink is restored as a symlink.
+//! - INVARIANT: nothing is overwritten. A newer file at the path is kept, or quarantined on request.
+//! - No folder is created. A missing folder is an error.
 
 use std::{
     fs::{self, File},
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::state::StateDir;
 
-/// Maximum length in bytes of the original path that a slot records.
+/// Maximum length in bytes of the original path recorded in a slot.
 const LONGEST_ORIGIN: u64 = 64 << 10;
 
 /// Failure to restore or delete a quarantined file.
@@ -42,10 +42,10 @@ pub enum PutBackError {
     /// Another file exists at the path.
     #[error("another file exists at that path; it was left unchanged")]
     Occupied,
-    /// The folder does not exist, or a symlink leads to it.
+    /// The folder does not exist, or a symlink was found in its path.
     #[error("the file's folder no longer exists or was replaced: {0}")]
     NoFolder(io::Error),
-    /// Another error of the operating system.
+    /// Another I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -61,11 +61,11 @@ struct Kept {
     dir: OwnedFd,
     /// Name of the file in `dir`.
     name: String,
-    /// Slot of the file in quarantine; `None` if the file stayed in its folder under a disarmed name.
+    /// Quarantine slot that contains the file, or `None` if the file was disarmed in place.
     slot: Option<PathBuf>,
 }
 
-/// Restores the file that was moved from `path` to `kept`.
+/// Restores the quarantined file `kept` to its original path `path`.
 ///
 /// # Errors
 /// On error, the file stays in quarantine.
@@ -75,11 +75,11 @@ pub fn put_back(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackE
     kept.move_to(&dir, name)
 }
 
-/// Restores a file, and quarantines the file that is now at its path. Returns the latter's path in quarantine, if there
-/// was one.
+/// Restores a file and quarantines the one currently at its path. Returns the path of the latter in quarantine, or
+/// `None` if there was no such file.
 ///
 /// # Errors
-/// On error, both files stay where they were. If the second file cannot be moved back, the error says so.
+/// On error, both files stay where they were. If the second file cannot be moved back, the error message says so.
 pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<String>, PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
@@ -102,10 +102,10 @@ pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<Strin
     }
 }
 
-/// Permanently deletes the file that was moved from `path` to `kept`.
+/// Permanently deletes the file that was quarantined from `path` as `kept`.
 ///
 /// # Errors
-/// Returns a [`PutBackError`]. The file may then be partly deleted.
+/// Fails if `kept` was not quarantined from `path`, or on an I/O error. The file may then be partly deleted.
 pub fn delete(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     match &kept.slot {
@@ -155,7 +155,7 @@ impl Kept {
         }
     }
 
-    /// Moves the file to an unused name. Copies it if the name is on another file system.
+    /// Moves the file to an unused name, or copies it if that name is on another file system.
     fn move_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
         let here = raw(&self.name);
         match renameat_with(&self.dir, &*here, dir, &*raw(name), RenameFlags::NOREPLACE) {
@@ -165,14 +165,14 @@ impl Kept {
             Err(error) => return Err(error.into()),
         }
         if let Some(slot) = &self.slot {
-            // Apart from a file that was copied, the slot contains only the original path.
+            // Unless the file was copied, the slot now contains only the original path.
             let _ = fs::remove_dir_all(slot);
         }
         Ok(())
     }
 
     fn copy_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
-        // No program recognizes this name, so an incomplete copy never runs.
+        // No program recognizes this name, so an incomplete copy is never run.
         let half = format!("{name}.put-back-{}", std::process::id());
         let to = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&*raw(&half));
         let copied = BoundedCopy::new().copy(&self.dir, Path::new(&*raw(&self.name)), &to, 0);
@@ -181,7 +181,7 @@ impl Kept {
                 .map_err(|error| if error == Errno::EXIST { PutBackError::Occupied } else { error.into() })
         });
         if moved.is_err() {
-            // If this fails too, the leftover copy has a name that no program recognizes.
+            // Even if this fails, no program recognizes the name of the leftover copy.
             let _ = remove(dir, &half);
         }
         moved
@@ -193,8 +193,8 @@ fn open_state(state_dir: &Path) -> io::Result<StateDir> {
     StateDir::open(text, rustix::process::getuid().as_raw())
 }
 
-/// Opens the parent folder of a path. Returns the folder, the last component of the path, and a guard. The folder
-/// stays accessible until the guard is dropped.
+/// Opens the parent folder of a path. Returns the folder, the last path component, and a guard that keeps the folder
+/// accessible until dropped.
 fn folder_of(path: &str) -> Result<(OwnedFd, &str, ReopenedFolders), PutBackError> {
     let (above, name) = parts(path)?;
     let (dir, shut) = open_reopening(above).map_err(|error| PutBackError::NoFolder(error.into()))?;
@@ -314,7 +314,7 @@ mod tests {
         assert!(!Path::new(&place.at("q/x")).exists() && Path::new(&kept).exists());
         fs::remove_file(place.at("p")).unwrap();
         fs::rename(place.at("q"), place.at("p")).unwrap();
-        // Refuses a file from another path, a file outside quarantine, and a path that leads out of quarantine.
+        // Refuses a file from another path, a file outside quarantine, and a path that leaves the quarantine.
         fs::write(place.at("other"), "mine").unwrap();
         let slot = Path::new(&kept).parent().unwrap();
         let out = format!("{}/../../../other", slot.display());

@@ -1,7 +1,7 @@
 //! Moves files to quarantine, where no program runs them.
 //!
-//! - Nothing is deleted. A quarantined file keeps its name, in a folder of its own that also contains a file `origin`
-//!   with the original path. A file that cannot be moved is disarmed in place: renamed, so that no program recognizes
+//! - Nothing is deleted. A quarantined file keeps its name, in a slot folder that also contains a file `origin` with
+//!   the original path. A file that cannot be moved is disarmed in place: it is renamed so that no program recognizes
 //!   it.
 
 use std::{
@@ -30,13 +30,13 @@ use super::{
 };
 use crate::state::{StateDir, numbered};
 
-/// Maximum number of bytes copied per file to another file system, because the copy delays other work of the watcher.
-/// A larger file is disarmed in place.
+/// Maximum size in bytes of a file copied to another file system, because copying blocks the watcher. A larger file is
+/// disarmed in place.
 const MOST_COPIED: u64 = 16 << 20;
 const MOST_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
 
-/// Number for the next slot.
+/// Sequence number of the next slot.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Quarantines a file at the user's request. Returns its new path.
@@ -48,7 +48,7 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     QuarantineSlot::new(&state, path)?.move_away(&dir, name)
 }
 
-/// Slot in quarantine for one file: a folder of its own.
+/// Folder in quarantine that holds one file.
 #[derive(Debug)]
 pub(super) struct QuarantineSlot {
     kept: PathBuf,
@@ -66,12 +66,12 @@ impl QuarantineSlot {
         Ok(Self { kept })
     }
 
-    /// Returns the path that a file with this name has in the slot.
+    /// Returns the path of a file with this name in the slot.
     pub(super) fn to(&self, name: &str) -> PathBuf {
         self.kept.join(&*raw(name))
     }
 
-    /// Writes a text to a file in the slot.
+    /// Writes text to a file in the slot.
     pub(super) fn keep(self, name: &str, text: &[u8]) -> io::Result<()> {
         fs::write(self.to(name), text)
     }
@@ -96,8 +96,7 @@ impl QuarantineSlot {
         let to = self.to(name);
         let mut shut = ReopenedFolders::default();
         let mut moved = renameat(dir, &*raw(name), CWD, &to);
-        // Makes the folder accessible after any error, because the kernel reports another file system before missing
-        // permissions.
+        // Makes the folder accessible after any error, because the kernel reports `EXDEV` before missing permissions.
         if moved.is_err_and(|error| error != Errno::NOENT) {
             shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), CWD, &to);
@@ -111,7 +110,7 @@ impl QuarantineSlot {
             }
             Err(_) => {}
         }
-        // From here on, no program recognizes the file, even if a later step fails.
+        // The rename below disarms the file, even if a later step fails.
         let disarmed = disarmed(name, &self.kept);
         if let Err(error) = renameat(dir, &*raw(name), dir, &*raw(&disarmed)) {
             let _ = fs::remove_dir_all(&self.kept);
@@ -125,24 +124,24 @@ impl QuarantineSlot {
             let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
             return Ok(path_text(&folder.join(&*raw(&disarmed))));
         }
-        // Leftovers have the disarmed name, which no program recognizes.
+        // No program recognizes the disarmed name of a leftover.
         let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
         Ok(path_text(&to))
     }
 }
 
-/// Returns the current path of a file whose move to `moved_to` was started but not completed.
+/// Returns the current path of a file whose move to `moved_to` was journaled but not completed.
 pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     let begun = disarmed(path, Path::new(moved_to).parent()?);
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
-/// Returns the name that the file `name` gets when it is disarmed in place. `kept` is the file's slot in quarantine.
+/// Returns the disarmed name for the file `name`. `kept` is the file's slot in quarantine.
 fn disarmed(name: &str, kept: &Path) -> String {
     format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
 }
 
-/// Limits of a copy, because it delays other work. A sandboxed process may write to the files during the copy.
+/// Limits of a copy. A sandboxed process may write to the files during the copy.
 pub(super) struct BoundedCopy {
     bytes: u64,
     names: usize,
@@ -153,8 +152,8 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies a file, folder tree or symlink. Fails if a limit is exceeded. Skips sockets, follows no symlinks and
-    /// never blocks.
+    /// Copies a file, folder tree or symlink. Sockets are skipped and symlinks are not followed. Fails if a limit is
+    /// exceeded, and never blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;
@@ -165,7 +164,7 @@ impl BoundedCopy {
                 let link = readlinkat(dir, name, Vec::new())?;
                 return symlink(OsStr::from_bytes(link.as_bytes()), to);
             }
-            // Sockets are skipped, because they are useless without their program.
+            // Sockets are useless without the process that created them.
             Err(Errno::NXIO) => return Ok(()),
             Err(error) => return Err(error.into()),
         };

@@ -1,8 +1,8 @@
-//! Opens the user's folders even if their mode prevents access, because a sandbox may have changed the mode.
+//! Temporarily restores access to the user's own folders whose mode prevents it.
 //!
-//! - The owner of a folder can change its mode at any time. A sandbox of the same user can therefore ignore the mode,
-//!   and could use it to keep this process from files that it has created.
-//! - INVARIANT: only the mode of a folder that this user owns is changed, by descriptor, and it is restored afterwards.
+//! - A sandbox runs as the same user, so it can change the mode of any folder at any time. It could use the mode to
+//!   hide its files from this process.
+//! - INVARIANT: only folders owned by this user are changed, by descriptor, and their mode is restored afterwards.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -14,9 +14,9 @@ use rustix::{
 
 use super::name_text::raw;
 
-/// Maximum number of folders whose mode is restored. Further folders that are opened stay accessible.
+/// Maximum number of folders whose mode is restored. Folders beyond it stay accessible.
 const MOST_SHUT: usize = 256;
-/// Modes that make a folder accessible: for listing, entering and renaming in it, or for entering only.
+/// Modes that permit listing, entering and renaming in a folder, or only entering it.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 
@@ -25,7 +25,7 @@ const ENTERED: u32 = 0o100;
 pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
 
 impl ReopenedFolders {
-    /// Opens a folder below `root`, by a path without symlinks.
+    /// Opens a folder below `root`. The path must not contain symlinks.
     pub(super) fn open(
         &mut self,
         root: impl AsFd,
@@ -34,7 +34,7 @@ impl ReopenedFolders {
     ) -> Result<OwnedFd, Errno> {
         let first = open_listed(&root, path, resolve);
         let is_shut = match &first {
-            // A folder that can be listed but not entered is not accessible either.
+            // A folder that can be listed but not entered is not accessible.
             Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
             Err(error) => is_refused(*error),
         };
@@ -51,8 +51,7 @@ impl ReopenedFolders {
         open_listed(&root, path, resolve).or(first)
     }
 
-    /// Adds permissions to a folder, and to the entry `name` if that is a folder too, so that the entry can be moved
-    /// away.
+    /// Adds the permissions needed to move the entry `name` out of `dir`, on both `dir` and the entry.
     pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
             self.add_permissions(dir, WHOLE);
@@ -62,14 +61,14 @@ impl ReopenedFolders {
         }
     }
 
-    /// Adds missing permissions to a folder, if the user owns it.
+    /// Adds missing permissions to a folder that the user owns.
     fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
         let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
         if !is_own(&about) || mode & needed == needed {
             return;
         }
-        // If this fails, the caller's access to the folder fails and is reported.
+        // If this fails, opening the folder fails too, and that error is reported.
         if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MOST_SHUT {
             self.0.push((folder, Mode::from_raw_mode(mode)));
         }
@@ -79,25 +78,25 @@ impl ReopenedFolders {
 impl Drop for ReopenedFolders {
     fn drop(&mut self) {
         while let Some((folder, mode)) = self.0.pop() {
-            // Ignores the error: the owner can make the folder accessible at any time.
+            // Ignores the error: the owner can change the mode at any time.
             let _ = change(&folder, mode);
         }
     }
 }
 
-/// Opens a folder, making it accessible if necessary. It stays accessible until the second returned value is dropped.
+/// Opens a folder, made accessible if necessary until the returned guard is dropped.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;
     Ok((dir, shut))
 }
 
-/// Opens a folder, by a path without symlinks.
+/// Opens a folder. The path must not contain symlinks.
 pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
     open_listed(CWD, path, ResolveFlags::empty())
 }
 
-/// Opens a folder below `root` for listing, by a path without symlinks.
+/// Opens a folder below `root` for listing. The path must not contain symlinks.
 pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
 }
@@ -108,7 +107,7 @@ fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> R
     openat2(root, &*raw(path), flags, Mode::empty(), resolve)
 }
 
-/// Returns whether the user owns the folder, so that a sandbox may have changed its mode.
+/// Returns `true` if the user owns the folder, which means that a sandbox may have changed its mode.
 pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
     look(root, path).is_ok_and(|about| is_own(&about))
 }

@@ -1,4 +1,4 @@
-//! Implementation for platforms without sandboxes, on which nothing can be watched.
+//! Stub for platforms without sandboxes, where there is nothing to watch.
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
@@ -90,22 +90,22 @@ pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
 #[error("quarantine is not supported on this platform")]
 pub struct PutBackError;
 
-/// Restores the file that was moved from `path` to `kept`.
+/// Restores the quarantined file `kept` to its original path `path`.
 pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
     Err(PutBackError)
 }
 
-/// Restores a file, and quarantines the file that is now at its path.
+/// Restores a file and quarantines the one currently at its path.
 pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
     Err(PutBackError)
 }
 
-/// Permanently deletes the file that was moved from `path` to `kept`.
+/// Permanently deletes the file that was quarantined from `path` as `kept`.
 pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
     Err(PutBackError)
 }
 
-/// Returns the path on disk for a path in a finding.
+/// Decodes a path from a finding to the path on disk.
 pub fn real_path(shown: &str) -> std::path::PathBuf {
     shown.into()
 }

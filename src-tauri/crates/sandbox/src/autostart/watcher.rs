@@ -1,6 +1,6 @@
 //! Watches the writable roots of all sandboxes that a process has launched.
 //!
-//! - A folder is watched once, however many sandboxes can write to it. Each of them gets the findings.
+//! - A folder is watched once, even if several sandboxes can write to it. Each of those sandboxes gets the findings.
 //! - The number of reports is limited. After too many findings, the last report states that further reports are
 //!   omitted. The files are still handled.
 
@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
-/// Interval for rechecking files that are judged by their content.
+/// Interval for rechecking the content of files that are judged by it.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of watched folders per root.
 const MOST_FOLDERS: usize = 8_192;
@@ -55,15 +55,15 @@ pub struct Watcher {
     sandboxes: BTreeMap<String, WatchedSandbox>,
     git_folders: GitFolders,
     references: ConfigReferences,
-    /// Digest of each file that is judged by its content, by path.
+    /// Digests of the files that are judged by their content, by path.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
     budgets: MoveBudgets,
-    /// Time at which the contents were last rechecked.
+    /// Time of the last content recheck.
     looked: Instant,
 }
 
-/// Journal of a sandbox after its final check. Unless it is removed, the next process repeats the check and the
+/// Journal of a sandbox after its final check. Until it is removed, the next process repeats the check and the
 /// reports.
 #[derive(Debug)]
 #[must_use = "unless the journal is forgotten, the next start checks again"]
@@ -77,7 +77,7 @@ impl FinishedJournal {
 }
 
 impl Watcher {
-    /// Creates a watcher that keeps its journals in the state directory.
+    /// Creates a watcher that stores its journals in the state directory.
     pub fn new(state_dir: &Path) -> io::Result<Self> {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
@@ -100,9 +100,9 @@ impl Watcher {
         })
     }
 
-    /// Finishes the work of processes that were killed. Returns the name of each sandbox with its findings and its
-    /// journal. The journal exists until [`FinishedJournal::forget`] is called. Findings that were already reported
-    /// are reported again.
+    /// Completes the checks of processes that were killed. Returns the name, findings and journal of each sandbox.
+    /// Findings that were already reported are returned again. The journal exists until [`FinishedJournal::forget`] is
+    /// called.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
@@ -114,13 +114,13 @@ impl Watcher {
     }
 
     fn finish_left(&mut self, left: UnfinishedJournal) -> (String, Vec<Finding>, Option<FinishedJournal>) {
-        // No launcher uses this name for a sandbox.
+        // Launchers never use this name for a sandbox.
         let key = format!("\0{}", left.journal.scratch().display());
         let entries = left.roots.values().flat_map(|baseline| &baseline.entries);
         let configs = entries.filter_map(|(path, entry)| Some((path.as_str(), entry.config.as_deref()?)));
         self.references.restore(configs, left.rules.home.as_deref());
         let mut found = left.found;
-        // Drops moves that were recorded but not started.
+        // Drops moves that were journaled but not performed.
         found.retain_mut(|finding| match finding {
             Finding::Quarantined { path, moved_to, .. } if !is_there(moved_to) => {
                 let begun = begun(path, moved_to);
@@ -143,13 +143,13 @@ impl Watcher {
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
         let (more, done) = self.finish(&key);
-        // Drops findings that were already recorded in the journal.
+        // Drops findings that are already in the journal.
         let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
         found.extend(more);
         (left.name, found, done)
     }
 
-    /// Registers a sandbox under the name that the launcher uses for it.
+    /// Starts watching a sandbox under the launcher's name for it.
     pub fn begin(&mut self, name: &str, rules: AutostartRules) -> io::Result<()> {
         if self.sandboxes.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -215,20 +215,20 @@ impl Watcher {
         Ok(closed)
     }
 
-    /// Closes a root that is no longer writable, after a final check. Returns the findings.
+    /// Closes a root that is no longer writable and returns the findings of its final check.
     pub fn close(&mut self, name: &str, root: &str) -> Vec<Finding> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
         let findings = self.final_check(name, root);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
             sandbox.roots.remove(root);
-            // Ignores the error: if the journal does not record this, the root is checked once more.
+            // Ignores the error: without this entry, the root is checked once more.
             let _ = sandbox.journal.close(root);
         }
         self.tidy();
         findings
     }
 
-    /// Records that the user approved this exact file, so the sandbox may write to it.
+    /// Records that the user approved writing to this exact file.
     pub fn named(&mut self, name: &str, path: &str) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.named.insert(path.to_owned());
@@ -238,7 +238,7 @@ impl Watcher {
         }
     }
 
-    /// Records the paths that are hidden in a sandbox, so that their replacement is detected.
+    /// Records the paths that are hidden in a sandbox, in order to detect their replacement.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -246,7 +246,7 @@ impl Watcher {
         self.tidy();
     }
 
-    /// Watches all folders above a path. Skips unreadable folders; the supervisor detects replacements there.
+    /// Watches every folder above a path. Unreadable folders are skipped; the supervisor detects replacements there.
     fn watch_way(&mut self, path: &str) {
         for (at, _) in path.rmatch_indices('/').filter(|(at, _)| *at > 0) {
             let folder = path.get(..at).unwrap_or_default();
@@ -256,8 +256,8 @@ impl Watcher {
         }
     }
 
-    /// Reads all queued events without blocking, and checks files for a limited time. Returns new findings, each with
-    /// the name of its sandbox.
+    /// Reads queued events without blocking, and checks files for a limited time. Returns new findings with the names
+    /// of their sandboxes.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
         self.drain();
         self.work();
@@ -270,8 +270,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` if there is
-    /// nothing to do before the next event.
+    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` to wait
+    /// indefinitely.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -279,7 +279,7 @@ impl Watcher {
         (!self.contents.is_empty()).then_some(AGAIN)
     }
 
-    /// Returns the names of sandboxes that may have lost a cover since the last call. The launcher sends them
+    /// Returns the sandboxes that may have lost a cover since the last call. The launcher sends each one
     /// `ControlOp::Check`.
     pub fn uncovered(&mut self) -> Vec<String> {
         let lost = self
@@ -289,7 +289,7 @@ impl Watcher {
         lost.collect()
     }
 
-    /// Removes and returns the pending countermeasures, each with the name of its sandbox.
+    /// Takes the pending countermeasures, with the names of their sandboxes.
     pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         let due = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.countermeasures).into_iter().map(|due| (name.clone(), due))
@@ -297,14 +297,14 @@ impl Watcher {
         due.collect()
     }
 
-    /// Records that the supervisor of a sandbox has restored all lost covers.
+    /// Records that a sandbox's supervisor has restored all lost covers.
     pub fn covered(&mut self, name: &str) {
         self.drain();
         let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
         let roots = self.sandboxes.get(name).map(|sandbox| sandbox.roots.values()).into_iter().flatten();
         let lost = roots.flat_map(|baseline| baseline.entries.iter().filter(|(_, entry)| is_lost(entry)));
         for path in lost.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
-            // Judges anything that was written before the path was covered again.
+            // Judges the files that were written while the path was uncovered.
             self.consider_at(&path);
             let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
             let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
@@ -317,8 +317,8 @@ impl Watcher {
         }
     }
 
-    /// Runs the final check of all roots of a sandbox, and removes the sandbox. The journal exists until
-    /// [`FinishedJournal::forget`] is called, because the launcher must record the findings first.
+    /// Runs the final check of a sandbox's roots and stops watching the sandbox. The launcher records the findings,
+    /// then calls [`FinishedJournal::forget`] to remove the journal.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
@@ -339,7 +339,7 @@ impl Watcher {
         (findings, done)
     }
 
-    /// Makes the current file part of the baseline of every sandbox that can write to it.
+    /// Adopts the current file into the baseline of every sandbox that can write to it.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::LONGEST);
@@ -349,7 +349,7 @@ impl Watcher {
         }
     }
 
-    /// Drops watches and other state that no sandbox needs any more.
+    /// Drops watches and other state that no sandbox needs.
     fn tidy(&mut self) {
         let roots: Vec<&String> = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys()).collect();
         let covered = self.sandboxes.values().flat_map(|sandbox| {

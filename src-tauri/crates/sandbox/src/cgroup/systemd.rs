@@ -1,6 +1,6 @@
-//! Requests a scope from systemd's user manager, once per launching process.
+//! Requests a scope from systemd's user manager, once per process.
 //!
-//! - Uses `busctl`, a part of systemd, because a D-Bus client for a single request would need far more code.
+//! - Uses `busctl`, which is part of systemd, because a D-Bus client would be far more code for a single request.
 
 use ironcurtain_paths::SYSTEM_PATH;
 use std::{
@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum time to wait until this process is in the scope. The manager replies to the request before that.
+/// Maximum time for systemd to move this process into the scope, which happens after it replies.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 
-/// Requests a scope and waits until this process is in it. Returns the scope's control group, or `None` on failure.
+/// Requests a scope, waits until this process is in it, and returns its control group, or `None` on failure.
 pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
-    // The user manager exists only if systemd runs the system.
+    // The user manager exists only on systems that systemd has booted.
     fs::symlink_metadata("/run/systemd/system").ok()?;
     let asked = Command::new("busctl")
         .args(question(std::process::id()))

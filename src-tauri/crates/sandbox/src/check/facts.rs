@@ -1,4 +1,4 @@
-//! Facts about this machine that affect sandboxing, and the missing requirements that follow from them.
+//! Facts about this machine that affect sandboxing, and the missing requirements derived from them.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub(super) struct Facts {
     root: bool,
     kernel: Option<(u32, u32)>,
     bwrap: Option<(u32, u32)>,
-    /// `true` if `user.max_user_namespaces` is zero or Debian's older switch is off.
+    /// `true` if `user.max_user_namespaces` is zero, or Debian's older setting disables user namespaces.
     namespaces_off: bool,
     /// `true` if AppArmor removes the privileges of user namespaces (Ubuntu).
     apparmor_restricts: bool,
@@ -23,7 +23,7 @@ const OLDEST_KERNEL: (u32, u32) = (5, 14);
 const OLDEST_BWRAP: (u32, u32) = (0, 8);
 
 impl Facts {
-    /// Reads the facts from this machine.
+    /// Collects the facts about this machine.
     pub(super) fn find() -> Self {
         let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let is = |path: &str, value: &str| setting(path).is_some_and(|found| found == value);
@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// Returns the missing requirements that may make sandboxing fail, and the command that fixes the first one.
+    /// Returns the requirements that this machine may not meet, and the command that fixes the first one.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();
@@ -65,7 +65,7 @@ impl Facts {
             lacks("user namespaces are disabled on this system".into(), Some(fix));
         }
         if self.apparmor_restricts {
-            // The profile in the package applies only to the installed program.
+            // The AppArmor profile in the package applies only to the installed program.
             let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
             let what = "AppArmor restricts user namespaces on this system, and no profile permits them for this program";
             lacks(what.into(), Some(fix));
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-/// Parses the first two numbers of the version at the start of `text`.
+/// Parses the major and minor version at the start of `text`.
 pub(super) fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! `--check`: reports whether this machine can create sandboxes, as text or JSON.
+//! `--check`: reports as text or JSON whether this machine supports sandboxes.
 
 use std::{
     io::{self, Write},
@@ -43,7 +43,7 @@ pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommand
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Result of the check, and the limits of a sandbox on this machine.
+/// Check result and the enforcement of each limit.
 #[derive(serde::Serialize)]
 struct CheckReport<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Environment of the command: an allow-list, plus variables from the settings and from the sandbox. Performs no IO.
+//! Environment of the command: allow-listed variables, and those from the settings and the sandbox. Performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ironcurtain_srt_settings::PassedVariables;
 
 use crate::spec::PROXY_PORT;
 
-/// Variables that are always passed on. Variables that start with `LC_` are passed on too.
+/// Variables that are always passed on, in addition to those starting with `LC_`.
 const PASSED: [&str; 11] = [
     "COLORTERM",
     "FORCE_COLOR",
@@ -23,18 +23,18 @@ const PASSED: [&str; 11] = [
     "USER",
 ];
 
-/// Inputs for the command's environment.
+/// Sources of the command's environment.
 pub(super) struct EnvironmentSources<'a> {
     /// Environment of this process.
     pub(super) ours: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassedVariables,
     /// Variables that are never passed on.
     pub(super) denied: Vec<&'a str>,
-    /// Directories that git trusts regardless of their owner.
+    /// Directories that git trusts whoever owns them.
     pub(super) safe_directories: &'a [String],
     /// Directory for temporary files, passed as `TMPDIR`.
     pub(super) temporary: &'a str,
-    /// Path of this program, if connections go through a proxy.
+    /// Path of this program, if the sandbox has a proxy.
     pub(super) connector: Option<&'a str>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, S
     let ours =
         wanted.ours.iter().filter(|(name, _)| is_passed(name) && !wanted.denied.contains(&name.as_str()));
     let mut env: BTreeMap<String, String> = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
-    // The host's proxy is unreachable, so variables that name it would only mislead.
+    // The host's proxy is unreachable from the sandbox, so its variables are replaced.
     let proxy = of_proxy(PROXY_PORT, wanted.connector);
     env.retain(|name, _| !proxy.contains_key(name));
     if wanted.connector.is_some() {
@@ -56,20 +56,20 @@ pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, S
     }
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     env.insert("TMPDIR".to_owned(), wanted.temporary.to_owned());
-    // `srt` sets this for programs that check whether they are sandboxed.
+    // Set by `srt` too, for programs that check whether they are sandboxed.
     env.insert("SANDBOX_RUNTIME".to_owned(), "1".to_owned());
     trust(&mut env, wanted.safe_directories);
     env
 }
 
-/// Adds trusted directories to the git configuration in the environment.
+/// Adds directories to git's list of trusted ones, through environment variables.
 fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
     if directories.is_empty() {
         return;
     }
     let first: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or_default();
     let values = directories.iter().map(|directory| directory.trim_end_matches('/')).flat_map(|directory| {
-        // Git compares each value with the repository's own directory, so repositories inside are listed too.
+        // Git compares each value with a repository's own directory, so nested repositories need a pattern.
         [if directory.is_empty() { "/".to_owned() } else { directory.to_owned() }, format!("{directory}/*")]
     });
     let mut next = first;

@@ -1,8 +1,7 @@
-//! Determines the four path lists of a view from the settings, and from the paths that no command may read regardless
-//! of the settings.
+//! Combines the settings with the paths that no command may read, into the four path lists of a view.
 //!
-//! - A path that is hidden by default is visible only if the settings name exactly that path. IronCurtain's directories
-//!   are never visible.
+//! - A path that is hidden by default becomes visible only if the settings name exactly that path. IronCurtain's own
+//!   directories are never visible.
 
 use std::{fs, path::PathBuf};
 
@@ -21,7 +20,7 @@ pub(super) struct Lists {
     pub(super) allow_read: Vec<String>,
     pub(super) allow_write: Vec<String>,
     pub(super) deny_write: Vec<String>,
-    /// Notes about entries that have no effect on this platform.
+    /// Notes for the user about entries that have no effect on this platform.
     pub(super) notes: Vec<String>,
 }
 
@@ -37,7 +36,7 @@ pub(super) enum ListError {
 }
 
 impl Lists {
-    /// Determines the lists from the settings. `own` contains IronCurtain's directories.
+    /// Creates the lists from the settings. `own` contains IronCurtain's directories.
     pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
@@ -57,8 +56,8 @@ impl Lists {
                 return Err(ListError::Ours { key, path: path.clone() });
             }
         }
-        // At the same path, allowed entries of the settings take precedence over denied ones, as in `srt`, and over
-        // paths that are hidden by default.
+        // At the same path, an allowed entry takes precedence over a denied one, as in `srt`, and over a path that is
+        // hidden by default.
         let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
             let found = real(path)?;
             Ok(paths.iter().any(|allowed| allowed == path || Some(allowed) == found.as_ref()))
@@ -104,7 +103,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// Returns whether a directory is visible. The deepest entry that covers the directory decides.
+    /// Returns `true` if a directory is visible. The deepest entry that contains the directory decides.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
@@ -116,12 +115,12 @@ impl Lists {
     }
 }
 
-/// Returns the paths in the home directory and on this machine that no command may read. Excludes the kernel's file
-/// systems, because every sandbox has its own instances of them.
+/// Returns the paths on this machine and in the home directory that no command may read, except the kernel's file
+/// systems, of which every sandbox has its own.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());
     let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
-    // Most of these paths do not exist, and hiding those would have no effect.
+    // Most of these paths do not exist, and hiding a missing path has no effect.
     paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()
 }

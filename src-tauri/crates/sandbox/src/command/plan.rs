@@ -1,4 +1,4 @@
-//! Plans the sandbox for a command line, as a plain value.
+//! Plans the sandbox for a command.
 
 use std::{
     collections::BTreeMap,
@@ -23,23 +23,23 @@ use crate::{
     supervisor::ForegroundCommand,
 };
 
-/// Environment variable that moves all of IronCurtain's directories below one directory.
+/// Environment variable that relocates all of IronCurtain's directories.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Folder for temporary files that is always writable in the sandbox.
+/// Folder for temporary files, always writable in the sandbox.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
-/// Planned sandbox of a command, and its proxy.
+/// Specification of a command's sandbox and proxy.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) foreground: ForegroundCommand,
-    /// Configuration of the proxy; `None` if no hosts are allowed.
+    /// Configuration of the proxy, or `None` if no hosts are allowed.
     pub(super) proxy: Option<ProxyConfig>,
     /// Notes to print for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Environment and directories of this process, on which the plan for a command depends.
+/// Environment and directories of this process, from which a command's sandbox is planned.
 #[derive(Debug)]
 pub(super) struct CommandContext {
     pub(super) home: String,
@@ -48,7 +48,7 @@ pub(super) struct CommandContext {
     env: BTreeMap<String, String>,
 }
 
-/// Reason a command cannot be planned.
+/// Reason a sandbox cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("no home directory; set `HOME` to an existing directory")]
@@ -69,7 +69,7 @@ impl CommandContext {
     /// Reads the environment and directories of this process.
     pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
-        // A specification can contain only UTF-8.
+        // Specifications are JSON, so every string must be UTF-8.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
@@ -80,7 +80,7 @@ impl CommandContext {
         })
     }
 
-    /// Returns all directories that may contain IronCurtain's own files, depending on the environment.
+    /// Returns all directories that may contain IronCurtain's files, as set by the environment.
     fn own(&self) -> Vec<PathBuf> {
         let home = Path::new(&self.home);
         let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
@@ -93,13 +93,13 @@ impl CommandContext {
 }
 
 impl CommandContext {
-    /// Returns the state directory of sandboxes. Commands and the trusted process share it.
+    /// Returns the sandboxes' state directory, which commands share with the trusted process.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
             Some(all) => Path::new(&self.cwd).join(all).join("state"),
             None => {
-                // A relative path is ignored, as if the variable were not set.
+                // A relative path is ignored, as required by the XDG specification.
                 let base = placed("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
                 base.unwrap_or_else(|| Path::new(&self.home).join(".local/state")).join("ironcurtain")
             }
@@ -108,7 +108,7 @@ impl CommandContext {
     }
 }
 
-/// Plans the sandbox. Fails if the settings cannot be applied as written.
+/// Plans the sandbox. Fails if the settings cannot be applied exactly.
 pub(super) fn plan(
     run: &CommandLine,
     arguments: &CommandArguments,
@@ -192,7 +192,7 @@ fn argv(run: &CommandLine) -> Vec<String> {
     }
 }
 
-/// Returns the configuration of the proxy, or `None` if no hosts are allowed.
+/// Returns the proxy's configuration, or `None` if no hosts are allowed.
 fn orders(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];

@@ -1,7 +1,7 @@
-//! Starts the proxy of a command, a separate process outside the sandbox. It is needed only if hosts are allowed.
+//! Starts a command's proxy as a separate, unsandboxed process, if any hosts are allowed.
 //!
-//! - INVARIANT: the proxy is started before this process enters any namespace, and is killed when this process exits.
-//! - The proxy gets the sandbox's listener and its configuration, and no descriptor except standard error.
+//! - INVARIANT: the proxy starts before this process enters any namespace, and dies with this process.
+//! - The proxy inherits only the socket for the sandbox's listener, its configuration and standard error.
 
 use std::{
     io::{self, Write},
@@ -29,7 +29,7 @@ pub(super) enum ProxyError {
     Tell(#[from] io::Error),
 }
 
-/// Starts the proxy. Returns the socket on which to send it the sandbox's listener.
+/// Starts the proxy and returns the socket over which to send it the sandbox's listener.
 pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
@@ -40,7 +40,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Signals that are typed at the terminal are meant for the command.
+        // Signals from the terminal are meant for the command.
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);

@@ -1,7 +1,7 @@
 //! Applies a mount plan in a private mount namespace.
 //!
 //! - INVARIANT: each path is opened without following symlinks before it is changed.
-//! - The cover of a hidden path is read-only, so no process in the sandbox can make it accessible by changing its mode.
+//! - Covers are read-only, so no process in the sandbox can make one accessible by changing its mode.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,22 +22,22 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Mount point on which the empty covers are created before the plan is applied. Namespaces that apply plans do not
-/// use this path. It is never unmounted, because that would take the kernel milliseconds.
+/// Mount point of the tmpfs in which empty covers are created. Namespaces that apply plans do not otherwise use this
+/// path. It stays mounted, because unmounting takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {
-    /// Applies the whole plan in the mount namespace of the calling process.
+    /// Applies the whole plan in the calling process's mount namespace.
     pub(crate) fn apply(&self) -> io::Result<()> {
         self.carry_out(|_| true)
     }
 
-    /// Applies the hidden and re-opened paths only.
+    /// Applies only the hidden and re-opened paths.
     pub(crate) fn hide(&self) -> io::Result<()> {
         self.carry_out(PathTreatment::shows)
     }
 
-    /// Applies the pinned and read-only paths only.
+    /// Applies only the pinned and read-only paths.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.carry_out(|step| !step.shows())
     }
@@ -74,8 +74,8 @@ impl MountPlan {
     }
 }
 
-/// Ignores the error for a path that was removed. If the path reappears, it is masked as if a program outside had
-/// replaced it.
+/// Ignores errors for a path that no longer exists. If it is created again, it is masked like one that an outside
+/// program replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -83,11 +83,11 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Empty, inaccessible mounts for covering paths.
+/// Empty, inaccessible mounts that cover hidden paths.
 #[derive(Default)]
 struct Covers {
     workshop: Option<OwnedFd>,
-    /// Covers of the hidden paths, in path order. Each contains the mount points that are needed inside.
+    /// Covers of the hidden paths, in path order, with the mount points needed inside them.
     made: VecDeque<OwnedFd>,
 }
 
@@ -113,7 +113,7 @@ impl Covers {
         Ok(Self { workshop: Some(workshop), made })
     }
 
-    /// Covers a pipe, socket or folder. Ignores other kinds of files.
+    /// Covers a pipe, socket or folder. Does nothing for other kinds of files.
     fn cover_special(&self, path: &str) -> Result<(), Errno> {
         let place = open_plain_end(CWD, &*raw(path))?;
         let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
@@ -141,7 +141,7 @@ fn cover_for(
         FileKind::Directory if points.is_empty() => open_plain(workshop, EMPTY_FOLDER)?,
         FileKind::Directory => {
             let name = number.to_string();
-            // The mode permits traversing but not listing.
+            // The mode allows traversing but not listing.
             make(workshop, &name, FileKind::Directory, 0o111)?;
             let cover = open_plain(workshop, &name)?;
             for (point, kind) in points {

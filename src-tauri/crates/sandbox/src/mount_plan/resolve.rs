@@ -1,4 +1,4 @@
-//! Resolves symlinks, and finds the other paths that lead to the same file.
+//! Resolves symlinks, and finds other paths to the same file.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ pub(crate) enum LayoutError {
     NotText(String),
 }
 
-/// Returns the canonical path of `path`, or `None` if it does not exist or the user has no access to it.
+/// Canonicalizes `path`. Returns `None` if it does not exist or is inaccessible to the user.
 pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     match fs::canonicalize(path) {
         Ok(real) => text(real, path).map(Some),
@@ -31,16 +31,16 @@ pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     }
 }
 
-/// Returns the canonical path and kind of `path`, or `None` if it does not exist or the user has no access to it.
+/// Returns the canonical form and kind of `path`, or `None` if it does not exist or is inaccessible to the user.
 pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
     let Some(real) = real(path)? else { return Ok(None) };
     let kind = if Path::new(&real).is_dir() { FileKind::Directory } else { FileKind::File };
     Ok(Some((real, kind)))
 }
 
-/// Returns `path` if it exists and is free of symlinks.
+/// Returns `path` if it exists and contains no symlinks.
 ///
-/// This is for callers that will open the path, because a sandbox may have created a symlink to redirect them.
+/// Used for paths that are opened afterwards: a sandbox may have created a symlink to redirect the open.
 pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     match real(path)? {
         Some(real) if real == path => Ok(Some(path)),
@@ -49,7 +49,7 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     }
 }
 
-/// Returns the path of the symlink at `path`, with its parent resolved; `None` if `path` is not a symlink.
+/// Returns the path of the symlink at `path`, with its parent canonicalized, or `None` if `path` is not a symlink.
 pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
@@ -57,7 +57,7 @@ pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     Ok(real(above)?.map(|above| format!("{}/{name}", above.trim_end_matches('/'))))
 }
 
-/// Mount point and entry of a mount that no other mount covers.
+/// Mount point and table entry of a mount that no other mount covers.
 pub(super) type VisibleMount<'a> = (PathBuf, &'a MountEntry);
 
 /// Returns the mounts that no other mount covers.
@@ -66,7 +66,7 @@ pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
     points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
 }
 
-/// Returns the other paths at which the same file, or a part of the same folder, is mounted.
+/// Returns other paths at which the same file, or a part of the same folder, is mounted.
 pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
     let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
@@ -79,7 +79,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
 
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
-        // If another mount covers the path, the path leads to another file than this table entry says.
+        // A path that another mount covers leads to a different file than this entry says.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
             let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);
@@ -90,7 +90,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
         } else {
             continue;
         };
-        // An alias below the path is hidden together with it.
+        // An alias below the path is hidden with it.
         if is_one && !alias.starts_with(path) {
             found.push(text(alias, real)?);
         }
@@ -102,7 +102,7 @@ fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {
     path.into_os_string().into_string().map_err(|_| LayoutError::NotText(asked.to_owned()))
 }
 
-/// Returns whether an error means that a path does not exist or the user has no access to it.
+/// Returns `true` if an error means that a path does not exist or is inaccessible to the user.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
         || error.raw_os_error() == Some(libc::ELOOP)

@@ -1,10 +1,10 @@
-//! Initial mounts of a sandbox. A child prepares them while bubblewrap sets up the sandbox, and then moves them
+//! Initial mounts of a sandbox. A child process prepares them while bubblewrap sets up the sandbox, then moves them
 //! inside.
 //!
-//! - Bubblewrap could create them too, but it reads the kernel's mount table for each mount.
-//! - INVARIANT: hidden paths are covered before anything is copied, and read-only paths are closed before writable
+//! - Bubblewrap could create these mounts, but it rereads the kernel's mount table for each one.
+//! - INVARIANT: hidden paths are covered before any tree is copied, and read-only paths are closed before writable
 //!   trees are copied.
-//! - The child applies the view's plan in its own namespace, which is destroyed when the child exits.
+//! - The child applies the view's plan in its own mount namespace, which disappears when the child exits.
 
 use std::{
     collections::BTreeMap,
@@ -34,48 +34,48 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Maximum time to wait for the child's report. The child itself waits for bubblewrap's frame.
+/// Timeout for the child's report. The child itself waits for bubblewrap to complete the base file system.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Initial mounts of a sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialMounts {
-    /// Hidden and read-only paths in the trees to be mounted.
+    /// Paths to hide or make read-only in the mounted trees.
     pub(crate) plan: MountPlan,
-    /// Paths to be mounted, and whether each is writable.
+    /// Paths to mount, each with `true` if it is writable.
     pub(crate) shown: BTreeMap<String, bool>,
-    /// Paths of the sandbox itself that are made read-only.
+    /// Paths in the sandbox's own file systems to make read-only.
     pub(crate) read_only_paths: Vec<String>,
-    /// Files of the sandbox itself that are made inaccessible.
+    /// Files in the sandbox's own file systems to make inaccessible.
     pub(crate) masked: Vec<String>,
     /// `true` if the sandbox has a private `/tmp`.
     pub(crate) own_tmp: bool,
-    /// Folders that the view serves.
+    /// Folders served by the view.
     pub(crate) served: Vec<String>,
 }
 
-/// Child that prepares the mounts. Dropping this value waits for the child to exit, which can take milliseconds after
-/// its work is complete.
+/// Child that prepares the mounts. Dropping this value waits for the child to exit, which can take milliseconds even
+/// after the child has reported.
 #[derive(Debug)]
 pub(crate) struct InitialMountsChild {
     conversation: UnixStream,
     _child: Forked,
 }
 
-/// Final report of the child to the supervisor.
+/// Child's report to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 enum ChildReport {
-    /// The mounts are complete. Contains the mount ids by path.
+    /// The mounts are complete. Contains their ids by path.
     Shown(BTreeMap<String, u64>),
-    /// Reason the mounts failed.
+    /// The mounts could not be created, for this reason.
     Failed(String),
 }
 
 impl InitialMountsChild {
-    /// Starts the child. `view` is the file system that serves the user's files, if any.
+    /// Starts the child. `view` is the FUSE mount that serves the user's files, if any.
     pub(crate) fn start(first: InitialMounts, view: Option<OwnedFd>) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
-        // The child keeps no descriptor other than its end of the conversation.
+        // The child inherits only its end of the socket pair, so the descriptor is sent over it.
         view.map(|view| fd_passing::send(&conversation, view)).transpose()?;
         let child = fork(&[theirs.as_fd()], || {
             let said = match first.make(&theirs) {
@@ -89,10 +89,10 @@ impl InitialMountsChild {
         Ok(Self { conversation, _child: child })
     }
 
-    /// Lets the child move the mounts into the sandbox whose init is `process`. Returns their mount ids by path.
+    /// Makes the child move the mounts into the sandbox whose init is `process`. Returns the mount ids by path.
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(PATIENCE))?;
-        // This fails if the child has already failed. Its report then contains the reason.
+        // Sending fails if the child has already failed, in which case its report contains the reason.
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
@@ -104,7 +104,7 @@ impl InitialMountsChild {
     }
 }
 
-/// Mount tree and the path at which it is mounted.
+/// Mount tree and its mount point.
 struct MountTree {
     path: String,
     /// Path with symlinks resolved.
@@ -133,20 +133,21 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // Destroying a namespace or a copy of a root can take the kernel milliseconds. Both are left to the exit of
-        // this child, for which nothing waits.
+        // Destroying a namespace or a copy of the root can take the kernel milliseconds. This happens when the child
+        // exits, which nothing waits for.
         std::mem::forget((own, inside));
         shown
     }
 
-    /// Copies the served folders from the view's file system.
+    /// Copies the served folders from the view's mount.
     fn served_trees(&self, view: &OwnedFd) -> io::Result<Vec<MountTree>> {
-        // Only an attached file system can be copied. On the root it hides nothing, because a process keeps its root.
+        // Only an attached mount can be copied. Attaching it to the root hides nothing, because a process keeps its
+        // root.
         let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         attach(view, &root).map_err(at("/"))?;
         let tree = |path: &String| {
             let place = match open_plain(view, path.trim_start_matches('/')) {
-                // The folder is hidden, or is on a file system that the view does not serve.
+                // The folder is hidden, or on a file system that the view does not serve.
                 Err(Errno::NOENT) => return Ok(None),
                 place => place.map_err(at(path))?,
             };
@@ -164,8 +165,8 @@ impl InitialMounts {
 
 impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
-        // A writable path must be exactly the one that was checked. A read-only path may be a symlink, as some files in
-        // `/etc` are.
+        // A writable path must be exactly the one that was checked. A read-only path can be a symlink, such as some
+        // files in `/etc`.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;
         let stat = fstat(&place).map_err(at(path))?;
@@ -175,11 +176,11 @@ impl MountTree {
         Ok(Self { path: path.to_owned(), real, kind, tree })
     }
 
-    /// Mounts the tree and returns the path of the mount.
+    /// Mounts the tree and returns its mount point.
     fn put(&self, inside: &mut Inside<'_>) -> io::Result<String> {
         let (path, place) = match inside.mount_point(&self.path, self.kind) {
             Ok(place) => (self.path.as_str(), place),
-            // The sandbox may have the same symlink at the path. Mounts on its target instead.
+            // If the sandbox has the same symlink at the path, its target is the mount point.
             Err(error) => {
                 let real = self.real.to_str().filter(|real| *real != self.path);
                 let real = real.ok_or_else(|| io::Error::other(error))?;

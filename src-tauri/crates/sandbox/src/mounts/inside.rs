@@ -1,9 +1,9 @@
-//! Changes a sandbox's mounts from the inside, in a short-lived child that enters the sandbox's namespaces.
+//! Changes a sandbox's mounts in a short-lived child process that enters the sandbox's namespaces.
 //!
-//! - The child enters the user namespace that owns the sandbox's mount namespace. The server is in a different user
-//!   namespace.
-//! - A change is checked as far as possible beforehand. If it still fails half-way, the error is [`MountError::Broken`]
-//!   and the sandbox is terminated, so no intermediate state is ever reported as success.
+//! - The child enters the user namespace that owns the sandbox's mount namespace. The server's own user namespace is
+//!   nested inside it.
+//! - Changes are checked in advance as far as possible. A change that fails half-way is [`MountError::Broken`] and
+//!   terminates the sandbox, so an intermediate state is never reported as success.
 
 mod point;
 mod release;
@@ -40,7 +40,7 @@ use crate::{
 pub(crate) struct SandboxNamespaces {
     user: OwnedFd,
     mounts: OwnedFd,
-    /// Directory `/proc/PID` of the sandbox's init, as seen from outside.
+    /// `/proc/PID` of the sandbox's init, as seen from outside.
     process: OwnedFd,
     /// Mount id of the sandbox's root.
     root_id: u64,
@@ -48,7 +48,7 @@ pub(crate) struct SandboxNamespaces {
     tmp_id: Option<u64>,
 }
 
-/// Change at one path: the old mount, the new mount, and the mounts on top that must be kept.
+/// Change at one path: the old mount, the new mount, and the mounts on top of them that stay.
 #[derive(Debug)]
 pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
@@ -56,10 +56,10 @@ pub(super) struct MountChange {
     pub(super) carried: Vec<MountedPath>,
     pub(super) made: Vec<CreatedPoint>,
     pub(super) path: String,
-    /// Directory of the sandbox's own root that the old mount covers. Mounts on top of the old mount can be moved
-    /// there before the old mount is removed.
+    /// Directory of the sandbox's root that the old mount covers. Mounts on top of the old mount can move there before
+    /// it is removed.
     pub(super) under: Option<OwnedFd>,
-    /// Ids of the mounts that may still show a file after `old` is removed.
+    /// Ids of the mounts that may still show the same file after `old` is removed.
     pub(super) granted: Vec<u64>,
 }
 
@@ -70,30 +70,30 @@ pub(super) struct MountedPath {
     pub(super) mount_id: u64,
 }
 
-/// Mount to be added.
+/// Mount to add.
 #[derive(Debug)]
 pub(super) struct NewMount {
     pub(super) path: String,
     pub(super) kind: FileKind,
 }
 
-/// Outcome of a change, as the child reports it.
+/// Outcome of a change, as reported by the child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MountOutcome {
     /// Outcome of releasing the old mount, if there was one.
     pub(super) let_go: Option<UnmountOutcome>,
-    /// All mount points that were created, now or earlier, and still exist after the change.
+    /// Created mount points that exist after the change.
     pub(super) made: Vec<CreatedPoint>,
 }
 
 impl SandboxNamespaces {
-    /// Opens the namespaces of the sandbox whose init is `process`, a directory in `/proc`.
+    /// Opens the namespaces of the sandbox. `process` is the `/proc` directory of its init.
     pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
         let root_id = mount_id_of(&process, "root")?;
-        // The process's root is that of the sandbox, so this path is resolved in the sandbox.
+        // This path is resolved in the sandbox, because it starts at the process's root.
         let tmp_id = own_tmp.then(|| mount_id_of(&process, "root/tmp")).transpose()?;
         Ok(Self { user, mounts, process, root_id, tmp_id })
     }
@@ -108,14 +108,14 @@ impl SandboxNamespaces {
         Ok(openat(&self.process, "ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    /// Returns whether the sandbox's init still has the same root as when its namespaces were opened. The root
-    /// differs if the process has changed its root or its mount namespace.
+    /// Returns `true` if the sandbox's init has the same root as when its namespaces were opened. A different root
+    /// means that it changed its root or mount namespace.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
-    /// Applies `change`, mounting `tree` if it adds a mount. If the new mount is directly on the sandbox's own root,
-    /// also returns the directory that it covers.
+    /// Applies `change` with `tree` as the new mount, if there is one. If the new mount covers a directory of the
+    /// sandbox's root, returns that directory.
     pub(super) fn change(
         &self,
         change: MountChange,
@@ -157,12 +157,13 @@ impl SandboxNamespaces {
         mount_id_of(&self.process, &format!("root/{}", path.trim_start_matches('/')))
     }
 
-    /// Returns the directory in `/proc` of the sandbox's init.
+    /// Returns the `/proc` directory of the sandbox's init.
     pub(super) fn process(&self) -> &OwnedFd {
         &self.process
     }
 
-    /// Returns whether the sandbox's init is exiting or has exited. An unknown state counts as running.
+    /// Returns `true` if the sandbox's init is exiting or has exited. If the state is unknown, the init counts as
+    /// running.
     pub(crate) fn has_ended(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
@@ -180,27 +181,27 @@ impl SandboxNamespaces {
     }
 }
 
-/// State of the child, which is inside the sandbox's namespaces but invisible to the sandbox's processes.
+/// Child process inside the sandbox's namespaces, invisible to the sandbox's processes.
 pub(super) struct Inside<'a> {
     sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
-    /// Writable detached copy of the root, which only this process can access.
+    /// Writable, detached copy of the root that only this process can access.
     writable_root: Option<OwnedFd>,
     made: Vec<CreatedPoint>,
 }
 
-/// Mount that is kept, and the place that it is moved to.
+/// Mount to keep, and its new location.
 struct KeptMount {
     mount: OwnedFd,
     path: String,
     kind: FileKind,
-    /// Place for the mount, in the new tree or in the directory that the old mount covers; `None` if neither has one.
+    /// Location in the new tree or in the directory that the old mount covers, or `None` if neither contains the path.
     target: Option<OwnedFd>,
 }
 
 impl Inside<'_> {
-    /// Carries out a change. If the kernel can add the new mount before the old one is removed, the path stays
-    /// visible throughout. Sends the directory that the new mount covers over `door`.
+    /// Carries out a change. Where the kernel can add the new mount beneath the old one, the path stays visible
+    /// throughout. Sends the directory that the new mount covers over `door`.
     fn carry_out(
         mut self,
         change: MountChange,
@@ -215,7 +216,7 @@ impl Inside<'_> {
         for placed in &carried {
             match self.pick_up(placed, new.as_ref(), under.as_ref().map(|under| (under, path.as_str()))) {
                 Ok(carried) => staying.push(carried),
-                // A removal must not fail because another mount has been moved out of reach.
+                // Removing a mount must succeed even if a mount on top of it has been moved out of reach.
                 Err(_) if new.is_none() => lost = true,
                 Err(error) => return Err(error),
             }
@@ -247,26 +248,25 @@ impl Inside<'_> {
     /// Mounts the new tree at its path.
     fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
-        // Processes in the sandbox cannot move anything on the root.
+        // Processes in the sandbox cannot move directories on its root.
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
-            // Ignores the error: without the directory, mounts on top of this one are restored only after it is
-            // removed.
+            // Ignores the error: without the directory, mounts on top of this one return only after it is removed.
             let _ = fd_passing::send(door, &point);
         }
         Ok(())
     }
 
-    /// Mounts the new tree beneath the old mount, which hides the new tree until it is removed. Returns whether the
-    /// kernel supports this.
+    /// Mounts the new tree beneath the old mount, where it is hidden until the old mount is removed. Returns `false`
+    /// if the kernel does not support this.
     fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
         let top = open_plain(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Puts the kept mounts back. Returns `true` if one was lost. This is an error if the change adds a mount.
+    /// Moves the kept mounts back. Returns `true` if one was lost, which is an error if the change adds a mount.
     fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
@@ -320,17 +320,17 @@ impl Inside<'_> {
     }
 }
 
-/// Returns the mount id of a path as the process `process`, a directory in `/proc`, resolves it.
+/// Returns the mount id of a path as `process`, a directory in `/proc`, resolves it.
 fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// Returns whether a process is exiting, according to its `stat` line (proc_pid_stat(5)). An exiting process releases
-/// its mounts before it becomes a zombie.
+/// Returns `true` if a process is exiting, according to its `stat` line (`proc_pid_stat(5)`). Exiting processes
+/// release their mounts before they become zombies.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;
-    // The name may contain any character. The other fields follow its closing parenthesis, starting with the state.
+    // The process name may contain any character. The state follows its closing parenthesis.
     let flags = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
     flags.is_some_and(|flags| flags & EXITING != 0)
 }
@@ -344,7 +344,7 @@ mod tests {
         assert!(!is_exiting(&std::fs::read_to_string("/proc/self/stat").unwrap()));
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let path = format!("/proc/{}/stat", ended.id());
-        // The child is not reaped, so it stays a zombie.
+        // The child is not reaped yet, so it stays a zombie.
         while !is_exiting(&std::fs::read_to_string(&path).unwrap()) {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! Mount trees that are created in a separate mount namespace.
+//! Creates mount trees in a separate mount namespace.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use crate::{
     sys::process::{leave_mount_namespace, try_in_fork},
 };
 
-/// Creates a tree with `make` in a child's mount namespace, after applying `plan` there. The namespace is destroyed
-/// with the child. Callers must be single-threaded.
+/// Applies `plan` in a child's mount namespace, then creates a tree there with `make`. The namespace disappears with
+/// the child. The caller must be single-threaded.
 pub(super) fn build_isolated_tree(
     plan: &MountPlan,
     make: impl FnOnce() -> io::Result<OwnedFd>,

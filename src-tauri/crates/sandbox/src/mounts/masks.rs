@@ -1,11 +1,11 @@
-//! Masks over hidden and read-only paths in a running sandbox, and their restoration.
+//! Masks over hidden and read-only paths of a running sandbox, and their restoration.
 //!
 //! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace. When a
-//!   file is renamed, its mounts move with it. The sandbox cannot do this to masked files, but programs outside can.
-//! - INVARIANT: a mask is in place while the sandbox's mount table lists its mount at its path, or at the path that
-//!   results from renaming a folder above. A lost mask is put over the file that is now at its path.
-//! - The table reports removed and replaced files, but not a file that was renamed away and recreated. For the latter,
-//!   the launcher, which watches names, requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
+//!   file is renamed, its mounts move with it. Only programs outside the sandbox can do this to masked files.
+//! - INVARIANT: a mask is in place if the sandbox's mount table lists it at its path, or at a path that results from
+//!   renaming a folder above. A lost mask is mounted over the file that is now at its path.
+//! - The table shows that a file was removed or replaced, but not that it was renamed and recreated. The launcher,
+//!   which watches names, detects the latter and requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
 
 use std::{
     collections::BTreeMap,
@@ -40,9 +40,9 @@ const TRIES: usize = 20;
 pub(crate) struct Masks {
     /// Root directory of the sandbox.
     root: OwnedFd,
-    /// Mount table of the sandbox. Polling it reports changes.
+    /// Mount table of the sandbox, which can be polled for changes.
     table: OwnedFd,
-    /// Masks of each mounted tree, by the path of the tree.
+    /// Masks of each mounted tree, by the tree's path.
     trees: BTreeMap<String, Vec<Mask>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Masks {
 struct Mask {
     path: String,
     step: PathTreatment,
-    /// Id of the mount that forms the mask; `None` while the path does not exist.
+    /// Id of the mask's mount, or `None` while the path does not exist.
     mount: Option<u64>,
     /// Identity of the parent folder.
     folder: Option<FileId>,
@@ -65,14 +65,14 @@ pub(crate) struct RestoredMask {
 }
 
 impl Masks {
-    /// Creates an empty set for the sandbox whose init is `process`, a directory in `/proc`.
+    /// Creates an empty set of masks. `process` is the `/proc` directory of the sandbox's init.
     pub(crate) fn of(process: &OwnedFd) -> io::Result<Self> {
         let root = openat(process, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let table = openat(process, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, table, trees: BTreeMap::new() })
     }
 
-    /// Records the masks of `plan` in the tree that is mounted at `path`, replacing earlier ones.
+    /// Records the masks of `plan` in the tree mounted at `path`, replacing the previous ones.
     pub(crate) fn put(&mut self, path: &str, plan: &MountPlan) {
         let masks = plan.masks().filter(|(masked, _)| is_below(masked, path));
         let masks = masks.map(|(masked, step)| Mask::find(&self.root, masked.clone(), step.clone()));
@@ -80,10 +80,10 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// Adds pipes and sockets, which the next [`restore`](Self::restore) masks.
+    /// Adds pipes and sockets for the next [`restore`](Self::restore) to mask.
     ///
     /// # Errors
-    /// Fails if there are too many. The sandbox must then be terminated.
+    /// Fails if there are too many. The caller must then terminate the sandbox.
     pub(crate) fn add_special(&mut self, paths: &[String]) -> io::Result<()> {
         for path in paths {
             for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
@@ -102,7 +102,7 @@ impl Masks {
         Ok(())
     }
 
-    /// Removes the masks of a tree that is no longer mounted.
+    /// Drops the masks of a tree that is no longer mounted.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
@@ -112,11 +112,11 @@ impl Masks {
         PollFd::new(&self.table, PollFlags::PRI)
     }
 
-    /// Restores lost masks and returns them. Skips paths for which `is_written` returns `true`, because they are
-    /// granted read-write.
+    /// Restores lost masks and returns them. Paths for which `is_written` returns `true` are granted read-write and
+    /// skipped.
     ///
     /// # Errors
-    /// Fails if a path cannot be masked. The sandbox must then be terminated.
+    /// Fails if a path cannot be masked. The caller must then terminate the sandbox.
     pub(crate) fn restore(
         &mut self,
         sandbox: &SandboxNamespaces,
@@ -139,7 +139,7 @@ impl Masks {
                 }
             }
         }
-        // Special files without a mask are forgotten, so that a new file at the same path is reported again.
+        // Drops special files without a mask, so that a new file at the same path is reported again.
         self.trees
             .values_mut()
             .for_each(|masks| masks.retain(|mask| !mask.is_special() || mask.mount.is_some()));
@@ -154,7 +154,7 @@ impl Mask {
         mask
     }
 
-    /// Records the mount and the parent folder that are currently at the path, if the path contains no symlink.
+    /// Records the mount and parent folder currently at the path, if the path contains no symlink.
     fn look(&mut self, root: &OwnedFd) {
         let place = open_plain_end(root, &*raw(relative(&self.path)));
         let about = place.and_then(|place| {
@@ -173,8 +173,7 @@ impl Mask {
         matches!(self.step, PathTreatment::Special)
     }
 
-    /// Returns whether no mask is needed any more: the mask was for a special file, which is now another kind of
-    /// file.
+    /// Returns `true` if the mask is no longer needed, because its special file was replaced by another kind of file.
     fn is_over(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
@@ -185,7 +184,7 @@ impl Mask {
         if now == self.path {
             return true;
         }
-        // A folder above the path was renamed, and the mask moved along.
+        // A folder above the path was renamed, and the mask moved with it.
         let name = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
         let went_along =
             self.folder.is_some() && folder(root, &now) == self.folder && name(&now) == name(&self.path);
@@ -195,7 +194,7 @@ impl Mask {
         went_along
     }
 
-    /// Masks the file at the path. Returns `false` if there is none.
+    /// Mounts the mask over the file at the path. Returns `false` if there is no file.
     fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
             if self.is_over() {
@@ -212,7 +211,7 @@ impl Mask {
                     self.mount = None;
                     return Ok(false);
                 }
-                // The path has changed again, so this retries.
+                // The path has changed again, so try once more.
                 Err(_) => {}
             }
         }
@@ -223,7 +222,7 @@ impl Mask {
         open_plain_end(root, &*raw(relative(&self.path))).is_ok()
     }
 
-    /// Returns a cover for the path, created from its current file.
+    /// Creates a cover for the file currently at the path.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             PathTreatment::Pin | PathTreatment::Reopen { .. } => {
@@ -234,11 +233,11 @@ impl Mask {
         }
     }
 
-    /// Returns an empty, inaccessible cover.
+    /// Creates an empty, inaccessible cover.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
         build_isolated_tree(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
-            // For a path that does not exist, opening it gives the more precise error.
+            // Opening a path that does not exist gives a more precise error.
             .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
     }
 }

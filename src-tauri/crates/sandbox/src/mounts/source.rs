@@ -1,8 +1,7 @@
-//! Opens exactly the host path that was approved for a grant, and makes a private copy of its mount.
+//! Opens the exact host path that was approved for a grant, and copies its mount.
 //!
-//! - No component of the path may be a symlink. An approved path is canonical, so a symlink in it was created after
-//!   the approval.
-//! - The copy never receives later mounts of the host, and disables setuid programs and devices.
+//! - An approved path is canonical. A symlink in it was created after the approval and is an error.
+//! - Later mounts on the host do not propagate into the copy, and setuid programs and devices do not work in it.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -20,7 +19,7 @@ use crate::{
     tree,
 };
 
-/// Path on the host, copied and ready to be mounted in a sandbox.
+/// Copy of a host path, ready to be mounted in a sandbox.
 #[derive(Debug)]
 pub(super) struct MountSource {
     pub(super) tree: OwnedFd,
@@ -30,7 +29,7 @@ pub(super) struct MountSource {
 }
 
 impl MountSource {
-    /// Opens `path` and makes a copy, with `plan` applied below it.
+    /// Opens and copies `path`, and applies `plan` below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("inspecting", path, error))?;
@@ -47,7 +46,7 @@ impl MountSource {
         Ok(Self { tree, kind, mount_id, identity })
     }
 
-    /// Fails if the path is a directory but a file is required.
+    /// Fails if a file is required and the path is a directory.
     pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if file => Err(MountError::refused(
@@ -58,7 +57,7 @@ impl MountSource {
         }
     }
 
-    /// Fails if the path became a folder after the caller decided whether to watch it for pipes and sockets.
+    /// Fails if the path became a folder after the caller decided that it needs no watch for pipes and sockets.
     pub(super) fn check_watched(&self, path: &str, watched: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if !watched => Err(MountError::refused(
@@ -70,12 +69,12 @@ impl MountSource {
     }
 }
 
-/// Makes a private copy of the mount at `place`.
+/// Copies the mount at `place`.
 fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
     Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// Makes a private copy with `plan` applied. Fails if the path was replaced after it was opened.
+/// Copies the mount and applies `plan`. Fails if the path was replaced after it was opened.
 fn copy_with_plan(
     path: &str,
     access: MountAccess,

@@ -1,9 +1,9 @@
-//! The proxy for a single command: `ironcurtain-sandbox-proxy DESCRIPTOR`, started by `ironcurtain-sandbox`.
+//! Proxy of a single command: `ironcurtain-sandbox-proxy DESCRIPTOR`, started by `ironcurtain-sandbox`.
 //!
-//! - Reads its configuration from standard input, and receives the sandbox's listener over the descriptor. Exits if no
-//!   listener arrives.
-//! - Refuses connections that no rule covers, because there is no user to ask.
-//! - Is killed when its parent exits.
+//! - Reads its configuration from standard input and receives the sandbox's listener over the descriptor. Exits if the
+//!   listener does not arrive.
+//! - Refuses connections that no rule allows, because there is no user to ask.
+//! - Dies with its parent.
 
 #[cfg(target_os = "linux")]
 mod resolver;
@@ -12,7 +12,7 @@ mod serving;
 #[cfg(target_os = "linux")]
 mod stderr_log;
 
-/// Fails, because this platform has no sandboxes.
+/// Stub that fails, because this platform has no sandboxes.
 #[cfg(not(target_os = "linux"))]
 mod serving {
     pub(crate) fn run() -> Result<std::io::Error, Box<dyn std::error::Error>> {

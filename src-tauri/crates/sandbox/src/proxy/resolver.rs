@@ -1,11 +1,11 @@
-//! Name resolution that omits the addresses that the settings deny.
+//! Resolver that omits the addresses denied by the settings.
 
 use std::{io, net::IpAddr};
 
 use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
-/// The system's resolver, with denied addresses removed from its results.
+/// System resolver that removes denied addresses from its results.
 pub(crate) struct FilteredResolver {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,

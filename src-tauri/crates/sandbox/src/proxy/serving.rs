@@ -1,4 +1,4 @@
-//! Runs the proxy: reads the configuration, receives the listener, and serves connections.
+//! Reads the configuration, receives the listener, and serves connections.
 
 use std::{
     io::{self, Read},
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
     let listener: TcpListener = match receive_listener(&descriptor) {
         Ok(listener) => listener,
-        // The sandbox was not created. The parent process reports why.
+        // The sandbox was not created, and the parent process reports why.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::process::exit(0),
         Err(error) => return Err(error.into()),
     };

@@ -1,4 +1,4 @@
-//! Permissions of a view, which the trusted process sends over a connection.
+//! Permissions of a view, received from the trusted process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,11 +21,10 @@ use crate::{
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
 };
 
-/// Time for which a question stays open after the last request stopped waiting for it, because a program may retry
-/// immediately.
+/// Time to keep a question open after its last request stopped waiting, because programs often retry immediately.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// Maximum number of questions that are queued for sending.
+/// Maximum number of questions queued for sending.
 const MOST_UNNAMED: usize = 8192;
 
 /// Connection to the trusted process, and the permissions that it has sent.
@@ -33,11 +32,11 @@ const MOST_UNNAMED: usize = 8192;
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
     asks: Mutex<Asks>,
-    /// Notified when no request is waiting for the answer to a question any more.
+    /// Notified when the last request that was waiting for a question's answer gives up.
     left: Condvar,
     connection: Mutex<UnixStream>,
     to_name: SyncSender<NewAsk>,
-    /// The user's home directory, in which programs run some files because of their names.
+    /// The user's home directory, where programs run certain files because of their names.
     home: String,
 }
 
@@ -48,16 +47,16 @@ struct Asks {
     is_closed: bool,
 }
 
-/// Question that was sent, and the requests that are waiting for its answer.
+/// Question that was sent, and the requests waiting for its answer.
 #[derive(Debug)]
 struct OpenAsk {
     asked: AskedAccess,
     tickets: Vec<Ticket>,
-    /// Time at which the last request stopped waiting; `None` while any request is waiting.
+    /// Time at which the last request gave up, or `None` while a request is waiting.
     left: Option<Instant>,
 }
 
-/// Question that has not been sent yet.
+/// Question that is queued for sending.
 #[derive(Debug)]
 struct NewAsk {
     id: u64,
@@ -67,7 +66,7 @@ struct NewAsk {
 }
 
 impl ChannelGate {
-    /// Creates a gate and starts its threads.
+    /// Creates a gate and spawns its threads.
     pub(super) fn start(connection: UnixStream, home: String) -> io::Result<Arc<Self>> {
         let (to_name, named) = mpsc::sync_channel(MOST_UNNAMED);
         let gate = Arc::new(Self {
@@ -85,14 +84,14 @@ impl ChannelGate {
         Ok(gate)
     }
 
-    /// Sends queued questions, adding the names of the waiting programs.
+    /// Sends queued questions, with the names of the waiting programs.
     fn send_asks(&self, asks: &Receiver<NewAsk>) {
         for NewAsk { id, path, access, process } in asks {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
         }
     }
 
-    /// Withdraws each question for whose answer no request has been waiting for [`KEPT`].
+    /// Withdraws each question for which no request has been waiting for [`KEPT`].
     fn withdraw_left(&self) {
         let mut asks = self.asks();
         while !asks.is_closed {
@@ -118,7 +117,7 @@ impl ChannelGate {
         }
     }
 
-    /// Handles messages from the trusted process until the connection is closed.
+    /// Handles messages from the trusted process until the connection closes.
     pub(super) fn follow(self: &Arc<Self>, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
@@ -136,7 +135,7 @@ impl ChannelGate {
         Ok(())
     }
 
-    /// Reports when a folder is reserved, which may take as long as the user needs to answer a question.
+    /// Reports when a folder is reserved. This can take as long as the user needs to answer a question.
     fn report_when(self: &Arc<Self>, reservation: Reservation, number: u64) -> io::Result<()> {
         let gate = self.clone();
         let report = move || {
@@ -147,12 +146,12 @@ impl ChannelGate {
         thread::Builder::new().name("reservation".into()).spawn(report).map(drop)
     }
 
-    /// Denies all waiting requests and all later ones.
+    /// Denies all pending and future requests.
     pub(super) fn deny_all(&self) {
         self.permitted().clear();
         let mut asks = self.asks();
         asks.is_closed = true;
-        // Dropping a ticket denies its request.
+        // Dropping the tickets denies their requests.
         asks.open.clear();
         self.left.notify_all();
     }
@@ -208,7 +207,7 @@ impl Gate for ChannelGate {
         asks.open.insert(id, OpenAsk { asked: asked.clone(), tickets: vec![ticket], left: None });
         drop(asks);
         let access = access_of(asked.access.kind);
-        // A separate thread reads the names of the programs. If it cannot keep up, the request is denied.
+        // A separate thread looks up the program names. If its queue is full, the request is denied.
         if self.to_name.try_send(NewAsk { id, path, access, process }).is_err() {
             self.asks().open.remove(&id);
         }

@@ -1,24 +1,24 @@
-//! Names of the programs that are waiting for permission. For display only, because programs choose their own names.
+//! Names of the programs that wait for permission. For display only, because programs choose their own names.
 
 use std::{fs, io::Read, os::unix::ffi::OsStrExt, path::Path};
 
-/// Maximum number of processes that are named: the program and its ancestors.
+/// Maximum number of names: those of the program and its ancestors.
 const MOST: usize = 6;
 
 /// Maximum length of a command line in bytes.
 const LONGEST: u64 = 200;
 
-/// Name of the process that starts the run's program. Linux truncates the name to 15 characters.
+/// Name of the inner process that starts the run's program, truncated to 15 characters by Linux.
 const STARTER: &str = "ironcurtain-san";
 
-/// Returns the names of a thread's program and its ancestors in the sandbox, oldest first. The last one includes its
-/// arguments.
+/// Returns the names of a thread's program and its ancestors in the sandbox, oldest first. The program's name includes
+/// its arguments.
 pub(super) fn programs(thread: u32) -> Vec<String> {
     let mut found = Vec::new();
     let mut next = Some(thread);
     while let Some(process) = next.filter(|_| found.len() < MOST) {
         let Some(status) = Status::read(process) else { break };
-        // The first process of the sandbox belongs to IronCurtain, as does the one that starts the run's program.
+        // The init of the sandbox and the process that starts the run's program belong to IronCurtain.
         let is_starter =
             || status.name == STARTER && Status::read(status.parent).is_some_and(|up| up.is_first);
         if status.is_first || is_starter() {
@@ -45,7 +45,7 @@ impl Status {
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        // The last number is the process id in the innermost namespace.
+        // The last number is the id in the innermost pid namespace.
         let inner = field("NSpid:")?.split_whitespace().collect::<Vec<_>>();
         let is_first = inner.len() < 2 || inner.last() == Some(&"1");
         Some(Self { name: field("Name:")?.to_owned(), parent: field("PPid:")?.parse().ok()?, is_first })

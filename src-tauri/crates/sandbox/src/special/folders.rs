@@ -1,4 +1,4 @@
-//! Watched folders, and the kernel's events about names in them.
+//! Watched folders and the inotify events in them.
 
 use std::{
     collections::BTreeMap,
@@ -28,10 +28,10 @@ use crate::{
 
 /// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
-/// Maximum number of events per read.
+/// Maximum number of events returned by one read.
 const MOST_EVENTS: usize = 4_096;
 
-/// Events that are reported for every watched folder. A changed mode may make a folder listable.
+/// Events watched in every folder. A mode change may make a folder listable.
 const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
@@ -46,13 +46,13 @@ pub(super) struct WatchedFolders {
     numbers: BTreeMap<String, i32>,
 }
 
-/// Contents of a folder, as far as they matter for masking.
+/// Entries of a folder that matter for masking.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderListing {
     pub(super) folders: Vec<String>,
     /// Paths of pipes and sockets.
     pub(super) special: Vec<String>,
-    /// Number of all entries in the folder.
+    /// Number of entries of any kind.
     pub(super) names: usize,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct FolderListing {
 pub(super) enum FolderEvent {
     /// A folder at this path was created, moved or removed, or may have become listable.
     Folder(String),
-    /// Another kind of file was created at or moved to this path.
+    /// A file of another kind was created at or moved to this path.
     File(String),
     /// The kernel dropped events.
     Lost,
@@ -70,11 +70,11 @@ pub(super) enum FolderEvent {
 /// Reason a folder cannot be watched.
 #[derive(Debug)]
 pub(super) enum FolderError {
-    /// The folder was removed, or belongs to another user and is inaccessible from the sandbox.
+    /// The folder does not exist, or belongs to another user and is inaccessible from the sandbox.
     OutOfReach,
     /// The folder can be entered but not listed.
     Closed,
-    /// Any other error, as a message for the user.
+    /// Another error, as a message for the user.
     Failed(String),
 }
 
@@ -85,7 +85,7 @@ impl WatchedFolders {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder, and then lists it.
+    /// Watches a folder, then lists it.
     pub(super) fn watch(&mut self, path: &str) -> Result<FolderListing, FolderError> {
         let dir = open_folder(path)?;
         let way = format!("/proc/self/fd/{}", dir.as_raw_fd());
@@ -106,7 +106,7 @@ impl WatchedFolders {
         list(path, dir)
     }
 
-    /// Removes the watches at or below `path` for which `is_needed` returns `false`.
+    /// Removes those watches at or below `path` for which `is_needed` returns `false`.
     pub(super) fn forget(&mut self, path: &str, is_needed: impl Fn(&str) -> bool) {
         let near = self.numbers.range(path.to_owned()..).take_while(|(found, _)| found.starts_with(path));
         let gone: Vec<String> = near
@@ -117,7 +117,7 @@ impl WatchedFolders {
         for path in gone {
             if let Some(number) = self.numbers.remove(&path) {
                 self.paths.remove(&number);
-                // Ignores the error: the kernel removes the watch together with the folder.
+                // Ignores the error: the kernel removes the watch when the folder is deleted.
                 let _ = inotify::remove_watch(&self.queue, number);
             }
         }
@@ -174,17 +174,17 @@ impl AsFd for WatchedFolders {
     }
 }
 
-/// Returns whether a pipe or socket is currently at the path.
+/// Returns `true` if a pipe or socket exists at the path.
 pub(crate) fn is_special(path: &str) -> bool {
     file_type(path).is_some_and(is_special_type)
 }
 
-/// Returns whether a folder is currently at the path.
+/// Returns `true` if a folder exists at the path.
 pub(crate) fn is_folder(path: &str) -> bool {
     file_type(path).is_some_and(|kind| kind.is_dir())
 }
 
-/// Returns whether a socket is currently at the path.
+/// Returns `true` if a socket exists at the path.
 pub(super) fn is_socket(path: &str) -> bool {
     file_type(path).is_some_and(|kind| kind.is_socket())
 }
@@ -231,7 +231,7 @@ fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
             listing.note(path, name, kind);
         }
     }
-    // Some file systems do not report file types in directory entries.
+    // Some file systems do not store file types in directory entries.
     for name in unknown {
         let found =
             statat(entries.fd().map_err(failed)?, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW);
@@ -256,7 +256,7 @@ fn joined(folder: &str, name: &[u8]) -> String {
     format!("{}/{}", folder.trim_end_matches('/'), text(name))
 }
 
-/// Converts an error, and names the kernel limit to raise if a limit caused it.
+/// Converts an error. If a kernel limit caused it, the message names the limit to raise.
 fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => io::Error::other(format!(

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
-/// Timeout for watching one folder. It is long, because the watcher also serves other sandboxes.
+/// Timeout for watching one folder. Long, because the watcher also serves other sandboxes.
 const PATIENCE: Duration = Duration::from_secs(9);
 
 /// Supervisor's end of the link.
@@ -20,13 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(9);
 pub(crate) struct SpecialLink {
     stream: UnixStream,
     read: Vec<u8>,
-    /// `false` if the sandbox may use every socket that is visible to it.
+    /// `false` if the sandbox is allowed to use every socket that it can see.
     masks_sockets: bool,
-    /// Paths that have appeared since the last call of [`appeared`](Self::appeared).
+    /// Paths received since the last call of [`appeared`](Self::appeared).
     appeared: Vec<String>,
-    /// Folders that are searched in the background. They are visible even if they cannot be watched.
+    /// Folders that are searched in the background. They stay visible even if they cannot be watched.
     aside: BTreeSet<String>,
-    /// The watcher, if this process has forked its own. Dropping it terminates the watcher.
+    /// Watcher that this process forked, if any. Dropping it terminates the watcher.
     _own: Option<Forked>,
 }
 
@@ -58,7 +58,7 @@ impl SpecialLink {
         })
     }
 
-    /// Watches a folder except for the `hidden` paths. Returns the paths in it that must be masked.
+    /// Watches a folder except for the `hidden` paths, and returns the paths in it that must be masked.
     pub(crate) fn watch(&mut self, folder: &str, hidden: Vec<String>) -> Result<Vec<String>, NotWatched> {
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden }).map_err(NotWatched::Broken)?;
         loop {
@@ -93,15 +93,15 @@ impl SpecialLink {
         Ok(())
     }
 
-    /// Stops watching a folder, because it is no longer mounted.
+    /// Stops watching a folder that is no longer mounted.
     pub(crate) fn forget(&mut self, folder: &str) -> io::Result<()> {
         self.send(&SpecialRequest::Forget { root: folder.to_owned() })
     }
 
-    /// Returns the paths that have appeared since the last call. Does not block.
+    /// Returns the paths reported since the last call, without blocking.
     ///
     /// # Errors
-    /// Fails if a mounted folder is no longer watched. The sandbox must then be terminated.
+    /// Fails if a mounted folder is no longer being watched. The caller must then terminate the sandbox.
     pub(crate) fn appeared(&mut self) -> io::Result<Vec<String>> {
         while self.has_line() || is_readable(&self.stream)? {
             let news = self.next()?;
@@ -116,7 +116,7 @@ impl SpecialLink {
         found
     }
 
-    /// Returns a descriptor that becomes ready when a path has appeared.
+    /// Returns a descriptor that becomes ready when a message arrives.
     pub(crate) fn news(&self) -> PollFd<'_> {
         PollFd::new(&self.stream, PollFlags::IN)
     }

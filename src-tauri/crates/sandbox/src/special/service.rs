@@ -1,4 +1,4 @@
-//! Thread of the watcher for pipes and sockets, and its streams to supervisors.
+//! Watcher thread for pipes and sockets, with one stream per supervisor.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::sys::process::{Forked, fork};
 /// Maximum length of a request in bytes. A longer request closes the link.
 const LONGEST: usize = 1 << 20;
 
-/// Handle to the watcher thread of this process; `None` until the thread is first needed.
+/// This process's watcher thread, or `None` before it is first needed.
 static THREAD: Mutex<Option<ThreadHandle>> = Mutex::new(None);
 
 struct ThreadHandle {
@@ -30,7 +30,7 @@ struct ThreadHandle {
     wake: UnixStream,
 }
 
-/// Creates a link that the watcher thread of this process serves. Returns the supervisor's end.
+/// Creates a link to this process's watcher thread. Returns the supervisor's end.
 pub(crate) fn serve() -> io::Result<UnixStream> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -41,7 +41,7 @@ pub(crate) fn serve() -> io::Result<UnixStream> {
     };
     let ThreadHandle { links, wake } = running.insert(handle);
     let sent = links.send(ours).map_err(|_| io::Error::other("the watcher for pipes and sockets has exited"));
-    // A full stream is no problem, because it has already woken the thread.
+    // A full wake-up stream is fine, because the thread is then already awake.
     sent.map(|()| _ = (&*wake).write(&[0])).inspect_err(|_| *running = None)?;
     Ok(theirs)
 }
@@ -60,8 +60,8 @@ fn start() -> io::Result<ThreadHandle> {
     Ok(ThreadHandle { links, wake })
 }
 
-/// Creates a link that a forked child serves. Dropping the [`Forked`] value kills the child. Callers must be
-/// single-threaded.
+/// Creates a link to a watcher in a forked child, which is killed when the [`Forked`] value is dropped. The caller
+/// must be single-threaded.
 pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -71,13 +71,13 @@ pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
             let (woken, _wake) = UnixStream::pair()?;
             woken.set_nonblocking(true)?;
             links.send(ours.try_clone()?).map_err(|_| io::ErrorKind::BrokenPipe)?;
-            // Without senders, the service stops when its only link closes.
+            // With no sender left, the service stops when its only link closes.
             drop(links);
             let watcher = SpecialWatcher::new(BOUNDS)?;
             Service { watcher, inbox, woken, links: BTreeMap::new(), next: 0 }.run();
             Ok(())
         };
-        // Ignores the error: the closed link reports it to the parent.
+        // Ignores the error: closing the link reports it to the parent.
         let _ = served();
     })?;
     Ok((theirs, child))
@@ -91,7 +91,7 @@ struct Service {
     next: LinkNumber,
 }
 
-/// Link to one supervisor, and the received bytes of an incomplete line.
+/// Link to one supervisor, and the bytes received of an incomplete line.
 struct Link {
     stream: UnixStream,
     read: Vec<u8>,
@@ -120,7 +120,7 @@ impl Service {
         }
     }
 
-    /// Waits until there is work. Returns the links on which messages have arrived.
+    /// Blocks until there is work. Returns the links with incoming messages.
     fn wait(&self) -> rustix::io::Result<Vec<LinkNumber>> {
         let own = [self.watcher.folders().as_fd(), self.woken.as_fd()];
         let links = self.links.values().map(|link| link.stream.as_fd());
@@ -131,7 +131,7 @@ impl Service {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        // Discards the wake-up bytes.
+        // Discards wake-up bytes.
         let _ = (&self.woken).read(&mut [0; 64]);
         let with_news = self.links.keys().zip(polled.iter().skip(2));
         Ok(with_news.filter(|(_, polled)| !polled.revents().is_empty()).map(|(link, _)| *link).collect())
@@ -153,7 +153,8 @@ impl Service {
         }
     }
 
-    /// Sends news to a supervisor. If it has exited or does not read, closes the link, which terminates the sandbox.
+    /// Sends a message to a supervisor. If the supervisor has exited or does not read, the link is closed, which
+    /// terminates the sandbox.
     fn send(&mut self, number: LinkNumber, news: &SpecialNews) {
         let Some(link) = self.links.get_mut(&number) else { return };
         let line = serde_json::to_vec(news).map(|mut line| {
@@ -173,7 +174,7 @@ impl Service {
 }
 
 impl Link {
-    /// Reads once, and returns the lines that are complete.
+    /// Reads once and returns the completed lines.
     fn lines(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut chunk = [0; 4096];
         let count = self.stream.read(&mut chunk)?;

@@ -1,7 +1,7 @@
-//! Watches folders for each sandbox, and determines the resulting messages.
+//! Watches folders for each sandbox and determines the messages to send.
 //!
-//! - Works in time slices, so that a large folder does not delay news about another one.
-//! - A folder that appears later and cannot be watched is masked as a whole.
+//! - Works in time slices, so a large folder does not delay messages about another one.
+//! - A folder that is created later and cannot be watched is masked as a whole.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,7 +19,7 @@ use crate::{
     place::{FileId, is_at_or_below, is_below},
 };
 
-/// Length of the time slice per turn.
+/// Maximum time spent on searches per call of [`work`](SpecialWatcher::work).
 const SLICE: Duration = Duration::from_millis(10);
 
 /// Limits for watching one mounted folder.
@@ -30,11 +30,11 @@ pub(super) struct FolderBounds {
     pub(super) time: Duration,
 }
 
-/// Limits of a search. Watching a folder takes about a kilobyte of kernel memory and some microseconds.
+/// Limits of a search. Each watched folder takes about a kilobyte of kernel memory and some microseconds.
 pub(super) const BOUNDS: FolderBounds =
     FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
 
-/// Reason the search of a folder failed.
+/// Reason a search failed.
 #[derive(Debug, thiserror::Error)]
 enum WalkError {
     #[error("`{0}` was moved or removed during the search")]
@@ -43,7 +43,7 @@ enum WalkError {
     Closed(String),
     #[error("`{root}` {bound}; allow a smaller folder inside it")]
     TooMuch { root: String, bound: Exceeded },
-    /// Any other error, as a message for the user.
+    /// Another error, as a message for the user.
     #[error("{0}")]
     Failed(String),
 }
@@ -61,10 +61,10 @@ enum Exceeded {
     Time(Duration),
 }
 
-/// Number that identifies a sandbox's link.
+/// Identifies a sandbox's link.
 pub(super) type LinkNumber = u64;
 
-/// Watcher for pipes and sockets, without its thread and streams.
+/// State of the watcher for pipes and sockets, without its thread and streams.
 #[derive(Debug)]
 pub(super) struct SpecialWatcher {
     bounds: FolderBounds,
@@ -72,30 +72,30 @@ pub(super) struct SpecialWatcher {
     /// Mounted folders, by sandbox and path.
     roots: BTreeMap<LinkNumber, BTreeMap<String, Root>>,
     walks: VecDeque<Walk>,
-    /// Folders that appeared later and have not been searched yet.
+    /// Folders that were created after the mount and have not been searched yet.
     queued: BTreeSet<String>,
 }
 
-/// Mounted folder that is visible in a sandbox.
+/// Mounted folder of a sandbox.
 #[derive(Debug)]
 struct Root {
-    /// Paths in the folder that are hidden.
+    /// Hidden paths in the folder.
     hidden: Vec<String>,
-    /// Identity of the folder. If the folder is moved, it stays mounted but its paths change.
+    /// Identity of the folder. A folder that is moved stays mounted, but its path changes.
     identity: Option<FileId>,
 }
 
-/// Search of a folder tree, which also watches each folder.
+/// Search of a folder tree, which starts watching each folder.
 #[derive(Debug)]
 struct Walk {
-    /// Sandbox that is waiting for the result; `None` for a folder that appeared later.
+    /// Sandbox that is waiting for the result, or `None` for a folder that was created after the mount.
     first: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,
     found: Vec<String>,
     folders: usize,
     names: usize,
-    /// Deadline of the search, set when it starts.
+    /// Deadline of the search, or `None` before it starts.
     until: Option<Instant>,
 }
 
@@ -105,12 +105,12 @@ impl SpecialWatcher {
         Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks, queued })
     }
 
-    /// Returns the watched folders, as the source of events.
+    /// Returns the watched folders, which deliver the events.
     pub(super) fn folders(&self) -> &WatchedFolders {
         &self.folders
     }
 
-    /// Returns whether there is work to do before the next event.
+    /// Returns `true` if there is work to do without waiting for an event.
     pub(super) fn is_busy(&self) -> bool {
         !self.walks.is_empty()
     }
@@ -129,14 +129,14 @@ impl SpecialWatcher {
         }
     }
 
-    /// Removes the folders of a sandbox that has exited.
+    /// Drops the folders of a sandbox that has exited.
     pub(super) fn end(&mut self, link: LinkNumber) {
         self.walks.retain(|walk| walk.first != Some(link));
         let roots = self.roots.remove(&link).unwrap_or_default();
         roots.keys().for_each(|root| self.unwatch(root));
     }
 
-    /// Processes events and continues searches. Returns messages for sandboxes.
+    /// Processes events and continues searches. Returns messages for the sandboxes.
     pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
         let mut news = Vec::new();
         for event in self.folders.read() {
@@ -166,7 +166,7 @@ impl SpecialWatcher {
                 (Err(reason), Some(link)) => {
                     news.push((link, SpecialNews::Refused { root: walk.root, reason }));
                 }
-                // A folder that cannot be watched is masked, except for a root, which cannot be masked.
+                // A folder that cannot be watched is masked. A root cannot be masked, so its sandbox gets an error.
                 (Err(reason), None) => {
                     walk.found.push(walk.root.clone());
                     walk.found.iter().for_each(|path| self.appeared(path, &mut news));
@@ -180,7 +180,7 @@ impl SpecialWatcher {
         news
     }
 
-    /// Continues a search until the deadline. Returns whether the search is complete.
+    /// Continues a search until `until`. Returns `true` if the search is complete.
     fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, WalkError> {
         let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
         if walk.first.is_none() {
@@ -242,14 +242,14 @@ impl SpecialWatcher {
         }
     }
 
-    /// Checks all folders again, because the kernel dropped events.
+    /// Checks all folders again after the kernel dropped events.
     fn check_everything(&mut self) {
         let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
         roots.into_iter().for_each(|root| self.look_at(root));
     }
 
-    /// Handles an event for a path that does not exist. If the mounted folder was moved, the paths in it are unknown
-    /// from then on.
+    /// Handles an event for a path that does not exist. If a mounted folder was moved, the paths in it are no longer
+    /// known.
     fn missing(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             let moved = roots.iter().filter(|(root, _)| is_below(path, root));
@@ -260,7 +260,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Reports a path to every sandbox that shows it.
+    /// Reports a path to every sandbox that can see it.
     fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
@@ -269,7 +269,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Returns whether a path is invisible in the given sandbox or, without one, in every sandbox.
+    /// Returns `true` if a path is hidden in the given sandbox or, if `None`, in every sandbox.
     fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
         let of = |roots: &BTreeMap<String, Root>| {
             roots.iter().any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
@@ -320,7 +320,7 @@ mod tests {
         (dir, text)
     }
 
-    /// Runs the watcher until there are messages and no work is left.
+    /// Runs the watcher until it has messages and no work left.
     fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
         let until = Instant::now() + Duration::from_secs(20);
         let mut news = Vec::new();
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
         fs::rename(&outside, at("moved")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
-        // A tree that is moved in, and one that is created and filled at once.
+        // A tree that is moved in, and a tree that is created in place.
         fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
         pipe(&format!("{elsewhere}/tree/deep/pipe"));
         fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();

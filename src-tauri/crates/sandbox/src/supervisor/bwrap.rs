@@ -1,10 +1,10 @@
-//! Starts bubblewrap, and delays the server until the sandbox is complete.
+//! Starts bubblewrap, and starts the server once the sandbox is complete.
 //!
-//! - Bubblewrap gets its options, filters and user names through descriptors. Its standard error is a pipe to the
-//!   supervisor, not the server's stream.
-//! - Bubblewrap reads a byte once its base file system (the frame) is complete, and then starts
-//!   [`enter`](crate::enter). Further mounts are added in parallel. The server starts once both are done.
-//! - The gate is a socket whose other end only `enter` holds. `exec` closes that end.
+//! - Bubblewrap receives its options, filters and user database through descriptors. Its standard error is a pipe to
+//!   the supervisor, separate from the server's.
+//! - Once its base file system (the frame) is complete, bubblewrap reads a byte and then starts
+//!   [`enter`](crate::enter). Meanwhile, the other mounts are prepared. The server starts when both are done.
+//! - The gate is a socket pair. Only `enter` holds the other end, which a successful `exec` closes.
 
 use std::{
     collections::BTreeMap,
@@ -54,48 +54,48 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Descriptors for bubblewrap, which this process closes after bubblewrap has inherited them.
+/// Descriptors that bubblewrap inherits. This process closes its copies afterwards.
 pub(super) struct InheritedDescriptors {
     /// Standard streams of the server.
     pub(super) streams: [OwnedFd; 3],
-    /// Socket over which the proxy's listener is sent.
+    /// Socket that sends out the proxy's listener.
     pub(super) egress: Option<OwnedFd>,
-    /// Link to the process that started the run.
+    /// Inner end of the run link.
     pub(super) link: Option<OwnedFd>,
-    /// Descriptor of a control group's `cgroup.procs`, and the limits that the group enforces.
+    /// `cgroup.procs` of the sandbox's control group, and the limits of the group.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
 }
 
-/// Running bubblewrap. Dropping it kills the sandbox.
+/// Bubblewrap process. Dropping it kills the sandbox.
 #[derive(Debug)]
 pub(super) struct Bwrap {
     child: NamespaceInit,
-    /// Pidfd, which becomes readable when bubblewrap exits.
+    /// Pidfd of bubblewrap, readable once it exits.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// Pipe for bubblewrap's options; `None` once they are written.
+    /// Pipe for bubblewrap's options, or `None` once they are written.
     options: Option<File>,
-    /// Pipe to bubblewrap. It becomes writable when bubblewrap has read the byte that this process wrote.
+    /// Pipe that becomes writable once bubblewrap has read its byte.
     frame: File,
     gate: UnixStream,
-    /// Process that becomes the server and leads its process group; `None` until it is ready.
+    /// Process that becomes the server and leads its process group, or `None` until it is ready.
     server: Option<Pid>,
-    /// Pipe on which bubblewrap reports the process id of the sandbox's init.
+    /// Pipe with the process id of the sandbox's init.
     info: File,
     complaints: File,
-    /// Bubblewrap's own mount namespace. It is kept open because the kernel takes long to destroy it.
+    /// Bubblewrap's own mount namespace, kept open because destroying it takes the kernel a long time.
     namespace: Option<OwnedFd>,
     /// Child that prepares the initial mounts.
     first: Option<InitialMountsChild>,
-    /// Process that makes the sandbox's connections; `None` if the kernel does not report them.
+    /// Process that connects the sandbox's sockets, or `None` if `connect` calls are not reported.
     connector: Option<Connector>,
-    /// Process that serves the user's files; `None` unless this is a run.
+    /// Process that serves the run's files, or `None` for a server.
     view: Option<ServedView>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which then waits for its options. The plan `hidden` is also applied to bubblewrap's own
-    /// mount namespace.
+    /// Starts bubblewrap, which waits for its options. Hides the paths of `hidden` in bubblewrap's own mount namespace
+    /// too.
     pub(super) fn start(
         spec: &Spec,
         given: &InheritedDescriptors,
@@ -120,7 +120,7 @@ impl Bwrap {
         };
 
         let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
-        // The program is passed by descriptor, because its path may not be visible in the sandbox.
+        // The program is executed by descriptor, because its path may not be visible in the sandbox.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
@@ -144,7 +144,7 @@ impl Bwrap {
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
-                // Standard error is already the complaints pipe. The errno that the parent receives says less.
+                // The message goes to the complaints pipe. It says more than the errno that the parent receives.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
@@ -175,34 +175,34 @@ impl Bwrap {
         Ok(started)
     }
 
-    /// Sends bubblewrap its options.
+    /// Writes bubblewrap's options.
     pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
-        // Bubblewrap reads until EOF, so the pipe must be closed afterwards.
+        // Bubblewrap reads until EOF, so the pipe must be closed after writing.
         let Some(mut options) = self.options.take() else { return Ok(()) };
         options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
-    /// Takes ownership of the process that serves the user's files.
+    /// Takes ownership of the process that serves the run's files.
     pub(super) fn serve(&mut self, view: Option<ServedView>) {
         self.view = view;
     }
 
-    /// Returns a descriptor that becomes readable when the process that serves the user's files exits. Without such a
-    /// process, it becomes readable when bubblewrap exits.
+    /// Returns a descriptor that becomes readable when the process that serves the run's files exits or, without one,
+    /// when bubblewrap exits.
     pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
         self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
     }
 
-    /// Prepares the initial mounts, in parallel with bubblewrap.
+    /// Starts preparing the initial mounts, in parallel with bubblewrap.
     pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
         let mount = self.view.as_mut().and_then(ServedView::take_mount);
         self.first = Some(InitialMountsChild::start(first, mount)?);
         Ok(())
     }
 
-    /// Waits for the frame, and moves the mounts from [`prepare`](Self::prepare) into the sandbox. Also returns the
+    /// Waits for the base file system and moves the prepared mounts into the sandbox. Returns its namespaces and the
     /// mount ids by path.
     pub(super) fn wait_for_frame(
         &mut self,
@@ -216,7 +216,7 @@ impl Bwrap {
         let first = self.first_process()?;
         let own = format!("/proc/{}", self.child.pid().as_raw_nonzero());
         self.namespace = open(format!("{own}/ns/mnt"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
-        // Bubblewrap's own `/proc` is used, because the reported process id is valid only there.
+        // The reported process id is valid only in bubblewrap's own `/proc`.
         let path = format!("{own}/root/proc/{first}");
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
@@ -239,9 +239,9 @@ impl Bwrap {
         if sandbox.is_as_entered()? { Ok(()) } else { Err(SupervisorStartError::Frame) }
     }
 
-    /// Starts the server, unless `owner` has cancelled the start. Returns once the server's program runs.
+    /// Starts the server, unless `owner` cancels. Returns once the server's program is running.
     ///
-    /// `connections` must be set if the sandbox's connections are reported.
+    /// `connections` must be `Some` if the sandbox's `connect` calls are reported.
     pub(super) fn start_server(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -265,7 +265,7 @@ impl Bwrap {
         Err(SupervisorStartError::Program { status, problem: problem.to_owned() })
     }
 
-    /// Releases resources that are no longer needed after the start: program code, and the child that prepared the
+    /// Releases resources that are needed only until the server runs: program code, and the child that prepared the
     /// mounts, which takes milliseconds to exit.
     pub(super) fn settle(&mut self) {
         self.first = None;
@@ -274,7 +274,7 @@ impl Bwrap {
 
     /// Sends a signal to the server's process group.
     pub(super) fn signal(&self, signal: Signal) {
-        // Ignores the error, which means that the group has exited.
+        // Ignores the error: the group has exited.
         let _ = self.server.map(|server| kill_process_group(server, signal));
     }
 
@@ -288,10 +288,10 @@ impl Bwrap {
         self.ended.as_fd()
     }
 
-    /// Kills everything in the sandbox. Returns the exit status.
+    /// Kills all processes in the sandbox. Returns the exit status.
     pub(super) fn kill(&mut self) -> i32 {
         self.child.kill();
-        // Otherwise, a process that waits for permission would delay the exit.
+        // A process that waits for permission would otherwise delay the exit.
         self.view = None;
         self.reap()
     }
@@ -302,7 +302,7 @@ impl Bwrap {
         self.child.wait().unwrap_or(125)
     }
 
-    /// Waits until `news` is ready or bubblewrap exits. Fails on timeout, or if `owner` cancels the start.
+    /// Waits until `news` is ready. Fails on timeout, if bubblewrap exits, or if `owner` cancels.
     fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
@@ -336,7 +336,7 @@ impl Bwrap {
         Ok(serde_json::from_str::<Info>(&text)?.child_pid)
     }
 
-    /// Kills bubblewrap, and returns the error that it reported.
+    /// Kills bubblewrap and returns the error that it printed.
     fn setup_failed(&mut self) -> SupervisorStartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
@@ -353,14 +353,14 @@ impl Drop for Bwrap {
     }
 }
 
-/// Returns bubblewrap's output to standard error so far. Does not block.
+/// Returns what bubblewrap has printed to standard error so far, without blocking.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
     String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
 }
 
-/// Creates a pipe that is full after one byte, so that its write end becomes writable when bubblewrap reads that byte.
+/// Creates a pipe that a single byte fills, so that its write end becomes writable when bubblewrap reads that byte.
 /// Returns the write end first.
 fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -370,7 +370,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// Returns whether bubblewrap has read the byte.
+/// Returns `true` if bubblewrap has read the byte.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -378,15 +378,15 @@ fn is_complete(frame: &File) -> io::Result<bool> {
     Ok(polled.revents().contains(PollFlags::OUT))
 }
 
-/// Prepares the forked child that will execute bubblewrap. The child is the init of its pid namespace.
+/// Prepares the forked child before it executes bubblewrap as the init of its pid namespace.
 fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
-    // A supervisor that dies before this call cannot open the gate, so the server never starts and the child exits.
+    // If the supervisor dies before this call, the gate stays closed, so the server never starts and the child exits.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::unblock()?;
-    // Prevents later mounts of the host from propagating into the sandbox.
+    // Prevents later mounts on the host from propagating into the sandbox.
     sys::process::leave_mount_namespace()?;
     hidden.apply()?;
-    // Bubblewrap searches for its children in `/proc`, which must therefore match its pid namespace.
+    // Bubblewrap looks up its children in `/proc`, which must match its pid namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
     Ok(())
@@ -410,13 +410,13 @@ fn memory() -> io::Result<File> {
     Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Writes a file and rewinds it, so that a process that shares the descriptor reads it from the start.
+/// Writes a file and rewinds it for the process that inherits the descriptor.
 fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.rewind()
 }
 
-/// Returns the path of the installed `bwrap`. Ignores the launcher's environment.
+/// Finds `bwrap` in the system's directories. Ignores `PATH`.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

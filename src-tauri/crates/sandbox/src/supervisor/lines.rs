@@ -1,4 +1,4 @@
-//! Lines of the control stream. A line that exceeds the maximum length closes the stream.
+//! Lines of the control stream. An overlong line closes the stream.
 
 use std::{
     io::{self, Read, Write},
@@ -7,15 +7,15 @@ use std::{
 
 use serde::Serialize;
 
-/// Maximum length of a line in bytes. It suffices for a path of `PATH_MAX` bytes with hundreds of closed paths.
+/// Maximum length of a line in bytes, enough for a path of `PATH_MAX` bytes with hundreds of closed paths.
 const LONGEST: usize = 1 << 20;
 
-/// Received bytes that do not form a complete line yet.
+/// Received bytes of an incomplete line.
 #[derive(Default)]
 pub(super) struct ControlLines(Vec<u8>);
 
 impl ControlLines {
-    /// Reads once, and returns the lines that are complete. Fails at EOF.
+    /// Reads once and returns the completed lines. Fails at EOF.
     pub(super) fn read(&mut self, mut stream: &UnixStream) -> io::Result<Vec<String>> {
         let mut chunk = [0; 4096];
         let count = stream.read(&mut chunk)?;

@@ -1,8 +1,8 @@
-//! Supervisor's own namespaces, in which the host's file system is still visible.
+//! Namespaces of the supervisor itself, in which the host's file system stays visible.
 //!
-//! - The user is mapped to itself. The privileges that the supervisor gains are limited to these namespaces.
-//! - The supervisor and its children stay in the host's pid namespace, except for bubblewrap, which is the init of a
-//!   new one.
+//! - The user is mapped to the same id. Privileges that the supervisor gains are limited to these namespaces.
+//! - The supervisor and its children stay in the host's pid namespace, except for bubblewrap, which is init of a new
+//!   one.
 
 use std::{fs, io};
 
@@ -16,7 +16,7 @@ use crate::sys;
 
 pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     set_no_new_privs(true)?;
-    // A working directory on a file system of the host would prevent its unmounting.
+    // A working directory on one of the host's file systems would prevent its unmounting.
     std::env::set_current_dir("/")?;
     sys::process::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     fs::write("/proc/self/setgroups", "deny")?;
@@ -27,7 +27,7 @@ pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     if let Some(parent) = parent {
         sys::process::bind_to_parent(parent)?;
     }
-    // Later mounts of the host propagate here, but mounts made here do not propagate to the host.
+    // Later mounts on the host propagate here, but mounts made here do not propagate back.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     Ok(())
 }

@@ -7,9 +7,9 @@ use rustix::event::{PollFd, PollFlags};
 use super::lines::say;
 use crate::control::SandboxEvent;
 
-/// Receiver of a sandbox's events, which can cancel the start of the sandbox.
+/// Recipient of a sandbox's events, which can also cancel its start.
 pub(super) trait SandboxOwner {
-    /// Reports an event to the owner.
+    /// Sends an event to the owner.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
     /// Returns a descriptor that becomes ready when the owner cancels the start.

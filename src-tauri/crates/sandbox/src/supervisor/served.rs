@@ -1,6 +1,6 @@
 //! Mounts the view of a run or an asking server, and starts the process that serves it.
 //!
-//! - INVARIANT: only that process holds `/dev/fuse`, so every request ends when it dies.
+//! - INVARIANT: only the serving process holds `/dev/fuse`, so every request fails when that process dies.
 
 use std::{
     fs::File,
@@ -26,13 +26,13 @@ use crate::sys;
 pub(super) struct ServedView {
     child: Child,
     ended: OwnedFd,
-    /// Detached mount of the view; `None` once it was taken for mounting in the sandbox.
+    /// Detached mount of the view, or `None` once it was taken.
     mount: Option<OwnedFd>,
 }
 
 impl ServedView {
-    /// Mounts the file system in this process's user namespace, and starts the process that serves it. `connection`
-    /// leads to the process that grants permissions.
+    /// Mounts the view in this process's user namespace and starts the process that serves it. `connection` leads to
+    /// the trusted process.
     pub(super) fn start(
         (hidden, points, home): (&[String], &[String], &str),
         connection: Option<OwnedFd>,
@@ -61,12 +61,12 @@ impl ServedView {
         Ok(Self { child, ended, mount: Some(mount) })
     }
 
-    /// Returns a descriptor that becomes readable when the process exits.
+    /// Returns a descriptor that becomes readable when the serving process exits.
     pub(super) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    /// Removes and returns the detached mount, if it was not taken yet.
+    /// Takes the detached mount, if it was not taken yet.
     pub(super) fn take_mount(&mut self) -> Option<OwnedFd> {
         self.mount.take()
     }
@@ -74,13 +74,13 @@ impl ServedView {
 
 impl Drop for ServedView {
     fn drop(&mut self) {
-        // Ignores errors, because the process may have exited.
+        // Ignores errors: the process may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Mounts a FUSE file system whose requests arrive on `device`. Returns the detached mount.
+/// Creates a FUSE mount whose requests arrive on `device`, and returns it detached.
 fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let options = [
@@ -93,7 +93,7 @@ fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     for (option, value) in &options {
         fsconfig_set_string(&context, *option, value.as_str())?;
     }
-    // The kernel checks the user's own permissions, as for the files on disk.
+    // The kernel checks file modes, as for files on disk.
     fsconfig_set_flag(&context, "default_permissions")?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;

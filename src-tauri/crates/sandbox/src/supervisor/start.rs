@@ -1,8 +1,8 @@
 //! Starts a server from its specification.
 //!
-//! - Bubblewrap sets up the frame while this process determines the read-only paths and prepares the initial mounts.
-//! - INVARIANT: the server starts only after all of this is done and every mask is in place. On any failure, bubblewrap
-//!   is killed.
+//! - Bubblewrap sets up its base file system while this process determines the read-only paths and prepares the
+//!   initial mounts.
+//! - INVARIANT: the server starts only after every mount and mask is in place. On any failure, bubblewrap is killed.
 
 use std::{
     collections::BTreeMap,
@@ -37,8 +37,8 @@ use crate::{
     state::StateDir,
 };
 
-/// Starts the server. If `parent` is set, the sandbox is killed when that process exits. `closed` returns the paths
-/// that stay read-only inside the writable paths of the view.
+/// Starts the server. If `parent` is set, the sandbox dies with that process. `closed` returns the paths that stay
+/// read-only inside the view's writable paths.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
@@ -63,7 +63,7 @@ pub(super) fn start(
         }
         View::Roots { .. } | View::HostRead { .. } => None,
     };
-    // Bubblewrap starts while this process inspects the host, and waits for its options.
+    // Bubblewrap starts now and waits for its options while this process inspects the host.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
@@ -90,8 +90,8 @@ pub(super) fn start(
     Ok((bwrap, mounts))
 }
 
-/// Makes `closed` and `kept` read-only in the writable trees. A writable tree that is closed as a whole is no
-/// longer listed as writable.
+/// Makes `closed` and `kept` read-only in the writable trees. A writable tree that is closed as a whole is no longer
+/// listed as writable.
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
@@ -100,7 +100,8 @@ fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     }
 }
 
-/// Masks pipes and sockets in the user's folders of the view. Those in the session folder belong to the sandbox itself.
+/// Masks pipes and sockets in the user's folders that the view shows. Those in the session folder belong to the
+/// sandbox.
 fn mask_special(
     spec: &Spec,
     layout: &mut ViewLayout,
@@ -120,7 +121,7 @@ fn mask_special(
             NotWatched::Broken(error) => error.into(),
         })?);
     }
-    // If the whole host is visible, pipes and sockets of the user are searched for in the home.
+    // If the whole host is visible, pipes and sockets are searched for only in the home directory.
     if let (View::HostRead { session_dir: Some(session_dir), .. }, Some(home)) =
         (&spec.view, spec.env.get("HOME").filter(|home| is_normal(home) && is_folder(home)))
     {
@@ -165,7 +166,7 @@ fn mount_and_start(
     Ok(mounts)
 }
 
-/// Returns the permitted connections: to unix sockets in the sandbox's own folders, and to services over the link
+/// Returns the connections to permit: to unix sockets in the sandbox's own folders, and to services through
 /// `services`.
 fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io::Result<Connections> {
     let has_own = spec.unix_sockets == UnixSockets::Own;
@@ -176,7 +177,7 @@ fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io
     Ok(Connections { own, services })
 }
 
-/// Returns the mount ids of the folders to which only the sandbox can write.
+/// Returns the mount ids of the folders that only the sandbox can write to.
 fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),
@@ -188,13 +189,13 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     own.map(|path| mounts.sandbox().mount_at(path)).collect()
 }
 
-/// Returns whether a descriptor is ready now.
+/// Returns `true` if a descriptor is ready.
 fn has_news(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
     poll(&mut polled, Some(&Timespec::default()))?;
     Ok(polled.iter().any(|polled| !polled.revents().is_empty()))
 }
 
-/// Returns the mounts to create once the frame is complete.
+/// Returns the mounts to create once the base file system is complete.
 fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
@@ -219,7 +220,7 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     }
 }
 
-/// Returns the limits in force, and the mechanism that enforces each.
+/// Returns the event that reports how each limit is enforced.
 fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,

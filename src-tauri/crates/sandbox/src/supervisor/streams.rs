@@ -1,9 +1,9 @@
-//! Standard streams of a command that are files. The command gets pipes instead, and this process copies the data.
+//! Replaces standard streams that are files with pipes, and copies the data.
 //!
-//! - INVARIANT: a file is never passed on, because its holder could reopen it through `/proc`, even for writing. A
-//!   folder is never passed on, because its holder could open everything below it. Pipes, sockets, terminals and other
-//!   character devices are passed on unchanged.
-//! - INVARIANT: at most 64 KiB are buffered per stream.
+//! - INVARIANT: files and folders are never passed to the command. It could reopen a file through `/proc`, even for
+//!   writing, and open everything below a folder. Pipes, sockets and character devices such as terminals are passed on
+//!   unchanged.
+//! - INVARIANT: each stream buffers at most 64 KiB.
 //! - Output streams that share a file share a pipe, which preserves the order of writes.
 
 use std::{
@@ -20,13 +20,13 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-/// Size of a buffer in bytes, which is the capacity of a pipe.
+/// Size of a buffer in bytes, equal to the capacity of a pipe.
 const MOST: usize = 64 * 1024;
 
 /// Names of the standard streams, by descriptor number.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
-/// Failure to prepare the standard streams of a command.
+/// Failure to set up a command's standard streams.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError {
     #[error(
@@ -39,16 +39,16 @@ pub(crate) enum StreamError {
     Prepare(#[from] io::Error),
 }
 
-/// Standard streams that are copied while the command runs.
+/// Standard streams that this process copies while the command runs.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     input: Option<InputCopy>,
     outputs: Vec<OutputCopy>,
-    /// Streams that lost data because their file could not be written.
+    /// Streams that lost data because writing to their file failed.
     lost: Vec<(&'static str, io::Error)>,
 }
 
-/// Copy from a file to the command's standard input.
+/// Copies a file to the command's standard input.
 #[derive(Debug)]
 struct InputCopy {
     file: File,
@@ -57,7 +57,7 @@ struct InputCopy {
     written: usize,
 }
 
-/// Copy from an output stream of the command to a file.
+/// Copies an output stream of the command to a file.
 #[derive(Debug)]
 struct OutputCopy {
     name: &'static str,
@@ -65,25 +65,25 @@ struct OutputCopy {
     file: File,
 }
 
-/// Progress of a copy after one step.
+/// Result of one copying step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyProgress {
-    /// More data may be available immediately.
+    /// More data may be available.
     More,
-    /// No data, or no space in the buffer, is available now.
+    /// No data or no buffer space is available.
     WouldBlock,
     /// EOF was reached, or the reader has closed the stream.
     Done,
 }
 
-/// Treatment of a standard stream.
+/// Handling of a standard stream.
 enum Passing {
     HandOn,
     Copy,
 }
 
 impl Streams {
-    /// Replaces standard streams of this process that are files with pipes.
+    /// Replaces the standard streams of this process that are files with pipes.
     pub(super) fn take() -> Result<Self, StreamError> {
         let [name_in, name_out, name_err] = NAMES;
         let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
@@ -118,7 +118,7 @@ impl Streams {
         input.chain(self.outputs.iter().map(|output| PollFd::new(&output.pipe, PollFlags::IN)))
     }
 
-    /// Copies without blocking. Fails if reading the command's input fails.
+    /// Copies available data without blocking. Fails if reading the command's input fails.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
             && input.copy()? == CopyProgress::Done
@@ -129,21 +129,21 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies the remaining data after all processes of the command have exited. Returns the streams that lost data.
+    /// Copies the remaining data after the whole command has exited. Returns the streams that lost data.
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
-        // All writers have exited, so this reaches EOF on each pipe.
+        // All writers have exited, so each pipe reaches EOF.
         while !self.outputs.is_empty() {
             self.copy_out(|came| came == CopyProgress::More);
         }
         self.lost
     }
 
-    /// Copies once from each output. Drops the outputs for which `goes_on` returns `false`.
+    /// Copies once from each output, and drops those for which `goes_on` returns `false`.
     fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
             Ok(came) => goes_on(came),
-            // If an output cannot be written, closing its pipe gives the command a broken pipe.
+            // Closing the pipe gives the command a broken pipe, as if it wrote to the file itself.
             Err(error) => {
                 lost.push((output.name, error));
                 false
@@ -209,7 +209,7 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamErr
     }
 }
 
-/// Returns whether both descriptors refer to the same file, opened with the same flags.
+/// Returns `true` if both descriptors refer to the same file with the same open flags.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;
@@ -222,21 +222,21 @@ fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
     Ok(fcntl_dupfd_cloexec(stream, 3)?.into())
 }
 
-/// Creates a pipe for input. Returns the command's read end and our non-blocking write end.
+/// Creates an input pipe. Returns the command's read end and our non-blocking write end.
 fn pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&write)?;
     Ok((read, write.into()))
 }
 
-/// Creates a pipe for output. Returns our non-blocking read end and the command's write end.
+/// Creates an output pipe. Returns our non-blocking read end and the command's write end.
 fn pipe_out() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&read)?;
     Ok((read.into(), write))
 }
 
-/// Makes our end of a pipe non-blocking. The flags of the other end do not change.
+/// Makes our end of a pipe non-blocking, without affecting the other end.
 fn without_waiting(end: impl AsFd) -> io::Result<()> {
     let flags = fcntl_getfl(&end)?;
     Ok(fcntl_setfl(&end, flags | OFlags::NONBLOCK)?)

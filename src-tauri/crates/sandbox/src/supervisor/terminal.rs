@@ -1,10 +1,10 @@
-//! Sandbox in the foreground of a terminal, for one command without grants.
+//! Runs one sandboxed command in the foreground of a terminal, without grants.
 //!
-//! - The command inherits the standard streams, except for files, which are copied through pipes. Our own messages go
-//!   to standard error, prefixed with the program name.
+//! - The command inherits the standard streams, except for files, which are copied through pipes. IronCurtain's own
+//!   messages go to standard error, prefixed with the program name.
 //! - Signals are forwarded to the command's process group. The exit status is the command's own, 128 + n if signal n
 //!   killed the command, or [`FAILED`] if the command never ran.
-//! - Like any command, the sandbox outlives its parent process. When it is killed, the sandbox is killed too.
+//! - Like any command, this process outlives its parent. Killing it kills the sandbox.
 
 use std::{
     fs::File,
@@ -38,13 +38,13 @@ use crate::{
     sys::{process::close_in_child, signals::Signals},
 };
 
-/// Program name, which prefixes every message.
+/// Program name, used as the prefix of messages.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// Name of the command's sandbox in the journal. This process has no other sandbox.
+/// Journal name of the command's sandbox, the only one in this process.
 const SANDBOX: &str = "command";
 
-/// Sandbox of a foreground command, and its rules for autostart files.
+/// Sandbox of a foreground command, and its autostart rules.
 #[derive(Debug)]
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
@@ -59,7 +59,7 @@ pub(super) struct ForegroundTerminal {
     debug: bool,
 }
 
-/// Runs a command until it exits. `egress` is the socket over which the proxy's listener is sent, if there is a proxy.
+/// Runs a command until it exits. `egress` is the socket over which to send the proxy's listener, if there is a proxy.
 pub(crate) fn run_in_foreground(
     foreground: ForegroundCommand,
     egress: Option<OwnedFd>,
@@ -78,17 +78,17 @@ pub(crate) fn run_in_foreground(
     let end = terminal.watch(&mut bwrap, &mut mounts, &mut watcher, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
-    // All checks are done before the first report, because reporting can fail.
+    // Completes all checks before the first report, because reporting can fail.
     let (found, journal) = watcher.finish(SANDBOX);
     journal.into_iter().for_each(FinishedJournal::forget);
     found.iter().try_for_each(|finding| terminal.print_finding(finding))?;
     for (name, error) in &lost {
         terminal.print(&format!("failed to write {name}: {error}"))?;
     }
-    // The kernel takes about ten milliseconds to destroy watches and namespaces. If possible, a child waits for that.
+    // Destroying watches and namespaces takes the kernel about 10 ms. If possible, a child waits for it.
     let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
     let _ = close_in_child(&slow.collect::<Vec<_>>());
-    // Data was lost without the command's knowledge, so the exit status must not report success.
+    // The command does not know that data was lost, so the exit status must report it.
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
@@ -150,7 +150,7 @@ impl ForegroundTerminal {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Starts the command in its sandbox, and watches its writable paths.
+    /// Starts the command in its sandbox and watches its writable paths.
     fn start(
         &self,
         ForegroundCommand { spec, autostart }: ForegroundCommand,
@@ -220,7 +220,7 @@ impl ForegroundTerminal {
         }
     }
 
-    /// Reports why the command never ran: because of a signal, or because of `error`.
+    /// Reports the signal or the error because of which the command never ran.
     fn failed(&self, error: &SupervisorStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
@@ -231,9 +231,9 @@ impl ForegroundTerminal {
     }
 }
 
-/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the exit of the command. The returned flags
-/// state which of these are ready: exit, mounts, special files, watcher. Returns `None` if none is ready within
-/// `quiet`.
+/// Waits for a signal, an event from `mounts` or `watcher`, data to copy, or the command's exit. The flags report
+/// which sources are ready, in this order: exit, mounts, special files, watcher. Returns `None` if none is ready
+/// within `quiet`.
 fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,

@@ -1,18 +1,17 @@
-//! Releases memory: code that is only needed at the start, and freed blocks that the allocator would keep.
+//! Releases memory: program code that is no longer needed, and freed blocks that the allocator would keep.
 
 use std::fs;
 
 use libc::{c_void, madvise};
 
-/// Minimum size in bytes of a block that is returned to the system when freed. Only messages and files are this
-/// large.
+/// Minimum size in bytes of freed blocks that are returned to the system. Only messages and files are this large.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 1024 * 1024;
 
 /// Makes the allocator return freed blocks of at least 1 MiB to the system.
 ///
-/// By default, the GNU allocator raises this threshold to the size of each larger block that is freed, up to 32 MiB,
-/// and keeps smaller blocks.
+/// By default, glibc raises this threshold to the size of each larger block that is freed, up to 32 MiB, and keeps
+/// smaller blocks.
 pub fn give_large_blocks_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes two numbers and changes only later allocations. A failure has no effect.
@@ -21,10 +20,10 @@ pub fn give_large_blocks_back() {
     }
 }
 
-/// Drops this process's program code from memory. The kernel reads code again when it is executed. A supervisor needs
-/// most of its code only to set up the sandbox, and is then idle.
+/// Drops this process's program code from memory. The kernel reads it again when it is executed. A supervisor needs
+/// most of its code only to set up the sandbox, and is idle afterwards.
 pub(crate) fn drop_code() {
-    // Without `maps`, nothing is dropped, because this is only an optimization.
+    // If `maps` is unreadable, nothing is dropped, because this is only an optimization.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
         // SAFETY: the range is a private file mapping that was never writable, so it is unmodified and the kernel reads the
@@ -35,8 +34,8 @@ pub(crate) fn drop_code() {
     }
 }
 
-/// Returns the address range of a line in the maps file (proc_pid_maps(5)) if it describes program code: a private,
-/// file-backed mapping that is executable and not writable, or the read-only mapping of the file's headers.
+/// Returns the address range of a `maps` line (`proc_pid_maps(5)`) if it maps program code or the headers of a program
+/// file: private, file-backed and never writable.
 fn code(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;

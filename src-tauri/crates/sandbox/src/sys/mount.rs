@@ -1,11 +1,11 @@
-//! Mount attributes, and the user namespace that owns another namespace.
+//! Mount attributes, and the user namespace that owns a namespace.
 
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// Changes to the attributes of a mount.
+/// Changes to a mount's attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) set: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Attributes {
     pub(crate) recursive: bool,
 }
 
-/// Changes the attributes of the mount whose root is `tree`, and of its submounts if requested.
+/// Changes the attributes of the mount whose root is `tree` and, if requested, of its submounts.
 pub(crate) fn set_attributes(tree: impl AsFd, change: Attributes) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: change.set,

@@ -1,4 +1,4 @@
-//! System calls that the kernel reports to a supervisor instead of executing them: seccomp_unotify(2).
+//! System calls that the kernel reports to a supervisor instead of executing (`seccomp_unotify(2)`).
 
 use std::{
     io,
@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// System call that the kernel has reported. Its thread waits for an answer.
+/// Reported system call. The calling thread waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportedCall {
     id: u64,
@@ -15,12 +15,12 @@ pub(crate) struct ReportedCall {
     pub(crate) arguments: [u64; 6],
 }
 
-/// Installs a filter on this process and its descendants. Returns the descriptor on which the kernel reports the calls
-/// that `program` selects. The process must have set `no_new_privs`.
+/// Installs a filter on this process and its descendants. The kernel reports the calls selected by `program` on the
+/// returned descriptor. `no_new_privs` must be set.
 pub(crate) fn report_calls(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let only_killed = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     match install(program, only_killed) {
-        // Linux before 5.19 lacks the flag. There, a signal makes the kernel report the call again.
+        // Linux before 5.19 lacks the flag, so there a signal makes the kernel report the call again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(program, 0),
         installed => installed,
     }
@@ -60,7 +60,7 @@ impl ReportedCall {
         Ok(Self { id: call.id, thread: call.pid, arguments: call.data.args })
     }
 
-    /// Returns whether the thread is still waiting for an answer. If so, its id has not been reused.
+    /// Returns `true` if the thread is still waiting for an answer, which also proves that its id has not been reused.
     pub(crate) fn is_waiting(&self, calls: impl AsFd) -> bool {
         // SAFETY: the descriptor is open for the length of the call, which reads one number.
         let valid = unsafe {
@@ -69,7 +69,7 @@ impl ReportedCall {
         valid == 0
     }
 
-    /// Completes the call: it returns zero or fails with this errno.
+    /// Makes the call return zero or fail with an errno.
     pub(crate) fn answer(&self, calls: impl AsFd, outcome: Result<(), i32>) {
         let error = outcome.err().map_or(0, |error| -error);
         let mut answer = libc::seccomp_notif_resp { id: self.id, val: 0, error, flags: 0 };
@@ -81,7 +81,7 @@ impl ReportedCall {
     }
 }
 
-/// Connects a socket to an address in the kernel's format. Returns an errno on failure.
+/// Connects a socket to a kernel-format address. Returns an errno on failure.
 pub(crate) fn connect(socket: impl AsFd, address: &[u8]) -> Result<(), i32> {
     let length = address.len().try_into().map_err(|_| libc::EINVAL)?;
     // SAFETY: the address has that length and outlives the call. The kernel copies it.

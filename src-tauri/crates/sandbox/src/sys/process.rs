@@ -1,6 +1,6 @@
-//! Process creation: hooks between `fork` and `exec`, forks without `exec`, and descriptors inherited through `exec`.
+//! Process creation: hooks between `fork` and `exec`, forks without `exec`, and inherited descriptors.
 //!
-//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between `fork` and `exec` only make system calls. They
+//! - INVARIANT: hooks that [`launch`](crate::launch) runs between `fork` and `exec` only make system calls. They
 //!   neither allocate nor lock, because the launching process has other threads. The single-threaded supervisor may do
 //!   both.
 
@@ -24,7 +24,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Command line argument that replaces the number of a descriptor if none is passed.
+/// Command-line argument in place of a descriptor number if no descriptor is passed.
 pub(crate) const NONE: &str = "-";
 
 /// Makes the kernel kill the child when the thread that spawns it exits. If the thread has already exited, the child
@@ -37,7 +37,7 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Makes the kernel kill this process when its parent dies. Fails if `parent` is not, or no longer, its parent.
+/// Makes the kernel kill this process when its parent dies. Fails if `parent` is not its current parent.
 pub(crate) fn bind_to_parent(parent: Pid) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH) }
@@ -58,7 +58,7 @@ pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     }
 }
 
-/// Runs `prepare` in the child before `exec`. Callers must be single-threaded.
+/// Runs `prepare` in the child before `exec`. The caller must be single-threaded.
 pub(crate) fn prepare(
     command: &mut Command,
     prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
@@ -69,7 +69,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// Runs `work` in a forked child, and returns the bytes that it produces. Callers must be single-threaded.
+/// Runs `work` in a forked child and returns the resulting bytes. The caller must be single-threaded.
 pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let parent = getpid();
@@ -95,7 +95,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Runs `work` in a forked child and returns its result. Callers must be single-threaded.
+/// Runs `work` in a forked child and returns its result. The caller must be single-threaded.
 pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let said = in_fork(|| {
         let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
@@ -108,13 +108,13 @@ pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<(
     }
 }
 
-/// Child that is the init of a pid namespace. When it dies, every process in the namespace is killed.
+/// Child that is the init of a pid namespace. Its death kills every process in the namespace.
 #[derive(Debug)]
 pub(crate) struct NamespaceInit {
     pid: Pid,
-    /// Exit status once the child was reaped. From then on, the process id may be reused.
+    /// Exit status, or `None` until the child is reaped, after which its process id may be reused.
     ended: Option<i32>,
-    /// Pipe on which the child reports why `exec` failed.
+    /// Pipe on which the child reports an `exec` error.
     exec: File,
 }
 
@@ -126,7 +126,7 @@ impl NamespaceInit {
     /// Kills the child, unless it was already reaped.
     pub(crate) fn kill(&self) {
         if self.ended.is_none() {
-            // Ignores the error, which means that the child has exited.
+            // Ignores the error: the child has exited.
             let _ = kill_process(self.pid, Signal::KILL);
         }
     }
@@ -147,7 +147,7 @@ impl NamespaceInit {
         Ok(*self.ended.insert(code.unwrap_or(128)))
     }
 
-    /// Waits until `exec` has succeeded or failed. Returns the error if it failed.
+    /// Waits for the result of `exec`. Returns the error if it failed.
     pub(crate) fn exec_error(&self) -> Option<io::Error> {
         let mut said = [0; 4];
         (&self.exec).read_exact(&mut said).ok()?;
@@ -155,8 +155,8 @@ impl NamespaceInit {
     }
 }
 
-/// Runs `command` as the init of a new pid namespace. Unlike `unshare`, this does not affect the other children of this
-/// process. Callers must be single-threaded.
+/// Runs `command` as the init of a new pid namespace. Unlike `unshare`, this does not affect later children. The
+/// caller must be single-threaded.
 pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<NamespaceInit> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: without a shared stack, memory or settings, this is `fork` with one more flag. As there, the only caller, the
@@ -177,21 +177,21 @@ pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<Namespac
     Ok(NamespaceInit { pid, ended: None, exec: read.into() })
 }
 
-/// Forked child that is killed when this value is dropped.
+/// Forked child, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Forked(Pid);
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        // Ignores the error: the child may have exited. It is reaped only below, so its process id cannot have been
-        // reused.
+        // Ignores the error: the child may have exited. It is reaped below, so its process id cannot have been reused
+        // yet.
         let _ = kill_process(self.0, Signal::KILL);
         let _ = waitpid(Some(self.0), WaitOptions::empty());
     }
 }
 
-/// Runs `work` in a forked child. The child keeps only the descriptors in `kept` and the standard streams, so that
-/// files and locks of this process are released when this process closes them. Callers must be single-threaded.
+/// Runs `work` in a forked child. The child keeps only the standard streams and the descriptors in `kept`, so this
+/// process's files and locks are released when it closes them. The caller must be single-threaded.
 pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<Forked> {
     let parent = getpid();
     // SAFETY: as in `in_fork`.
@@ -208,8 +208,8 @@ pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<F
     }
 }
 
-/// Forks a child that closes `descriptors` last, so that this process need not wait until the kernel has released
-/// them. Callers must be single-threaded and about to exit.
+/// Forks a child that closes `descriptors` last, so that this process does not wait while the kernel releases them.
+/// The caller must be single-threaded and about to exit.
 pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {
@@ -223,8 +223,8 @@ pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     }
 }
 
-/// Closes every descriptor from `first` on that is not in `kept`. Called in a forked child, which never drops the
-/// values of its parent.
+/// Closes all descriptors from `first` on except those in `kept`. Called in a forked child, which never drops its
+/// parent's values.
 fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
@@ -245,25 +245,25 @@ pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     unsafe { unshare_unsafe(namespaces) }
 }
 
-/// Enters a private mount namespace, which receives no later mounts of the host.
+/// Enters a private mount namespace, into which later mounts on the host do not propagate.
 pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
-/// Replaces the session keyring with an empty one, for this process and its descendants.
+/// Replaces the session keyring of this process and its descendants with an empty one.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: without a name it creates a new keyring, and touches no memory.
     let made =
         unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     let error = io::Error::last_os_error();
-    // A kernel without keyrings, or a container that denies access to them, has nothing to replace.
+    // There is nothing to replace if the kernel has no keyrings or a container denies access to them.
     let has_none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
     if made >= 0 || has_none { Ok(()) } else { Err(error) }
 }
 
-/// Takes ownership of an inherited descriptor, given its number on the command line.
+/// Takes ownership of an inherited descriptor whose number is a command-line argument.
 pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     let number: RawFd = number.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     if number <= 2 {
@@ -275,17 +275,17 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Takes ownership of an inherited descriptor. Returns `None` if the argument is [`NONE`].
+/// Like [`take_descriptor`], but returns `None` for [`NONE`].
 pub(crate) fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
     if number == NONE { Ok(None) } else { take_descriptor(number).map(Some) }
 }
 
-/// Closes every descriptor from `first` on. Callers must not own any of them.
+/// Closes all descriptors from `first` on. The caller must not own any of them.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Sets close-on-exec on every descriptor from `first` on.
+/// Sets close-on-exec on all descriptors from `first` on.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }

@@ -1,4 +1,4 @@
-//! Signals from the user, a parent process or the kernel, which are blocked and read from a queue.
+//! Signals that are blocked and read from a queue instead (`signalfd(2)`).
 
 use std::{
     fs::File,
@@ -9,25 +9,25 @@ use std::{
 
 use rustix::process::Signal;
 
-/// Signals to forward to a command. The kernel sends `SIGXFSZ` to a process that exceeds the file size limit. This
-/// process may write a file on the command's behalf, and then forwards the signal.
+/// Signals forwarded to a command. They include `SIGXFSZ`, because this process may exceed the file size limit while
+/// it writes a file for the command.
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
-/// Queue of the signals received since [`Signals::hold_these`].
+/// Queue of blocked signals.
 #[derive(Debug)]
 pub struct Signals(File);
 
 impl Signals {
-    /// Blocks and queues the signals to forward to a command.
+    /// Blocks and queues the signals that are forwarded to a command.
     pub(crate) fn hold() -> io::Result<Self> {
         Self::hold_these(&PASSED_ON)
     }
 
-    /// Blocks and queues these signals, in this thread and the threads that it spawns.
+    /// Blocks and queues `signals` in this thread and in the threads that it spawns afterwards.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if the queue cannot be created.
     pub fn hold_these(signals: &[Signal]) -> io::Result<Self> {
         mask(libc::SIG_BLOCK, signals)?;
         let set = set(signals);
@@ -41,14 +41,14 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }.into()))
     }
 
-    /// Returns the next received signal, or `None` if the queue is empty.
+    /// Returns the next queued signal, or `None` if the queue is empty.
     ///
     /// # Errors
-    /// Returns the error of the operating system.
+    /// Returns an I/O error if reading fails.
     pub fn next(&self) -> io::Result<Option<Signal>> {
         let mut told = [0; size_of::<libc::signalfd_siginfo>()];
         match (&self.0).read(&mut told) {
-            // The first field is the signal number.
+            // The signal number is the first field.
             Ok(_) => {
                 Ok(told.first_chunk().and_then(|number| Signal::from_named_raw(i32::from_ne_bytes(*number))))
             }
@@ -64,22 +64,21 @@ impl AsFd for Signals {
     }
 }
 
-/// Unblocks the signals to forward. Must be called in a child before `exec`, because the child would otherwise
-/// inherit the mask.
+/// Unblocks the forwarded signals. Must be called in a child before `exec`, which preserves the signal mask.
 pub(crate) fn unblock() -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &PASSED_ON)
 }
 
-/// Blocks exactly these signals in this thread.
+/// Sets this thread's signal mask to exactly these signals.
 pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
     mask(libc::SIG_SETMASK, signals)
 }
 
-/// Runs `send` while a blocked signal is unblocked in this thread, so that the signal takes its default action. Then
-/// blocks it again.
+/// Runs `send` with `signal` unblocked in this thread, so that the signal takes its default action, then blocks it
+/// again.
 ///
 /// # Errors
-/// Returns an error of `send` or of the operating system.
+/// Returns an error of `send`, or an I/O error.
 pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &[signal])?;
     let sent = send();

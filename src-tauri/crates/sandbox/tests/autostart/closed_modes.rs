@@ -1,5 +1,5 @@
-//! Folders whose mode prevents access. Root bypasses modes, so if root runs these tests, they run again as an ordinary
-//! user.
+//! Tests folders whose mode prevents access. Root bypasses modes, so these tests run a second time as an ordinary user
+//! if root runs them.
 
 use std::{
     fs::{self, Permissions},
@@ -16,7 +16,7 @@ const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
 /// Arbitrary user id. The user need not exist.
 const USER: u32 = 64_322;
-/// Environment variable that contains the folder that root has prepared for the second run.
+/// Environment variable with the folder that root prepared for the second run.
 const FOREIGN: &str = "AUTOSTART_TEST_FOREIGN";
 
 fn mode(scene: &Scene, path: &str, mode: u32) {
@@ -35,7 +35,7 @@ fn tests_pass_as_an_ordinary_user() {
     }
     let own = std::env::current_exe().unwrap();
     if !rustix::process::getuid().is_root() {
-        // The other tests need no second run. The test with the folders of two users needs a process that appears to be
+        // The other tests need no second run. The test with two users' folders needs a process that appears to be
         // root.
         let mut run = Command::new("unshare");
         run.args(["--user", "--map-root-user", "--map-auto"]).arg(own);
@@ -66,7 +66,7 @@ fn tests_pass_as_an_ordinary_user() {
     ran(as_user().args(["--exact", itself]).env(FOREIGN, place.path()), 1);
 }
 
-/// Runs tests of this suite, and checks the number of tests that passed.
+/// Runs tests of this suite and checks how many passed.
 fn ran(run: &mut Command, tests: usize) {
     let run = run.output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
@@ -74,8 +74,8 @@ fn ran(run: &mut Command, tests: usize) {
     assert!(run.status.success() && said.contains(&all), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Tests that the watcher notices when another user's folder in ours, `p/g/x`, becomes the hooks folder of a
-/// repository.
+/// Tests that the watcher notices when another user's folder inside ours, `p/g/x`, becomes a repository's hooks
+/// folder.
 fn folders_of_another_user(place: &Path) {
     let plant = |root: &str| {
         fs::write(format!("{root}/p/kept"), "text").unwrap();
@@ -100,7 +100,7 @@ fn folders_of_another_user(place: &Path) {
     assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
-    // Without an event, the file may have existed before, so it is reported and stays in place.
+    // Without an event, the file may be an old one, so it is reported and stays in place.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
     let swept = sweep(&mut Watcher::new(&state).unwrap());
@@ -132,7 +132,7 @@ fn hook_in_a_closed_folder_is_quarantined() {
     let mut scene = Scene::guarded();
     scene.open();
     scene.write("root/p/g/hk2/pre-commit", "evil");
-    // The owner can rename a folder regardless of its mode.
+    // A folder's owner can rename it whatever its mode.
     fs::rename(scene.at("root/p/g/hk2"), scene.at("root/p/g/hooks")).unwrap();
     mode(&scene, "root/p/g/hooks", 0o555);
     scene.write("root/p/g/HEADX", "ref: refs/heads/main");
@@ -189,7 +189,7 @@ fn closed_folder_can_be_moved_as_a_whole() {
     scene.open();
     scene.write("root/x/settings.json", "{}");
     mode(&scene, "root/x", 0o555);
-    // Renaming a folder within its parent requires no access to the folder itself.
+    // Renaming a folder within its parent needs no access to the folder itself.
     fs::rename(scene.at("root/x"), scene.at("root/.vscode")).unwrap();
     let root = scene.root();
     assert_eq!(short(&root, &scene.happened()), ["quarantined .vscode"]);

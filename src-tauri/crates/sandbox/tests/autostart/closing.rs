@@ -1,4 +1,4 @@
-//! Files that become read-only when a root becomes writable.
+//! Tests which files become read-only when a root becomes writable.
 
 use std::{fs, os::unix::fs::symlink, time::Instant};
 
@@ -139,7 +139,7 @@ fn initial_walk_is_limited_and_reports_it() {
 #[test]
 fn opening_is_quick() {
     let mut scene = Scene::guarded();
-    // The fastest run counts, because the machine may be busy.
+    // Takes the fastest of several runs, because the machine may be busy.
     let empty = (0..3).map(|n| {
         let empty = scene.at(&format!("empty{n}"));
         fs::create_dir(&empty).unwrap();
@@ -155,7 +155,7 @@ fn opening_is_quick() {
     let time = Instant::now();
     scene.open();
     let full = time.elapsed();
-    // The limit is far above the goal, so that a busy machine does not fail the test.
+    // The limit is far above the goal, so a busy machine does not fail the test.
     assert!(empty.as_millis() < 50 && full.as_millis() < 1_000, "{empty:?} {full:?}");
 }
 
@@ -173,7 +173,7 @@ fn closed_files_are_not_judged_and_replaced_ones_are_reported() {
     assert_eq!(scene.happened(), []);
     assert_eq!(scene.watcher.uncovered(), ["s"]);
     assert_eq!(scene.watcher.uncovered(), Vec::<String>::new());
-    // Once the file is covered again, another replacement is reported.
+    // Another replacement is reported only after the file was covered again.
     scene.watcher.covered("s");
     scene.git("root", &["config", "core.editor", "mine"]);
     assert_eq!(scene.happened(), []);

@@ -1,4 +1,4 @@
-//! Restoration of keys in a repository's configuration that make git run programs.
+//! Tests restoring git configuration keys that make git run programs.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn restores_keys_despite_obstructing_names() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/r");
     scene.open();
-    // Folders that have the names of the lock and of a draft by an earlier version.
+    // Folders with the names of the lock and of an earlier version's draft.
     fs::create_dir(scene.at("root/r/.git/config.lock")).unwrap();
     fs::create_dir(scene.at(&format!("root/r/.git/config.ironcurtain-{}", std::process::id()))).unwrap();
     let config = scene.at("root/r/.git/config");
@@ -94,8 +94,8 @@ fn keys_in_an_unchecked_part_of_a_root_survive_git_status() {
     repository(&scene, "root/p/q/r/repo");
     let config = scene.at("root/p/q/r/repo/.git/config");
     let own = format!("{}[core]\n\tpager = mine\n", fs::read_to_string(&config).unwrap());
-    // After a timestamp was read, the kernel gives the next one a finer resolution, so the write is stamped just before
-    // the root is opened.
+    // After a timestamp is read, the kernel stamps the next change with a finer resolution, so the write is stamped
+    // just before the root is opened.
     for _ in 0..20 {
         fs::write(&config, &own).unwrap();
         fs::metadata(&config).unwrap();
@@ -147,7 +147,7 @@ fn named_configuration_is_not_restored_for_another_sandbox() {
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
     assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
-    // For the other sandbox, this is the baseline from now on.
+    // This becomes the baseline of the other sandbox.
     scene.git("root/repo", &["config", "core.editor", "evil"]);
     assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");

@@ -1,4 +1,4 @@
-//! Finishing the work of a process that was killed at any moment.
+//! Tests completing the work of a process that was killed at an arbitrary moment.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher
 
 use crate::scene::{Scene, short, sweep};
 
-/// Environment variables that contain the journal's folder and the watched root, for the process to kill.
+/// Environment variables with the journal folder and the watched root, for the process to be killed.
 const STATE: &str = "AUTOSTART_TEST_STATE";
 const ROOT: &str = "AUTOSTART_TEST_ROOT";
 
@@ -26,7 +26,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         scene.write("root/.envrc", "mine");
         let before = scene.read("root/.git/config");
         let mut child = watching(&scene);
-        // The sandbox writes while the process is killed, after a different time in each round.
+        // The sandbox writes until the process is killed, which happens after a different delay in each round.
         scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
         let config = format!("{before}[user]\n\tname = Me\n[core]\n\tpager = evil\n");
         scene.write("root/.git/config", &config);
@@ -34,7 +34,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         child.kill().unwrap();
         child.wait().unwrap();
         scene.write("root/.npmrc", "late");
-        // The lock of a git process that the killed process was running.
+        // Locks of a git process started by the killed process.
         for scratch in ["child~0.scratch".to_owned(), format!("child~0.{}.scratch", child.id())] {
             scene.write(&format!("state/autostart/{scratch}.lock"), "");
         }
@@ -54,7 +54,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         assert_eq!(scene.read("root/.envrc"), "mine");
         assert!(!scene.exists("root/.mcp.json"));
         assert_eq!(configs(&scene), ["config"], "at {moment}");
-        // A second sweep finds nothing, and ignores live processes.
+        // A second sweep finds nothing and ignores live processes.
         assert_eq!(sweep(&mut Watcher::new(&scene.at("state")).unwrap()), []);
         let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
         let journals: Vec<_> =
@@ -65,7 +65,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
 
 #[test]
 fn unfinished_repair_is_not_reported_and_leaves_no_files() {
-    // Repeats until the process is killed during the repair's wait, which is short.
+    // Repeats until the kill hits the short wait of a repair.
     let until = Instant::now() + Duration::from_secs(20);
     let (scene, before) = loop {
         let scene = Scene::listed();
@@ -89,12 +89,12 @@ fn unfinished_repair_is_not_reported_and_leaves_no_files() {
     // The program that wrote the key removes it.
     scene.write("root/.git/config", &before);
     assert_eq!(swept(&scene), [("child".to_owned(), vec![])]);
-    // The lock belongs to another process, so it stays.
+    // The lock belongs to another process, so it is kept.
     assert_eq!(configs(&scene), ["config", "config.lock"]);
     assert_eq!(scene.read("root/.git/config"), before);
 }
 
-/// Returns the names of the repository's configuration and of files that were created from it.
+/// Returns the names of the repository's configuration and of files derived from it.
 fn configs(scene: &Scene) -> Vec<String> {
     let names = fs::read_dir(scene.at("root/.git")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -103,7 +103,7 @@ fn configs(scene: &Scene) -> Vec<String> {
     names
 }
 
-/// Returns the findings of the next start. A program that another test has just forked may hold the journal's lock for
+/// Returns the findings of the next start. A process that another test has just forked may hold the journal's lock for
 /// a moment.
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
@@ -116,7 +116,7 @@ fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     }
 }
 
-/// Starts a process that opens the root and watches it until killed.
+/// Starts a process that opens the root and watches it until it is killed.
 fn watching(scene: &Scene) -> Child {
     let name = "killed::next_process_checks_what_a_killed_one_did_not";
     let mut child = Command::new(std::env::current_exe().unwrap())

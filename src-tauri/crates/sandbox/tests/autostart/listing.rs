@@ -1,4 +1,4 @@
-//! Files that are listed and stay in place.
+//! Tests files that are reported and left in place.
 
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, ChangeKind, Finding};
 
@@ -49,7 +49,7 @@ fn environment_files_of_package_managers_are_listed_and_stay() {
         scene.write("root/old/.venv/bin/pytest", "#!/bin/sh\n");
         scene.open();
         let packages = ".venv/lib/python3.12/site-packages";
-        // As `uv sync` writes them to a new environment, and `pip install` to an existing one.
+        // Files that `uv sync` writes to a new environment, and `pip install` to an existing one.
         for name in ["activate", "python", "pytest", "uvicorn"] {
             scene.write(&format!("root/.venv/bin/{name}"), "#!/bin/sh\n");
         }

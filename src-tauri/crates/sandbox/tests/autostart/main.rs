@@ -1,4 +1,4 @@
-//! Tests of autostart files in real folders and repositories, with real git. The tests play the part of the sandbox.
+//! Tests autostart protection with real folders, repositories and git. The tests write files in place of a sandbox.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]

@@ -1,4 +1,4 @@
-//! Quarantining files that run automatically.
+//! Tests quarantining files that run automatically.
 
 use std::{
     ffi::OsStr,
@@ -134,7 +134,7 @@ fn names_that_are_not_utf8_hide_nothing() {
         assert_eq!(short(&root, &found), expected);
         assert!(planted.iter().all(|path| !path.exists()));
         assert!(!fs::read_to_string(folder.join(".git/config")).unwrap().contains("evil"));
-        // The user can still quarantine a file that was listed.
+        // The user can still quarantine a file that was reported.
         let listed = format!("{root}/bad\u{10ffff}/Makefile");
         assert_eq!(real_path(&listed), folder.join("Makefile"));
         let to = quarantine(&scene.at("state"), &listed).unwrap();
@@ -229,7 +229,7 @@ fn moves_a_file_once_and_reports_to_every_possible_creator() {
     let told: Vec<String> = scene.watcher.read().into_iter().map(|(name, _)| name).collect();
     assert_eq!(told, ["below", "s"]);
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
-    // The folder was closed for one sandbox, but is still watched for the other.
+    // The folder was closed for one sandbox but is still watched for the other.
     assert_eq!(finish(&mut scene.watcher, "below"), []);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
@@ -289,8 +289,8 @@ fn finds_files_after_dropped_events() {
     scene.open();
     let most: usize =
         fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-    // Alternates two names, because the kernel merges equal consecutive events, and causes more events than fit in the
-    // queue.
+    // Alternates two names, because the kernel merges equal consecutive events, until more events are pending than fit
+    // in the queue.
     for file in 0..most + most / 4 {
         fs::write(scene.at(["root/a", "root/b"][file % 2]), "").unwrap();
     }
@@ -303,7 +303,7 @@ fn finds_files_after_dropped_events() {
 #[test]
 fn kernel_limit_is_reported_by_name() {
     if !is_inside() {
-        // In its own user namespace, so that other tests keep their limit.
+        // Runs in its own user namespace, so that other tests keep their limit.
         let limited = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
         let (test, own) = ("quarantining::kernel_limit_is_reported_by_name", std::env::current_exe());
         return run_inside_by(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);
@@ -334,7 +334,7 @@ fn writes_through_a_mapping_are_noticed() {
     scene.write("root/.mcp.json", &harmless);
     scene.now();
     assert!(scene.exists("root/.mcp.json"));
-    // The file is closed before it is written, so that the kernel reports no event.
+    // Closes the file before writing through the mapping, so that the kernel reports no event.
     let program = "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0)\nf.close()\nt=b'{\"mcpServers\": {\"x\": {\"command\": \"evil\"}}}'\nm[0:len(m)]=t+b' '*(len(m)-len(t))\nprint('written',flush=True)\nsys.stdin.read()\n";
     let mut child = std::process::Command::new("python3")
         .args(["-c", program, scene.text("root/.mcp.json").as_str()])
@@ -367,7 +367,7 @@ fn swapping_names_during_a_copy_delays_nothing() {
         scene.write(&format!("root/{round}/a"), "text");
         mknodat(CWD, at("b"), FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         symlink(scene.at("secret"), at("c")).unwrap();
-        // Two names in the folder are swapped continuously.
+        // Swaps two names in the folder continuously.
         let dir = fs::File::open(&path).unwrap();
         let over = AtomicBool::new(false);
         let to = std::thread::scope(|scope| {

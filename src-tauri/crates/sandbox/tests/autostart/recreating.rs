@@ -1,4 +1,4 @@
-//! Servers that keep recreating a quarantined file, or that fill quarantine.
+//! Tests servers that keep recreating a quarantined file or fill the quarantine.
 
 use std::{fs, fs::File};
 
@@ -17,7 +17,7 @@ fn kept(scene: &Scene) -> (usize, u64) {
     (names.len(), names.iter().map(|name| name.metadata().unwrap().len()).sum())
 }
 
-/// Removes and returns the pending countermeasures.
+/// Takes the pending countermeasures.
 fn due(scene: &mut Scene) -> Vec<Countermeasure> {
     scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
 }
@@ -89,7 +89,7 @@ fn full_quarantine_disarms_files_in_place() {
     scene.open();
     for file in 0..4 {
         fs::create_dir(scene.at(&format!("root/{file}"))).unwrap();
-        // Sparse files with a size of 100 MiB.
+        // Sparse files of 100 MiB.
         File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
     }
     scene.happened();

@@ -1,7 +1,7 @@
-//! Tests that the targets of configurations and symlinks are read-only, so that the user's git runs no program that a
-//! server has written.
+//! Tests that files to which configurations and symlinks refer are read-only, so the user's git runs no program
+//! written by a server.
 //!
-//! - The server writes to every path that is not read-only. Then the user's git runs, with the user's configuration.
+//! - The server writes to every path that is not read-only. Then the user runs git with their own configuration.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
 use crate::scene::{Scene, git, repository, short};
 
-/// Home with a git configuration, a repository in a root, and a server that attacks it.
+/// Home directory with a git configuration, a repository in a root, and a server that attacks it.
 struct Attack {
     scene: Scene,
     closed: Vec<String>,
 }
 
 impl Attack {
-    /// Creates the scene. `prepare` creates files before the root becomes writable.
+    /// Creates the scene. `prepare` adds files before the root becomes writable.
     fn new(gitconfig: &str, prepare: impl FnOnce(&Scene)) -> Self {
         Self::new_with(|scene| {
             prepare(scene);
@@ -29,7 +29,7 @@ impl Attack {
         })
     }
 
-    /// Creates the scene with a git configuration that refers to paths in the scene.
+    /// Creates the scene with a git configuration that refers to its paths.
     fn new_with(prepare: impl FnOnce(&Scene) -> String) -> Self {
         let mut scene = Scene::listed();
         repository(&scene, "root/repo");
@@ -44,7 +44,7 @@ impl Attack {
         Self { scene, closed }
     }
 
-    /// Writes a program on behalf of the server, unless the path is read-only. Returns whether the program was written.
+    /// Writes a program as the server. Returns `false` if the path is read-only.
     fn plants(&self, path: &str, text: &str) -> bool {
         let below = |closed: &String| Path::new(path).starts_with(closed);
         if self.closed.iter().any(below) {
@@ -57,7 +57,7 @@ impl Attack {
         true
     }
 
-    /// Returns the text of a program that leaves a trace.
+    /// Returns a program that leaves a trace.
     fn evil(&self) -> String {
         format!("#!/bin/sh\ntouch '{}'\n", self.scene.text("evil"))
     }
@@ -71,8 +71,7 @@ impl Attack {
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Runs the user's git while the sandbox runs and after it has exited, and checks that no program written by the
-    /// server ran.
+    /// Runs the user's git during and after the sandbox, and checks that no program written by the server ran.
     fn withstood(mut self) -> Vec<String> {
         let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
         self.works();
@@ -119,7 +118,7 @@ fn closes_hook_link_targets_even_if_missing() {
         assert!(attack.closed.contains(&path.to_owned()), "{path}: {:?}", attack.closed);
         assert!(!attack.plants(path, &attack.evil()));
     }
-    // The server may write to a file next to it.
+    // The server is still allowed to write to a neighbouring file.
     assert!(attack.plants("repo/scripts/other", &attack.evil()));
     assert_eq!(attack.withstood(), [""; 0]);
     let attack = Attack::new("", |scene| link(scene, "../../scripts/check"));
@@ -207,7 +206,7 @@ fn repositories_around_and_elsewhere_refer_into_the_root() {
     scene.write("around/scripts/monitor", "");
     for (root, expected) in [
         ("around/scripts", vec!["check", "monitor"]),
-        // A linked work tree has its own configuration and uses the hooks of the main work tree.
+        // A linked worktree has its own configuration and uses the hooks of the main worktree.
         ("tree", vec![".git"]),
     ] {
         let root = scene.text(root);

@@ -1,4 +1,4 @@
-//! Changes that git makes stay in place; hooks, and redirects to other hooks, are quarantined.
+//! Tests that changes made by git stay in place, while hooks and redirects to other hooks are quarantined.
 
 use std::{fs, process::Command};
 
@@ -139,8 +139,8 @@ fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     scene.write("root/p/q/r/.mcp.json", SERVERS);
     repository(&scene, "root/p/q/r/other");
     scene.open();
-    // A change by git, a change like that of a backup, and another key, which cannot be distinguished from earlier
-    // changes.
+    // A change by git, a change like that of a backup program, and a change of another key. None can be distinguished
+    // from earlier changes.
     scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
     for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
         let from = scene.at("root/p/q/r").join(linked);
@@ -171,7 +171,7 @@ fn folder_moved_to_hooks_counts_as_new() {
     scene.write("root/p/q/r/old/post-commit", "#!/bin/sh\n");
     fs::remove_dir_all(scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.open();
-    // A change in the folders triggers the check that finds the files.
+    // A change in the folder triggers the check that finds the files.
     scene.write("root/p/q/r/repo/a", "x");
     fs::rename(scene.at("root/p/q/r/old"), scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.finish();
@@ -191,7 +191,7 @@ fn fake_repository_hides_nothing() {
         "whole/.git/objects/lib/.mcp.json",
         "whole/.git/x/.mcp.json",
     ];
-    // Runs once with events, and once with only the final check.
+    // Runs once with events and once with only the final check.
     for is_seen in [true, false] {
         let mut scene = Scene::guarded();
         fs::create_dir_all(scene.at("root/src/app")).unwrap();
@@ -227,7 +227,7 @@ fn fake_repository_hides_nothing() {
 #[test]
 fn object_stores_are_not_checked_or_counted() {
     let mut scene = Scene::guarded();
-    // More names than the initial walk reads.
+    // More names than the baseline walk reads.
     for number in 0..21 {
         let bare = format!("root/{number}");
         scene.git("root", &["init", "-q", "--bare", "--template=", &number.to_string()]);

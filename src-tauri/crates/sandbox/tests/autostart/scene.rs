@@ -1,4 +1,4 @@
-//! Scene for the tests: a user's folder, a watcher, and a sandbox that can write to the folder.
+//! Test scene: a user's folder, a watcher, and a sandbox that can write to the folder.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Creates the scene with a sandbox called `s`, whose root is not open yet.
+    /// Creates a scene with a sandbox named `s`, whose root is not yet open.
     pub(crate) fn new(rules: AutostartRules) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Creates so many folders in the root that the initial walk reaches only three levels.
+    /// Creates so many folders in the root that the baseline walk covers only three levels.
     pub(crate) fn too_large(&self) {
         for number in 0..5_100 {
             fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();
@@ -72,14 +72,14 @@ impl Scene {
         self.at(path).symlink_metadata().is_ok()
     }
 
-    /// Opens the root. Returns the paths that must be read-only, relative to the root.
+    /// Opens the root and returns the paths that must be read-only, relative to the root.
     pub(crate) fn open(&mut self) -> Vec<String> {
         let root = self.root();
         let closed = self.watcher.open("s", &root).unwrap();
         closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect()
     }
 
-    /// Waits for an event. Returns the findings.
+    /// Waits for an event and returns the findings.
     pub(crate) fn happened(&mut self) -> Vec<Finding> {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.watcher.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
@@ -114,7 +114,7 @@ pub(crate) fn finish(watcher: &mut Watcher, name: &str) -> Vec<Finding> {
     found
 }
 
-/// Finishes the work of killed processes and removes their journals.
+/// Completes the checks of killed processes and removes their journals.
 pub(crate) fn sweep(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
     let swept = watcher.sweep().into_iter().map(|(name, found, journal)| {
         journal.unwrap().forget();
@@ -162,7 +162,7 @@ pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
     short
 }
 
-/// Returns every name below a folder, with the content of files.
+/// Returns every path below a folder, with the content of files.
 pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

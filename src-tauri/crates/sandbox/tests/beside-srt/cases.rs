@@ -1,9 +1,9 @@
-//! Commands to compare, and the intended differences.
+//! Commands that both programs run, and the intended differences.
 
-/// Command with its settings.
+/// Command and its settings.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Keys of the form `section/key`, with their values. `PORT` is replaced with the port of a server on the host.
+    /// Settings as `section/key` and value. `PORT` is replaced with the port of a server on the host.
     pub(crate) settings: &'static [(&'static str, &'static str)],
     pub(crate) arguments: &'static [&'static str],
     pub(crate) expected: Expected,
@@ -12,7 +12,7 @@ pub(crate) struct Case {
 /// Expected result of the comparison.
 pub(crate) enum Expected {
     Same,
-    /// The results differ: status and first line of each program.
+    /// The results differ. Contains each program's status and first line.
     Differs {
         ours: &'static str,
         theirs: &'static str,

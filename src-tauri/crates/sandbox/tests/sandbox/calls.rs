@@ -1,4 +1,4 @@
-//! Tests that system calls are refused, and that similar ones are permitted.
+//! Tests that dangerous system calls are refused and similar ones are permitted.
 
 use crate::harness::{Place, Probe};
 
@@ -81,7 +81,7 @@ fn file_pages_and_leases_are_refused() {
     assert_eq!(said.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
 }
 
-/// Calls that fail, each with the fallback that programs use instead.
+/// Refused calls, each with the fallback that programs use instead.
 const PAGES: &str = "
 import ctypes, errno, fcntl, os, shutil, socket
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-//! Tests `--check`, which reports whether this machine can create sandboxes.
+//! Tests `--check`, which reports whether this machine supports sandboxes.
 
 use std::process::{Command, Output};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Availability, check};
 
 use crate::harness::{Place, supervisor};
 
-/// Runs the check with an unusable temporary folder, which the trial must not need.
+/// Runs the check with an unusable temporary folder, to show that the trial does not need one.
 fn run_check(place: &Place, options: &[&str]) -> Output {
     let mut command = Command::new(supervisor());
     command.arg("--check").args(options).env("IRONCURTAIN_HOME", place.path("ours"));

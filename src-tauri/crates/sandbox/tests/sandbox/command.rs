@@ -1,5 +1,4 @@
-//! Tests the program as a replacement for `srt`: it reads settings, and passes on a command's streams and exit
-//! status.
+//! Tests the program as a replacement for `srt`: its settings, and the command's streams and exit status.
 
 mod credentials;
 mod files;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, supervisor};
 
-/// A user's home directory, working directory and settings.
+/// Home directory, working directory and settings of a user.
 struct Desk {
     place: Place,
     settings: Value,
@@ -34,7 +33,7 @@ struct Outcome {
 }
 
 impl Desk {
-    /// Creates settings that permit writing to the working directory only.
+    /// Creates settings that allow writing only to the working directory.
     fn new() -> Self {
         let place = Place::new();
         for dir in ["home", "work"] {
@@ -47,7 +46,7 @@ impl Desk {
         Self { place, settings }
     }
 
-    /// Adds a setting. `at` is a path of keys separated by slashes.
+    /// Adds a setting. `at` is its key path, separated by slashes.
     fn with(mut self, at: &str, value: Value) -> Self {
         self.set(at, value);
         self
@@ -64,11 +63,11 @@ impl Desk {
         self.place.path(name)
     }
 
-    /// Writes the settings. Returns the program with these arguments, to be run in the working directory.
+    /// Writes the settings and returns the command line with these arguments, to be run in the working directory.
     fn command(&self, arguments: &[&str]) -> Command {
         let settings = self.path("settings.json");
         let text = self.settings.to_string();
-        // The file is not rewritten if it is unchanged, because another process may be reading it.
+        // An unchanged file is not rewritten, because another process may be reading it.
         if fs::read_to_string(&settings).ok().as_ref() != Some(&text) {
             fs::write(&settings, text).unwrap();
         }
@@ -78,7 +77,7 @@ impl Desk {
         command
     }
 
-    /// Removes the variables of the test run from the command's environment.
+    /// Removes the test run's variables from the command's environment.
     fn alone(&self, command: &mut Command) {
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).stdin(Stdio::null());
     }
@@ -106,14 +105,14 @@ impl Desk {
         outcome.complained
     }
 
-    /// Checks that the settings are rejected. Returns the reason.
+    /// Checks that the settings are rejected, and returns the reason.
     fn refuses(&self) -> String {
         let outcome = self.line("echo ran");
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
         outcome.complained
     }
 
-    /// Starts a line whose standard streams are pipes.
+    /// Spawns a line with pipes as its standard streams.
     fn start(&self, line: &str) -> Child {
         self.command(&["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
@@ -126,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// Writes input to a running command, and waits for the command.
+/// Writes input to a running command and waits for it to exit.
 fn feed(mut child: Child, input: &str) -> Outcome {
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     Outcome::of(&child.wait_with_output().unwrap())

@@ -1,4 +1,4 @@
-//! Directory on the host for a test, and a probe in a sandbox that reports what it can access.
+//! Test directory on the host, and a probe in a sandbox that reports what it can access.
 
 use std::{
     env,
@@ -22,13 +22,13 @@ use ironcurtain_testkit::{
 };
 use tempfile::TempDir;
 
-/// Timeout. It is reached only if a test fails.
+/// Timeout that only failing tests reach.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Environment variable that contains the folder of the tested programs, for a copy of the suite.
+/// Environment variable with the folder of the programs under test, used when the suite runs again.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
-/// Id of an ordinary user; no such user need exist.
+/// Id of an ordinary user, who need not exist.
 pub(crate) const USER: u32 = 64_321;
 
 /// Directory on the host that contains a session directory.
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Creates a place outside `/tmp`, because the sandbox has a private `/tmp`.
+    /// Creates a place outside `/tmp`, which sandboxes replace with their own.
     pub(crate) fn new() -> Self {
         Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
     }
@@ -52,7 +52,7 @@ impl Place {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Creates a file and its parent directories. The content of the file is its name.
+    /// Creates a file and its parent directories. The file contains its own name.
     pub(crate) fn file(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Sandbox with a probe in it.
+/// Sandbox with a running probe.
 pub(crate) struct Probe {
     pub(crate) control: ControlClient,
     pub(crate) stdin: Option<File>,
@@ -101,7 +101,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Launches a sandbox, and waits for the event that it has started.
+    /// Launches a sandbox and waits until it has started.
     pub(crate) fn start(spec: &Spec) -> Self {
         let mut probe = Self::launch(spec);
         assert_eq!(probe.control.event().unwrap(), SandboxEvent::Started);
@@ -123,7 +123,7 @@ impl Probe {
         }
     }
 
-    /// Sends a request to the probe. Returns the answer.
+    /// Sends a request to the probe and returns the answer.
     pub(crate) fn say(&mut self, line: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
@@ -144,7 +144,7 @@ impl Probe {
         self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
-    /// Requests a mount. Returns the refusal as the error.
+    /// Requests a mount. A refusal is returned as the error.
     pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
             ControlAnswer::Added => Ok(()),
@@ -193,7 +193,7 @@ impl Probe {
     }
 }
 
-/// Returns the path of the tested program.
+/// Returns the path of the supervisor under test.
 pub(crate) fn supervisor() -> PathBuf {
     programs().unwrap_or_else(built).join("ironcurtain-sandbox")
 }
@@ -203,19 +203,19 @@ pub(crate) fn probe() -> String {
     example("sandbox-probe").to_str().unwrap().to_owned()
 }
 
-/// Returns the path of the program that launches a sandbox and waits.
+/// Returns the path of the example program that launches a sandbox and waits.
 pub(crate) fn launcher() -> PathBuf {
     example("sandbox-launch")
 }
 
-/// Returns a program that tests file systems, which `cargo xtask test` installs.
+/// Returns the path of a file system test program that `cargo xtask test` installs.
 pub(crate) fn tool(name: &str) -> PathBuf {
     let path = programs().unwrap_or_else(|| built().join("../posix/bin")).join(name);
     assert!(path.exists(), "`{}` is missing; `cargo xtask test` installs it", path.display());
     path
 }
 
-/// Returns the command that runs its arguments as an ordinary user, who owns the folder `name` of a place.
+/// Returns a command that runs its arguments as an ordinary user who owns the folder `name` of a place.
 pub(crate) fn as_ordinary_user(place: &Place, name: &str) -> Command {
     let id = USER.to_string();
     let mut command = Command::new("setpriv");
@@ -238,13 +238,13 @@ pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
 }
 
-/// Waits until a condition is met.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     wait::eventually(what, PATIENCE, is_so);
 }
 
-/// Returns the processes that have `marker` in their environment or arguments, except zombies.
+/// Returns the processes with `marker` in their environment or arguments, except zombies.
 pub(crate) fn processes_with(marker: &str) -> Vec<(u32, String)> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -1,4 +1,4 @@
-//! The host-read view: the host's tree, read-only, with hidden and writable parts.
+//! Tests the host-read view: the host's file system, read-only, with hidden and writable parts.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -196,7 +196,7 @@ fn desktop_session_is_hidden() {
     assert_eq!(probe.say(&format!("list {}", place.path("state"))), "err EACCES");
     let pids = probe.say("list /proc").split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
     assert_eq!(pids, 2);
-    // The host's `/tmp` appears empty, except for the path to a program that was built there.
+    // The host's `/tmp` appears empty, except for the path of a program that was built there.
     let program = crate::harness::probe();
     let way = program.strip_prefix("/tmp/").and_then(|below| below.split('/').next());
     let expected = way.map_or("ok".to_owned(), |way| format!("ok {way}"));

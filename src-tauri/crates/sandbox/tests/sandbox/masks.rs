@@ -1,4 +1,4 @@
-//! Hidden and read-only files stay masked, even when programs outside replace them.
+//! Tests that hidden and read-only files stay masked even if outside programs replace them.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// Change that a program outside makes in a folder that is granted for writing: its name, a function that makes the
-/// change, and the file that must be masked afterwards.
+/// Change by an outside program in a folder that is granted for writing: its name, a function that makes it, and the
+/// file that must be masked afterwards.
 type Change = (&'static str, fn(&Place), &'static str);
 
 /// Files in [`repository`] that must be read-only.
@@ -22,7 +22,7 @@ const REPLACED: &[Change] = &[
     ("a file further below", |place| replace(place, "repo/a/b/.envrc"), "repo/a/b/.envrc"),
 ];
 
-/// Changes that the table does not report completely, so that the launcher requests a check.
+/// Changes that the mount table does not fully report, for which the launcher requests a check.
 const RENAMED: &[Change] = &[
     (
         "removed and recreated",
@@ -70,7 +70,7 @@ fn closed_files_are_read_only_and_others_writable() {
     for open in ["repo/.git/HEAD", "repo/.gitattributes", "repo/a/.envrc"] {
         assert_eq!(probe.say(&format!("write {} x", place.path(open))), "ok", "{open}");
     }
-    // A folder whose name gives its content a meaning cannot be moved.
+    // Folders that programs find by name cannot be moved.
     let (git, elsewhere) = (place.path("repo/.git"), place.path("repo/elsewhere"));
     assert_eq!(probe.say(&format!("rename {git} {elsewhere}")), "err EBUSY");
 }
@@ -103,7 +103,7 @@ fn named_closed_file_is_writable() {
     assert_eq!(probe.asked(Mount { named: true, ..mount }), Ok(()));
     assert_eq!(probe.say(&format!("write {envrc} named")), "ok");
     assert_eq!(fs::read_to_string(&envrc).unwrap(), "named");
-    // Once the grant is removed, the file is read-only again.
+    // After the grant is removed, the file is read-only again.
     probe.remove(&envrc);
     assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
 }
@@ -214,7 +214,7 @@ fn replaced_ordinary_file_is_visible() {
         assert_eq!(probe.say(&format!("read {}", place.path(name))), "ok other");
         place.file("other");
     }
-    // Files that were written in place, or are in a closed folder, are still read-only.
+    // Files that were written in place, or that are in a closed folder, are still read-only.
     fs::write(place.path("home/project/.vscode/tasks.json"), "new").unwrap();
     replace(&place, "home/project/.vscode/tasks.json");
     fs::write(place.path("home/project/.envrc"), "new").unwrap();
@@ -234,7 +234,7 @@ fn closed_files_move_with_a_renamed_folder() {
     let moved = place.path("repo/z/b/.envrc");
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
-    // Adding and removing the grant of an inner folder loses no mask.
+    // Granting and revoking an inner folder loses no mask.
     let inner = Mount::new(place.path("repo/z/b"), MountAccess::ReadWrite).closing(vec![moved.clone()]);
     assert_eq!(probe.asked(inner), Ok(()));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
@@ -267,7 +267,7 @@ fn grant(probe: &mut Probe, place: &Place) {
     assert_eq!(probe.asked(Mount::new(place.path("repo"), MountAccess::ReadWrite).closing(closed)), Ok(()));
 }
 
-/// Creates a home with credentials and a writable folder.
+/// Creates a home directory with credentials and a writable folder.
 fn home() -> Place {
     let place = Place::new();
     for name in ["home/.netrc", "home/.ssh/id", "home/.config/gcloud/token", "home/plain"] {
@@ -295,7 +295,7 @@ fn host_read(place: &Place) -> Spec {
     spec
 }
 
-/// Replaces a file by renaming, as git, npm and most editors do.
+/// Replaces a file by renaming another one over it, like git, npm and most editors.
 fn replace(place: &Place, name: &str) {
     let beside = format!("{name}.lock");
     fs::write(place.path(&beside), format!("new {name}")).unwrap();
@@ -310,7 +310,7 @@ fn exchange(place: &Place, one: &str, other: &str) {
     renameat_with(CWD, place.path(one), CWD, place.path(other), RenameFlags::EXCHANGE).unwrap();
 }
 
-/// Terminates the sandbox. Returns its events since the start.
+/// Terminates the sandbox and returns its events since the start.
 fn events(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
     assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");

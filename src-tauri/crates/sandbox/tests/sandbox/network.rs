@@ -1,4 +1,4 @@
-//! The proxy as the sandbox's only network access.
+//! Tests the proxy as the sandbox's only network access.
 
 use std::{
     io::{Read, Write},
@@ -28,8 +28,7 @@ fn proxied_sandbox_reaches_only_its_launcher() {
     });
     assert_eq!(probe.say(&format!("ask 127.0.0.1:{PROXY_PORT} word")), "ok answered");
     assert_eq!(&answering.join().unwrap(), b"word");
-    // The thread has closed the listener. A process that another test has just forked may hold a copy until it calls
-    // `exec`.
+    // The listener is closed, but a process that another test has just forked may hold a copy until it calls `exec`.
     let began = Instant::now();
     while probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")) != "err ECONNREFUSED" {
         assert!(began.elapsed() < crate::harness::PATIENCE, "the listener is still open");

@@ -1,4 +1,4 @@
-//! Tests the proofs of removal: a removed path is either proved to be unused or reported as held.
+//! Tests that a removed path is either proved to be unused or reported as held.
 
 use std::{fs, process::Command};
 
@@ -54,8 +54,8 @@ fn held_path_is_unmounted_and_can_be_granted_again() {
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
-/// The kernel locks mounts together if they existed on the host when the sandbox started. A tree of several mounts
-/// therefore cannot be split up for the proof: it is unmounted, but always reported as held.
+/// The kernel locks together mounts that existed when the sandbox started, so a tree of several mounts cannot be split
+/// up to prove its removal. It is unmounted but always reported as held.
 #[test]
 fn tree_of_several_mounts_is_complete_and_not_proved() {
     if !is_inside() {
@@ -69,7 +69,7 @@ fn tree_of_several_mounts_is_complete_and_not_proved() {
     fs::create_dir(&below).unwrap();
     let on = format!("mount -t tmpfs none {below} && echo on-it >{below}/inner");
     assert!(Command::new("sh").args(["-c", &on]).status().unwrap().success());
-    // Later mounts of the host become visible only when the path is granted again.
+    // Later mounts on the host become visible only when the path is granted again.
     assert_eq!(early.say(&format!("list {below}")), "ok");
     assert_eq!(early.remove(&dir), UnmountProof::Proved);
     early.add(&dir, ReadOnly);
@@ -86,7 +86,7 @@ fn tree_of_several_mounts_is_complete_and_not_proved() {
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
 }
 
-/// Checks that the removal of a file is reported as held while the file is in use, and is proved otherwise.
+/// Checks that removing a file is reported as held while the file is in use, and proved otherwise.
 fn noticed(how: &str) {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);

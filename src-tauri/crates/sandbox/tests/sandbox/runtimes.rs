@@ -1,4 +1,4 @@
-//! Language runtimes that servers use start and work in a sandbox.
+//! Tests that the language runtimes of common servers start and work in a sandbox.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Tests served views: a shell in a sandbox works on files that are opened only with permission.
+//! Tests served views: a sandboxed shell works on files that are opened only with permission.
 
 mod escape;
 mod folders;
@@ -30,13 +30,13 @@ use ironcurtain_sandbox::{
 
 use crate::harness::{PATIENCE, Place, supervisor};
 
-/// Callback that decides about one question; `None` gives no answer.
+/// Decides on a question. `None` leaves it unanswered.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
 
 /// Answers one question.
 type Answer = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
 
-/// Shell in a sandbox with a served view of the place.
+/// Sandboxed shell with a served view of the test directory.
 struct Shell {
     place: Place,
     stdin: Option<File>,
@@ -53,13 +53,13 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts a shell. Questions are not answered if `decide` returns `None`.
+    /// Starts a shell. Questions for which `decide` returns `None` stay unanswered.
     fn start(place: Place, mounts: &[&str], decide: Box<Decide>) -> Self {
         let once = |allowed| if allowed { AccessAnswer::Once } else { AccessAnswer::Denied };
         Self::answered(place, mounts, Box::new(move |path, access| decide(path, access).map(once)))
     }
 
-    /// Starts a shell whose questions get these answers.
+    /// Starts a shell whose questions are answered by `answer`.
     fn answered(place: Place, mounts: &[&str], answer: Box<Answer>) -> Self {
         let place_path = place.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
@@ -103,11 +103,11 @@ impl Shell {
                         }
                     }
                     FromView::Withdraw { .. } => {}
-                    // The test may not wait for it.
+                    // Ignores the error: not every test waits for the reservation.
                     FromView::Reserved { number } => _ = reserve.send(number),
                     FromView::Applied { version, complete } => {
                         assert!(complete);
-                        // Ignores the error: the test may not wait for the question.
+                        // Ignores the error: not every test waits for the permissions.
                         let _ = apply.send(version);
                     }
                 }
@@ -132,17 +132,17 @@ impl Shell {
         }
     }
 
-    /// Starts a shell for which every question is answered with permission.
+    /// Starts a shell whose every question is answered with permission.
     fn allowed(place: Place) -> Self {
         Self::start(place, &[], Box::new(|_, _| Some(true)))
     }
 
-    /// Starts a shell in a place that is granted, except what is mounted.
+    /// Starts a shell in a directory that is granted except for `mounts`.
     fn granted(place: Place, mounts: &[&str]) -> Self {
         Self::answered(place, mounts, Box::new(|_, _| Some(AccessAnswer::Permitted)))
     }
 
-    /// Runs a command. Returns its output, with the exit status as the last line.
+    /// Runs a command and returns its output, followed by a line with the exit status.
     fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{command}; echo \"status $?\"").unwrap();
         let mut said = String::new();
@@ -156,7 +156,7 @@ impl Shell {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
-    /// Replaces the permissions, and waits until they are in force.
+    /// Replaces the permissions and waits until they are in force.
     fn permit(&self, version: u64, permitted: Vec<PermittedAccess>) {
         tell(&self.view, &ToView::Permissions { version, permitted });
         assert_eq!(self.applied.recv_timeout(PATIENCE).unwrap(), version);
@@ -184,7 +184,7 @@ fn state(place: &Place) -> String {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Fails if no sandbox was created.
+        // Ignores the error: the folder does not exist if no sandbox was created.
         let _ = fs::remove_dir_all(state(&self.place));
     }
 }
@@ -216,7 +216,7 @@ fn a_read_waits_for_the_answer_and_then_succeeds() {
     let mut shell = Shell::start(place(), &[], Box::new(|path, _| Some(path.ends_with("notes.txt"))));
     assert_eq!(shell.run("cat notes.txt"), "notes.txtstatus 0\n");
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Read)]);
-    // From any folder, by a relative name, and through a descriptor of the folder.
+    // Paths in another folder, a relative path, and a path through a folder's descriptor.
     let denied = shell.run("cd docs && cat ./a 2>&1");
     assert!(denied.contains("Permission denied") && denied.ends_with("status 1\n"), "{denied}");
     assert_eq!(shell.run("cat ../notes.txt; cd .."), "notes.txtstatus 0\n");
@@ -301,7 +301,7 @@ fn waiting() -> Shell {
     shell
 }
 
-/// Waits until no program in the sandbox has the shell's output open any more.
+/// Waits until no program in the sandbox has the shell's output open.
 fn all_programs_end(shell: &mut Shell) {
     let mut stdout = shell.stdout.get_ref().try_clone().unwrap();
     let (ended, end) = mpsc::channel();
@@ -330,7 +330,7 @@ fn killing_the_process_that_serves_files_ends_the_sandbox() {
     all_programs_end(&mut shell);
 }
 
-/// Returns the process that serves the files of a shell.
+/// Returns the id of the process that serves a shell's files.
 fn view_process(shell: &Shell) -> String {
     let children = format!("/proc/{0}/task/{0}/children", shell.supervisor);
     let children = fs::read_to_string(children).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that the user's named pipes and sockets are masked in folders that are visible in a sandbox.
+//! Tests that the user's named pipes and sockets are masked in folders that a sandbox shows.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::harness::{Place, Probe, eventually};
 
-/// Pipe that contains data and is held open by one of the user's programs.
+/// Pipe with data that one of the user's programs holds open.
 struct UserPipe {
     path: String,
     ends: File,
@@ -34,7 +34,7 @@ impl UserPipe {
         Self { path, ends }
     }
 
-    /// Reads the data that is currently in the pipe.
+    /// Reads the data currently in the pipe.
     fn content(&mut self) -> String {
         let mut bytes = [0; 256];
         let length = self.ends.read(&mut bytes).unwrap_or_default();
@@ -42,8 +42,7 @@ impl UserPipe {
     }
 }
 
-/// Returns whether an answer shows that the file is masked. Root bypasses the mode of the mask, and reads an empty
-/// file.
+/// Returns `true` if an answer shows that the file is masked. Root bypasses the mask's mode and reads an empty file.
 fn masked(said: &str, reads: bool) -> bool {
     let as_root = if reads { "ok " } else { "err EROFS" };
     said == "err EACCES" || is_root() && said.trim_end() == as_root.trim_end()
@@ -55,7 +54,7 @@ fn users_pipe_is_neither_written_nor_drained() {
         let place = Place::new();
         let file = place.file("dir/deep/file");
         let mut pipe = UserPipe::new(&place, "dir/deep/pipe");
-        // Granted at the start, and granted later.
+        // Granted at launch, and granted later.
         for at_start in [true, false] {
             let mut spec = place.probe_spec();
             if at_start {
@@ -98,7 +97,7 @@ fn new_pipe_is_masked() {
     fs::rename(&other.path, place.path("elsewhere/folder/pipe")).unwrap();
     fs::rename(place.path("elsewhere/folder"), place.path("dir/folder")).unwrap();
     is_masked(&place.path("dir/folder/pipe"));
-    // A pipe that replaces another one, and a pipe that is renamed.
+    // A pipe renamed over another one, and a pipe that was renamed.
     fs::rename(UserPipe::new(&place, "elsewhere/new").path, place.path("dir/sub/made")).unwrap();
     is_masked(&place.path("dir/sub/made"));
     fs::rename(place.path("dir/sub/made"), place.path("dir/sub/renamed")).unwrap();

@@ -1,4 +1,4 @@
-//! A standing grant stays visible while other grants are added and removed, and later grants are removed with proof.
+//! Tests that a grant stays visible while other grants come and go, and that later removals are proved.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, Mount
 
 use crate::harness::{Place, Probe};
 
-/// Number of repetitions of each change.
+/// Number of times each change is repeated.
 const ROUNDS: usize = 20;
 
 #[test]
@@ -66,7 +66,7 @@ fn narrowing_proof_considers_writers_not_readers() {
         assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
         if proof == UnmountProof::Proved {
             assert_eq!(probe.say("read-held"), "ok dir/file");
-            // A process has had the file open since before the change, and no other grant shows it.
+            // A process opened the file before the change, and no other grant shows the file.
             assert_eq!(probe.remove(&dir), UnmountProof::Held);
         }
     }
@@ -91,7 +91,7 @@ fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
     let (place, mut probe, dir) = staring();
     let (file, other) = (place.path("dir/file"), place.path("dir/other"));
     probe.add(&dir, ReadOnly);
-    // Readers may continue, but writers are detected.
+    // Reading is permitted to continue, but writing is detected.
     for (request, path, proof) in
         [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::Held)]
     {
@@ -101,7 +101,7 @@ fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
         assert_eq!(probe.say(&format!("write {path} x")), "err EROFS");
     }
     assert_eq!(probe.say("read-held"), "ok dir/file");
-    // A file of the deeper grant that is still held counts when the wider grant is removed.
+    // A file that is still held through the deeper grant counts when the wider grant is removed.
     assert_eq!(probe.remove(&dir), UnmountProof::Held);
 }
 
@@ -137,7 +137,7 @@ fn replaced_or_ungranted_path_is_not_narrowed() {
     assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
 }
 
-/// Creates a folder with `file`, `other` and `inner/file`, and starts a server that sees none of them yet.
+/// Creates a folder with `file`, `other` and `inner/file`, and starts a server that sees none of them.
 fn staring() -> (Place, Probe, String) {
     let place = Place::new();
     for file in ["dir/file", "dir/other", "dir/inner/file"] {
@@ -147,7 +147,7 @@ fn staring() -> (Place, Probe, String) {
     (place, probe, dir)
 }
 
-/// Checks that the server, which reads these paths continuously, always finds them during the changes.
+/// Checks that a server that continuously reads these paths finds them at all times during the changes.
 fn never_missed(probe: &mut Probe, paths: &[String], mut comes_and_goes: impl FnMut(&mut Probe)) {
     for path in paths {
         assert_eq!(probe.say(&format!("stare {path}")), "ok");

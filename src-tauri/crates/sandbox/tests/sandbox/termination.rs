@@ -1,4 +1,4 @@
-//! Tests that nothing remains after a termination, whatever its cause.
+//! Tests that nothing is left behind after a termination, whatever its cause.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
 
-/// Difference between successive kill times. Together, these cover the time from the launch until everything runs.
+/// Step between successive kill times, which together span the time from launch until all processes are running.
 const STEP: Duration = Duration::from_micros(200);
 const ROUNDS: u32 = 100;
 
@@ -34,7 +34,7 @@ fn shutdown_hang_up_and_kill_terminate_everything() {
         let marker = marker(&place, round);
         let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
         assert_eq!(probe.say("sleepers 3"), "ok");
-        // The supervisor does not have the marker. Bubblewrap, its reaper, the probe and three sleepers inherit the
+        // The supervisor does not have the marker. Bubblewrap, its init, the probe and three sleepers inherit the
         // environment that contains it.
         assert!(processes_with(&marker).len() >= 3);
         match how {
@@ -129,7 +129,7 @@ fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
         let marker = marker(&place, round);
         let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
-        // Processes appear one after another, so the victim varies with the delay too.
+        // Processes appear one after another, so the delay also determines the victim.
         let mut victims = Vec::new();
         eventually("a process to kill", || {
             victims = processes_with(&marker);

@@ -1,4 +1,4 @@
-//! Tests that a sandbox with its own unix sockets cannot connect to those of the user.
+//! Tests that a sandbox with its own unix sockets cannot connect to the user's.
 
 use std::{io::Read, os::unix::net::UnixListener};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Mount, MountAccess::ReadOnly, Spec, UnixSockets, View}
 
 use crate::harness::{Place, Probe};
 
-/// Listener that belongs to the user.
+/// Listener of one of the user's programs.
 struct UserSocket(UnixListener);
 
 impl UserSocket {
@@ -21,7 +21,7 @@ impl UserSocket {
     }
 }
 
-/// Runs a script in the sandbox, and returns the lines that it prints.
+/// Runs a script in the sandbox and returns the lines it prints.
 fn said(spec: &Spec) -> Vec<String> {
     let mut probe = Probe::start(spec);
     let mut said = String::new();

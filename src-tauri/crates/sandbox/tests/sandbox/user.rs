@@ -1,4 +1,4 @@
-//! Runs the suite again as an ordinary user, if root runs it.
+//! Runs the suite again as an ordinary user if root runs it.
 
 use std::{
     fs,

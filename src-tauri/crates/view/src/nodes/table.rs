@@ -14,7 +14,7 @@ use super::{
 };
 use crate::wire::ROOT;
 
-/// Maximum number of nodes. The view asks the kernel to forget unused nodes long before.
+/// Maximum number of nodes. The view asks the kernel to forget unused nodes long before that.
 const MOST_NODES: usize = 1 << 20;
 
 /// Number of new nodes after which the view asks the kernel to forget twice as many unused nodes.
@@ -25,18 +25,18 @@ pub(super) struct Node {
     pub(super) parent: u64,
     pub(super) name: OsString,
     pub(super) kind: NodeKind,
-    /// `false` once the name has been removed or belongs to another file.
+    /// `false` once the name was removed or belongs to another file.
     pub(super) is_current: bool,
     pub(super) lookups: u64,
     pub(super) children: u64,
     pub(super) handles: u64,
     is_folder: bool,
     pub(super) stamp: Option<Stamp>,
-    /// Stamp of the content when the run last locked the file; `None` if it never has.
+    /// Stamp of the content when the run last locked the file, or `None` if it never has.
     pub(super) locked: Option<Stamp>,
-    /// Times of an entry that exists only in the view.
+    /// Times of a virtual entry.
     pub(super) times: VirtualTimes,
-    /// Time at which an entry that exists only in the view was last created in this folder or removed from it.
+    /// Time at which a virtual entry was last created in or removed from this folder.
     pub(super) entries_changed: Option<Time>,
 }
 
@@ -51,8 +51,8 @@ pub(super) struct Table {
 }
 
 impl Node {
-    /// Returns `true` if only the kernel's lookups keep the node from being removed. Always `false` for folders: if
-    /// the kernel forgot a folder, it would unmount everything below.
+    /// Returns `true` if only the kernel's lookups keep the node. Always `false` for folders, because the kernel would
+    /// unmount everything below a forgotten folder.
     fn is_unused(&self) -> bool {
         self.is_current
             && !self.is_folder
@@ -86,7 +86,7 @@ impl Table {
         Self { nodes, names: HashMap::new(), next: ROOT + 1, swept: (ROOT, 0), virtuals: 0 }
     }
 
-    /// Returns names that the kernel may forget, if there are at least `most` nodes. Each call continues where the
+    /// Returns names that the kernel can forget, if there are at least `most` nodes. Each call continues where the
     /// previous one stopped.
     pub(super) fn forgettable(&mut self, most: usize) -> Vec<(u64, OsString)> {
         let (last, numbers) = self.swept;
@@ -165,7 +165,7 @@ impl Table {
             found.is_current = false;
             if matches!(found.kind, NodeKind::Virtual(_)) {
                 self.virtuals -= 1;
-                // Prevents a second subtraction when the node is dropped.
+                // Prevents the node from being subtracted again when it is dropped.
                 found.kind = NodeKind::Real(FileId { device: 0, inode: 0 });
                 self.entries_changed(parent);
             }
@@ -173,7 +173,7 @@ impl Table {
         self.drop_unused(node);
     }
 
-    /// Notes that a folder has other entries than before, of those that exist only in the view.
+    /// Records that a folder's virtual entries have changed.
     pub(super) fn entries_changed(&mut self, folder: u64) {
         if let Some(folder) = self.nodes.get_mut(&folder) {
             let now = now();
@@ -208,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Removes a node if it has no lookups, handles or children. Then does the same for its parents.
+    /// Removes a node without lookups, handles and children, then its parents if they are unused too.
     pub(super) fn drop_unused(&mut self, node: u64) {
         let mut at = node;
         while at != ROOT {

@@ -34,7 +34,7 @@ fn a_folder_that_is_moved_takes_its_entries_along() {
     let inner = nodes.found(folder, name("x"), file(3)).unwrap();
     nodes.moved((ROOT, name("d")), (ROOT, name("e")));
     assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
-    // The parent stays while the kernel knows a child.
+    // The parent is kept while the kernel knows a child.
     nodes.forget(folder, 1);
     assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
     nodes.forget(inner, 1);
@@ -96,7 +96,7 @@ fn the_kernel_is_told_to_forget_files_in_turn() {
     let mut table = nodes.lock();
     assert_eq!(table.forgettable(30_000), []);
     let first = table.forgettable(10_000);
-    // Returns nothing until there are more nodes, and then other names.
+    // Returns nothing until there are more nodes, then other names.
     assert_eq!((first.len(), table.forgettable(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {

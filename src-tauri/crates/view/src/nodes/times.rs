@@ -1,4 +1,4 @@
-//! Times of entries that exist only in the view.
+//! Times of virtual entries.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ pub(crate) type Time = (i64, i64);
 pub(crate) struct VirtualTimes {
     pub(crate) accessed: Time,
     pub(crate) modified: Time,
-    /// Time of the last change of an attribute.
+    /// Time of the last attribute change.
     pub(crate) changed: Time,
 }
 

@@ -1,4 +1,4 @@
-//! Changes attributes: size, permissions and times. The owner cannot be changed.
+//! Changes attributes: size, permissions and times. Changing the owner is not supported.
 
 use std::{fs::File, os::fd::AsRawFd};
 
@@ -52,8 +52,8 @@ impl Server {
                 if self.nodes.kind(node)? != NodeKind::Real(file) {
                     return Err(Errno::STALE.into());
                 }
-                // The run may change the mode and times of a file that it created, but needs permission to change its
-                // size.
+                // The run may change the mode and times of files that it created, but changing the size requires
+                // permission.
                 if change.size.is_some() || !self.made.has(&place.facts) {
                     self.permit(call, &path, AccessKind::Write, Some(&place.facts))?;
                 }
@@ -73,12 +73,12 @@ impl Server {
     }
 }
 
-/// Changes a file's attributes. The size is changed through the descriptor `writable`.
+/// Changes a file's attributes, and its size through the descriptor `writable`.
 fn apply(file: &File, writable: Option<&File>, change: AttributeChange) -> Result<(), Errno> {
     if let Some(size) = change.size {
         ftruncate(writable.ok_or(Errno::BADF)?, size)?;
     }
-    // Use the descriptor, because the path may belong to another file by now.
+    // Uses the descriptor, because the path may now belong to another file.
     let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     if let Some(mode) = change.mode {
         const PERMISSIONS: u32 = 0o1777;

@@ -15,8 +15,7 @@ use crate::{
     server::Server,
 };
 
-/// Accesses that are required for moving a file. Reading is required because the run may be permitted to read the new
-/// path.
+/// Permissions required for moving a file. Reading is included, because the run may be permitted to read the new path.
 pub(super) const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
 
 impl Server {
@@ -69,7 +68,7 @@ impl Server {
         if self.tree.hides_below(&path) || self.tree.hides_below(&new_path) {
             return Err(Errno::ACCESS.into());
         }
-        // The mount would move along.
+        // The mount would move along with the folder.
         if self.is_mounted_below(&path)
             || flags.contains(RenameFlags::EXCHANGE) && self.is_mounted_below(&new_path)
         {
@@ -128,7 +127,7 @@ impl Server {
         self.nodes.moved((parent, name), (new_parent, new_name));
         match (aside, target) {
             (Some(origin), _) => self.made.add(&facts, origin),
-            // The file replaces a file of the user, so the run no longer counts as its creator.
+            // The file replaces one of the user's, so the run no longer counts as its creator.
             (None, Some(target)) if !self.made.has(&target) => self.made.remove(&facts),
             (None, Some(target)) => self.made.remove(&target),
             (None, None) => {}
@@ -155,7 +154,7 @@ impl Server {
                     return Err(Errno::NOTEMPTY);
                 }
             }
-            // The empty folder of the user stays, with the entries of the virtual one. Both look the same.
+            // The user's empty folder is kept and gets the entries of the virtual one. Both look the same.
             (Ok(_), Some((target, NodeKind::Real(_)))) if flags.is_empty() && is_folder_mode(mode) => {
                 if !self.names_in(new_path)?.is_empty() || !self.nodes.virtual_children(target).is_empty() {
                     return Err(Errno::NOTEMPTY);

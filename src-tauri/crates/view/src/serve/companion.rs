@@ -22,8 +22,7 @@ pub(super) struct NewFile {
 }
 
 impl Server {
-    /// Requires permission to create a file. If it belongs to an existing file, requires permission to change that file
-    /// instead.
+    /// Requires permission to create a file or, if it belongs to an existing file, to change that file.
     pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Stop> {
         let access = WantedAccess { path: absolute(path), kind: AccessKind::Write };
         let owner = if self.gate.permits(&access) { None } else { self.owner(path) };
@@ -46,7 +45,7 @@ impl Server {
             || self.owner(path).is_some_and(|(owner, _)| permits(&owner, AccessKind::ReadWrite))
     }
 
-    /// Returns the existing file that a new file belongs to. Returns `None` if other programs would run the new file
+    /// Returns the existing file to which a new file belongs, or `None` if other programs would run the new file
     /// because of its name.
     fn owner(&self, path: &Path) -> Option<(PathBuf, Metadata)> {
         let (folder, name) = (path.parent()?, path.file_name()?);
@@ -66,7 +65,7 @@ impl Server {
         found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
     }
 
-    /// Returns `true` if the move gives a file a backup name, in order to replace the file.
+    /// Returns `true` if the move gives a file a backup name in order to replace the file.
     pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
         path.parent() == new_path.parent()
             && new_path

@@ -1,4 +1,4 @@
-//! Creates files and folders. Until the run is permitted to create a file, its new entries exist only in the view.
+//! Creates files and folders. Until the run is permitted to create a file, the new entry exists only in the view.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +19,7 @@ use crate::{
 
 const TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
-/// Permission bits that are applied. Excludes setuid and setgid.
+/// Permission bits that the run can set, which exclude setuid and setgid.
 const PERMISSIONS: u32 = 0o1777;
 
 impl Server {
@@ -48,7 +48,7 @@ impl Server {
         self.look_up(parent, name)
     }
 
-    /// Creates the real folder of a virtual one. Does the same for its virtual parents first.
+    /// Creates the real folder of a virtual one, after doing the same for its virtual parents.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
         let NodeKind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
@@ -59,12 +59,13 @@ impl Server {
         Ok(())
     }
 
-    /// Makes folders real that exist only in the view and are below a path, which is relative to the root: a mount would cover them.
+    /// Makes the virtual folders below a path real, because a mount would cover them. The path is relative to the
+    /// root.
     pub(crate) fn make_real_below(&self, path: &Path) {
         let _names = self.names_stay();
         for (node, mode) in self.nodes.all_virtual() {
             if mode & TYPE == FOLDER && self.nodes.path(node).is_ok_and(|found| found.starts_with(path)) {
-                // Another program may have created it meanwhile.
+                // Ignores the error: another program may have created the folder.
                 let _ = self.make_real(node);
             }
         }
@@ -83,7 +84,7 @@ impl Server {
         Ok(FileId::of(&facts))
     }
 
-    /// Returns the path for a new entry. Fails if the name is hidden, too long or already exists.
+    /// Returns the path for a new entry. Fails if the name is hidden, too long or already taken.
     pub(super) fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         if name.len() > LONGEST_NAME {
             return Err(Errno::NAMETOOLONG);

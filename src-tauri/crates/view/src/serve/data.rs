@@ -22,7 +22,7 @@ impl Server {
         let file = open.to_read()?;
         let mut content = vec![0; usize::try_from(size.min(MAX_WRITE)).unwrap_or(0)];
         let mut filled = 0;
-        // Read in a loop, because the kernel interprets a short read as end of file.
+        // Reads in a loop, because the kernel interprets a short read as EOF.
         while let Some(rest) = content.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let at = offset.saturating_add(u64::try_from(filled).unwrap_or(0));
             match file.read_at(rest, at).map_err(|error| errno(&error)) {
@@ -46,7 +46,7 @@ impl Server {
         let open = self.files.get(handle)?;
         let file = open.to_write(from_cache)?;
         let count = if append && !from_cache {
-            // Append per write. With `O_APPEND` on the descriptor, written-back pages would be appended too.
+            // Appends per write. With `O_APPEND` on the descriptor, pages that are written back would be appended too.
             let count = pwritev2(file, &[IoSlice::new(data)], 0, ReadWriteFlags::APPEND)?;
             let end = metadata(file)?.len();
             if end != offset.saturating_add(u64::try_from(count).unwrap_or(0)) {
@@ -100,8 +100,8 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Records the state of a file after a change by the run, so that the kernel's cached pages stay valid at the
-    /// next open.
+    /// Records a file's state after the run has changed it, so that the kernel's cached pages stay valid at the next
+    /// open.
     pub(super) fn note_content(&self, open: &OpenFile, file: &File) {
         if let Ok(facts) = metadata(file) {
             self.nodes.is_unchanged(open.node, Stamp::of(&facts));

@@ -1,4 +1,4 @@
-//! Lists folders: real entries except hidden ones, and virtual entries.
+//! Lists folders: real entries that are not hidden, and virtual entries.
 
 use std::{
     collections::HashSet,
@@ -60,7 +60,7 @@ impl Server {
                 [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
             }
         };
-        // Another program may have created a file with that name.
+        // Another program may have created a file with the same name.
         let real: HashSet<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
         let added = self.nodes.virtual_children(node).into_iter().filter(|(name, ..)| !real.contains(name));
         let added =
@@ -108,7 +108,7 @@ impl Server {
 }
 
 fn entry(name: OsString, inode: u64, kind: FileType) -> FolderEntry {
-    // `d_type` consists of the type bits of the mode, shifted.
+    // `d_type` is the shifted file type of the mode.
     let kind = u8::try_from(kind.as_raw_mode() >> 12).unwrap_or(0);
     FolderEntry { name, inode, kind }
 }

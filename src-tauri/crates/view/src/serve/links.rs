@@ -20,8 +20,7 @@ use crate::{
 };
 
 impl Server {
-    /// Creates a symlink. Refuses a hidden target, and a name that would make other programs run files through the
-    /// link.
+    /// Creates a symlink. Refuses hidden targets, and names that would make other programs run files through the link.
     pub(super) fn make_link(
         &self,
         call: &Call<'_>,
@@ -44,7 +43,7 @@ impl Server {
         Ok(self.look_up(parent, name)?)
     }
 
-    /// Creates a hard link, which needs permission to change the file under both names.
+    /// Creates a hard link, which requires permission to change the file under both names.
     pub(super) fn hard_link(
         &self,
         call: &Call<'_>,
@@ -72,7 +71,7 @@ impl Server {
         }
         self.make_real(parent)?;
         let (folder, name) = self.tree.parent(&path)?;
-        // Use the descriptor, because the name may belong to another file by now.
+        // Uses the descriptor, because the name may now belong to another file.
         let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
         linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
         drop_attributes(&*self.device, node);

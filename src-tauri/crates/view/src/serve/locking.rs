@@ -19,12 +19,13 @@ impl Server {
         Ok(wire::lock_found(range, kind))
     }
 
-    /// Sets a lock. Another thread replies if the lock must wait, or if the kernel's cached pages are outdated.
+    /// Sets a lock. If the lock must wait or cached pages may be outdated, another thread sends the reply.
     pub(super) fn set_lock(&self, unique: u64, lock: LockRange, waits: bool) -> Result<Reply, Stop> {
         let open = self.files.get(lock.handle)?;
         match self.locks.set(&open, lock) {
             Ok(()) if lock.kind == LockKind::None || !self.is_outdated(&open) => Ok(Reply::Empty),
-            // The lock is already held; the other thread sets it again, which has no effect, and invalidates the pages.
+            // The lock is already held. The other thread sets it again, which has no effect, and invalidates the
+            // pages.
             Ok(()) => {
                 self.wait_for_lock(Waiting { unique, open, lock })?;
                 Ok(Reply::Silence)
@@ -44,17 +45,17 @@ impl Server {
         if self.pending.take_early(unique) && self.locks.take(unique) { Err(Errno::INTR) } else { Ok(()) }
     }
 
-    /// Releases the range locks of the owner that closed a descriptor of the file.
+    /// Releases the range locks of an owner that closed a descriptor of the file.
     pub(super) fn flush(&self, handle: u64, owner: u64) -> Result<Reply, Stop> {
-        // Works for a revoked file too, because it can still hold locks.
+        // Also works for a revoked file, which can still hold locks.
         let open = self.files.get(handle)?;
         self.locks.release(FileId::of(&metadata(&open.file)?), owner);
         Ok(Reply::Empty)
     }
 
-    /// Tries to set a waiting lock. Sends the reply unless the lock must wait longer. Runs on the lock thread.
+    /// Retries a waiting lock, and replies unless it must wait longer. Runs on the lock thread.
     pub(crate) fn try_lock(&self, waiting: Waiting) {
-        // The request was interrupted and must not get the lock.
+        // The request was interrupted, so it must not get the lock.
         if !self.locks.take(waiting.unique) {
             return;
         }
@@ -67,14 +68,14 @@ impl Server {
             set => set,
         };
         if set.is_ok() {
-            // Another program may have changed the file before it released its lock, so invalidate the pages.
+            // Another program may have changed the file before releasing its lock, so the pages are invalidated.
             self.is_outdated(&open);
             invalidation::drop_pages(&*self.device, open.node);
         }
         self.reply(unique, set.map(|()| &[][..]));
     }
 
-    /// Records the state of a locked file. Returns `true` if the kernel's cached pages may be outdated.
+    /// Records a locked file's state. Returns `true` if the kernel's cached pages may be outdated.
     fn is_outdated(&self, open: &OpenFile) -> bool {
         let facts = open.to_read().and_then(metadata);
         facts.is_ok_and(|facts| self.nodes.is_outdated(open.node, Stamp::of(&facts)))

@@ -1,4 +1,4 @@
-//! Looks up names and returns attributes. Needs no permission.
+//! Looks up names and returns attributes, which requires no permission.
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt};
 
@@ -14,13 +14,13 @@ use crate::{
     wire::{self, Entry, LONGEST_NAME, Ttl},
 };
 
-/// Group id that the kernel reports for groups that are not mapped in the user namespace.
+/// Group id that the kernel reports for groups without a mapping in the user namespace.
 const OVERFLOW: u32 = 65534;
 
-/// Bit that distinguishes the inode numbers of virtual entries from those of real files.
+/// Bit that distinguishes inode numbers of virtual entries from those of real files.
 const VIRTUAL_INODE: u64 = 1 << 62;
 
-/// Mask of the file type bits in a mode.
+/// File type bits of a mode.
 const TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 
@@ -56,7 +56,7 @@ impl Server {
                 Ok(Named::Virtual(mode)) => {
                     return Ok(wire::attributes(&self.shown_virtual(node, mode), Ttl::None));
                 }
-                // A removed file still exists while it is open.
+                // A removed file exists while it is open.
                 Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
             },
         };
@@ -79,7 +79,7 @@ impl Server {
         Ok(wire::statistics(&fstatvfs(&self.tree.find(&path)?.file)?))
     }
 
-    /// Returns the attributes of a node's file, if the node's path still leads to that file.
+    /// Returns the attributes of a node's file, if the node's path still leads to it.
     fn named_facts(&self, node: u64) -> Result<Named, Errno> {
         let (path, kind) = (self.nodes.path(node)?, self.nodes.kind(node)?);
         match (kind, self.tree.find(&path)) {
@@ -95,25 +95,25 @@ impl Server {
         }
     }
 
-    /// Returns how long the kernel may cache a file's attributes. They are not cached for files with several names,
-    /// which can change through another name, and for locked files, which another program can change.
+    /// Returns how long the kernel may cache a file's attributes. Not cached are files with several names, which can
+    /// change through another name, and locked files, which other programs can change.
     fn lifetime(&self, node: u64, facts: &Metadata) -> Ttl {
         let has_names = facts.nlink() > 1 && !facts.is_dir();
         if has_names || self.nodes.is_shared(node) { Ttl::None } else { Ttl::Second }
     }
 
-    /// Returns a file's attributes as the sandbox sees them.
+    /// Returns a file's attributes as seen in the sandbox.
     fn shown(&self, node: u64, facts: &Metadata) -> Entry {
         let [_, group] = self.ids;
         let mut entry = Entry::of(facts);
         if let Some(time) = self.nodes.entries_changed(node) {
             entry.modified = entry.modified.max(time);
             entry.changed = entry.changed.max(time);
-            // On some file systems a folder always has one link.
+            // On some file systems, folders always have one link.
             entry.links += if entry.links > 1 { self.virtual_folders_in(node) } else { 0 };
         }
         if is_special(facts) {
-            // Remove the permissions, because the kernel would open the file without asking the view.
+            // Removes the permissions, because the kernel would open the file without asking the view.
             entry.mode &= TYPE;
         }
         if entry.group == OVERFLOW {
@@ -122,7 +122,7 @@ impl Server {
         entry
     }
 
-    /// Returns the number of folders in a folder that exist only in the view. Each is a link to it.
+    /// Returns the number of virtual folders in a folder, each of which counts as a link to it.
     fn virtual_folders_in(&self, node: u64) -> u32 {
         self.nodes.virtual_modes_in(node).into_iter().map(|mode| u32::from(mode & TYPE == FOLDER)).sum()
     }

@@ -1,4 +1,4 @@
-//! Moves folders. This changes the path of every file below, so the new paths are checked first.
+//! Moves folders. A move changes the path of every file below, so all new paths are checked first.
 //!
 //! - INVARIANT: no name is created or moved between the check and the move.
 
@@ -12,7 +12,7 @@ use rustix::{
 use super::{Call, Reply, Stop, absolute, change::MOVE};
 use crate::{gate::AccessKind, server::Server};
 
-/// Maximum number of entries below a folder that is moved. Programs copy the files of a larger folder one by one.
+/// Maximum number of entries below a moved folder. Programs copy larger folders file by file instead.
 const MOST: usize = 10_000;
 
 impl Server {
@@ -48,7 +48,7 @@ impl Server {
 
     /// Checks that every file in a folder may get its new path. Returns `true` if the run created all of them.
     fn survey(&self, (path, new_path): (&Path, &Path), device: u64, left: &mut usize) -> Result<bool, Errno> {
-        // `EXDEV` makes programs copy the files instead, so that the new path of each file is checked.
+        // `EXDEV` makes programs copy the files instead, so that each new path is checked.
         if self.gate.starts_programs(&absolute(new_path)) {
             return Err(Errno::XDEV);
         }
@@ -56,7 +56,7 @@ impl Server {
         for name in self.names_in(path)? {
             *left = left.checked_sub(1).ok_or(Errno::XDEV)?;
             let (inner, new_inner) = (path.join(&name), new_path.join(&name));
-            // A hidden file must not be moved.
+            // Hidden files must not be moved.
             let facts = self.tree.find(&inner).map_err(|_| Errno::ACCESS)?.facts;
             if facts.dev() != device {
                 return Err(Errno::XDEV);
@@ -71,8 +71,8 @@ impl Server {
         Ok(is_own)
     }
 
-    /// Returns `true` if other programs would run the file because of its new path, or run files through it if it is a
-    /// symlink.
+    /// Returns `true` if, at its new path, other programs would run the file or, if it is a symlink, run files through
+    /// it.
     pub(super) fn leads_astray(&self, facts: &Metadata, new_path: &Path) -> bool {
         let path = absolute(new_path);
         if facts.is_symlink() { self.gate.leads_to_programs(&path) } else { self.gate.starts_programs(&path) }

@@ -1,4 +1,4 @@
-//! Opens files. An open may wait for permission.
+//! Opens files, which can involve waiting for permission.
 
 use std::{fs::Metadata, os::unix::ffi::OsStrExt, path::Path};
 
@@ -17,7 +17,7 @@ use crate::{
     wire::{self, TRUNCATE},
 };
 
-/// Flags of the program's `open` that are applied to the real file.
+/// Flags of the program's `open` call that also apply to the real file.
 const PASSED: OFlags =
     OFlags::RDWR.union(OFlags::WRONLY).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
 
@@ -83,7 +83,7 @@ impl Server {
             Ok(opened) => opened,
             Err(error) => {
                 self.nodes.retire_node(node);
-                // Another program has created the file in the meantime, so the kernel must look it up again.
+                // Another program has just created the file, so the kernel must look it up again.
                 return Err(if error == Errno::EXIST { Errno::STALE } else { not_opened(error) }.into());
             }
         };
@@ -91,27 +91,27 @@ impl Server {
         let file = FileId::of(&facts);
         self.made.add(&facts, origin);
         self.nodes.became_real(node, file);
-        // Permission to write also permits the run to read the file that it has created.
+        // Write permission includes reading a file that the run itself has created.
         let is_writable = kind_of(flags) != AccessKind::Read;
         let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, false))
     }
 
-    /// Checks that the opened file is a regular file and still the file of its node.
+    /// Checks that the opened file is a regular file and still the node's file.
     fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
         if FileId::of(facts) != file {
             return Err(self.replaced(node));
         }
         match facts.file_type() {
             kind if kind.is_file() => Ok(()),
-            // The file was replaced by a symlink that reuses its inode number.
+            // A symlink that reuses the inode number replaced the file.
             kind if kind.is_symlink() => Err(self.replaced(node)),
             _ => Err(Errno::ACCESS),
         }
     }
 
-    /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or a pipe, this error
-    /// makes the kernel look up the path again. Programs such as SQLite rely on that when they create files.
+    /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or pipe, the error makes
+    /// the kernel look up the path again, which programs such as SQLite rely on when they create files.
     fn if_replaced(&self, node: u64, error: Errno) -> Errno {
         if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
     }
@@ -126,7 +126,7 @@ impl Server {
         let node = open.node;
         let (handle, open) = self.files.add(open)?;
         self.nodes.hold(node);
-        // A revocation between the permission check and the registration of the file has missed it, so check again.
+        // A revocation between the permission check and the registration would miss the file, so check again.
         if open.is_permitted(|access| self.gate.permits(access)) {
             return Ok(handle);
         }
@@ -135,8 +135,8 @@ impl Server {
     }
 }
 
-/// Refuses write access to the shared memory file of an SQLite database in WAL mode. Programs outside the sandbox would
-/// not share the mapping, so changes would be lost.
+/// Refuses write access to the shared memory file of an SQLite database in WAL mode. Programs outside the sandbox
+/// would not share its mapping, so changes would be lost.
 pub(super) fn refuse_shared_memory(path: &Path) -> Result<(), Errno> {
     if path.as_os_str().as_bytes().ends_with(b"-shm") { Err(Errno::ACCESS) } else { Ok(()) }
 }
@@ -155,7 +155,7 @@ fn passed(flags: u32) -> OFlags {
     OFlags::from_bits_retain(flags) & PASSED
 }
 
-/// Replaces the errors that would reveal to the run that a file is a symlink or a pipe without a reader.
+/// Replaces errors that would reveal that a file is a symlink or a pipe without a reader.
 fn not_opened(error: Errno) -> Errno {
     if matches!(error, Errno::LOOP | Errno::NXIO) { Errno::ACCESS } else { error }
 }

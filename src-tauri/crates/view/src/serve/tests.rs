@@ -1,4 +1,4 @@
-//! Tests of the operations. A fake kernel sends requests as bytes; the files are real.
+//! Tests the operations. A fake kernel sends requests as bytes, but the files are real.
 
 mod locking;
 mod moving;
@@ -39,13 +39,13 @@ impl Device for FakeKernel {
     }
 }
 
-/// Gate that permits a fixed set of accesses. It keeps the tickets of all others.
+/// Gate that permits a fixed set of accesses and keeps the tickets of all others.
 #[derive(Default)]
 struct FakeGate {
     permitted: Mutex<Vec<WantedAccess>>,
     asked: Mutex<HashMap<WantedAccess, Vec<Ticket>>>,
     withdrawn: Mutex<Vec<u64>>,
-    /// Number of checks that may still succeed, or `None` for no limit.
+    /// Number of permission checks that can still succeed, or `None` for no limit.
     permits_times: Mutex<Option<u32>>,
 }
 
@@ -97,7 +97,8 @@ impl Scene {
         let (sender, written) = mpsc::channel();
         let gate = Arc::new(FakeGate::default());
         let root = fs::File::open(dir.path()).unwrap();
-        // Hidden paths are relative to the view's root, but their inodes are read at the absolute path, so list both.
+        // The view checks hidden paths relative to its root, but reads their inodes at the absolute path, so both are
+        // listed.
         let hidden = vec![PathBuf::from("/secret"), dir.path().join("secret")];
         let device = Arc::new(FakeKernel(Mutex::new(sender)));
         let ids = [rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()];
@@ -146,7 +147,7 @@ impl Scene {
         Ok(u64::from_ne_bytes(reply[..8].try_into().unwrap()))
     }
 
-    /// Opens a file, answers the question, and returns the handle.
+    /// Opens a file, answers the question and returns the handle.
     fn open(&self, node: u64, flags: i32, allowed: bool) -> Result<u64, i32> {
         let unique = self.send(14, node, &[flags.to_ne_bytes(), [0; 4]].concat());
         self.answer(allowed);
@@ -219,7 +220,7 @@ fn looking_asks_nothing_and_hidden_files_do_not_exist() {
     assert_eq!(inode, fs::metadata(scene.path("a.txt")).unwrap().ino());
     assert_eq!(scene.look_up(1, "missing"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, &"x".repeat(256)), Err(errno(Errno::NAMETOOLONG)));
-    // Hidden both by its name and by another name of the same file.
+    // Hidden under its own name and under another name of the same file.
     assert_eq!(scene.look_up(1, "secret"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, "linked"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.names(1), [".", "..", "a.txt", "link", "sub"]);
@@ -284,7 +285,7 @@ fn a_new_file_exists_only_in_the_view_until_it_is_allowed() {
     let handle = scene.open(allowed, WRITE, true).unwrap();
     scene.write(handle, b"hello").unwrap();
     assert_eq!(fs::read(scene.path("new")).unwrap(), b"hello");
-    // The run may remove the file that it created; any other file needs permission.
+    // The run may remove the file that it created. Any other file requires permission.
     scene.call(10, 1, &named(&[], "new")).unwrap();
     assert!(!scene.path("new").exists());
     let unique = scene.send(10, 1, &named(&[], "a.txt"));
@@ -354,7 +355,7 @@ fn a_file_that_is_open_for_writing_can_be_truncated() {
     assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
     scene.answer(false);
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
-    // A file that is open for reading does not permit truncation.
+    // A file that is open for reading only cannot be truncated.
     scene.open(node, READ, true).unwrap();
     let unique = scene.send(4, node, &truncate);
     assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
@@ -397,7 +398,7 @@ fn a_permission_that_ends_before_the_file_is_open_does_not_open_it() {
     asked.into_values().flatten().for_each(Ticket::retry);
     let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
     assert_eq!(scene.read(handle, 0).unwrap(), b"content");
-    // The gate permits the first check, but not the second one after the open.
+    // The gate permits the first check but not the second one, after the open.
     *scene.gate.permits_times.lock().unwrap() = Some(1);
     assert_eq!(scene.call(14, node, &[0; 8]), Err(errno(Errno::ACCESS)));
 }
@@ -473,7 +474,7 @@ fn every_operation_is_served_or_refused_whatever_its_length_and_content() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state >> 56
     };
-    // Opcodes up to that of `FUSE_STATX`, with bodies up to more than the longest fixed part.
+    // All opcodes up to `FUSE_STATX`, with bodies from empty to longer than the longest fixed part.
     for opcode in 0..=52 {
         for length in 0..=160 {
             let body: Vec<u8> = (0..length).map(|_| u8::try_from(random()).unwrap()).collect();

@@ -11,20 +11,20 @@ use rustix::{fs::StatVfs, io::Errno};
 use super::MAX_WRITE;
 
 /// FUSE features to enable if the kernel supports them: both kinds of locks, parallel lookups, asynchronous reads,
-/// large writes, many pages per request, and dropping cached pages when a file has changed. Excludes `ATOMIC_O_TRUNC`:
-/// a truncating open would hold the file's lock while it waits for permission.
+/// large writes, many pages per request, and dropping cached pages of changed files. `ATOMIC_O_TRUNC` is excluded,
+/// because a truncating open would hold the file's lock while it waits for permission.
 pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 1) | (1 << 5) | (1 << 10) | (1 << 12) | (1 << 18) | (1 << 22);
 
-/// Major and minor protocol version of the replies.
+/// Major and minor protocol version of the view.
 const VERSION: [u32; 2] = [7, 31];
 
-/// Parameters that the view and the kernel agree on.
+/// Parameters agreed on by the view and the kernel.
 pub(crate) struct Negotiated {
     pub(crate) max_readahead: u32,
     pub(crate) flags: u32,
 }
 
-/// Time for which the kernel may cache an entry or attributes.
+/// Time for which the kernel can cache an entry or attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ttl {
     None,
@@ -40,7 +40,7 @@ impl Ttl {
     }
 }
 
-/// Attributes of a file or virtual entry, as sent to the kernel.
+/// Attributes of a file or virtual entry, as reported to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) inode: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns the attributes of a real file, unmodified.
+    /// Returns the unmodified attributes of a real file.
     pub(crate) fn of(facts: &Metadata) -> Self {
         Self {
             inode: facts.ino(),
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// Encodes the header of a reply with `length` bytes of content.
+/// Encodes a reply header for `length` bytes of content.
 pub(crate) fn message(unique: u64, error: Option<Errno>, length: usize) -> Vec<u8> {
     header(unique, error.map_or(0, |error| -error.raw_os_error()), length)
 }
@@ -111,7 +111,7 @@ pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
     reply
 }
 
-/// Encodes the reply to a lookup.
+/// Encodes a reply to a lookup.
 pub(crate) fn entry(node: u64, entry: &Entry, ttl: Ttl) -> Vec<u8> {
     let mut reply = Vec::with_capacity(128);
     for number in [node, 0, ttl.seconds(), ttl.seconds(), 0] {
@@ -130,7 +130,7 @@ pub(crate) fn attributes(entry: &Entry, ttl: Ttl) -> Vec<u8> {
     reply
 }
 
-/// Encodes the reply to an open.
+/// Encodes a reply to an open.
 pub(crate) fn opened(handle: u64, keeps_pages: bool) -> Vec<u8> {
     const KEEP_CACHE: u32 = 1 << 1;
     let mut reply = handle.to_ne_bytes().to_vec();
@@ -146,7 +146,7 @@ pub(crate) fn seek(offset: u64) -> Vec<u8> {
     offset.to_ne_bytes().to_vec()
 }
 
-/// Encodes the reply to a query for a conflicting lock: its first and last byte, and its `l_type`.
+/// Encodes a reply to a query for a conflicting lock: its first and last byte and its `l_type`.
 pub(crate) fn lock_found((start, end): (u64, u64), kind: u32) -> Vec<u8> {
     let mut reply = [start.to_ne_bytes(), end.to_ne_bytes()].concat();
     reply.extend(numbers(&[kind, 0]));
@@ -199,7 +199,7 @@ impl Folder {
         Self { bytes: Vec::new(), most }
     }
 
-    /// Adds an entry, or returns `false` if the reply is full. `next` is the offset of the next entry.
+    /// Adds an entry. Returns `false` if the reply is full. `next` is the offset of the following entry.
     pub(crate) fn add(&mut self, name: &OsStr, inode: u64, kind: u8, next: u64) -> bool {
         const FIELDS: usize = 24;
         let name = name.as_bytes();

@@ -1,4 +1,4 @@
-//! Parses requests. Checks every length, although the kernel sends the requests.
+//! Parses requests. Every length is checked, although requests come from the kernel.
 
 mod attribute_change;
 mod body;
@@ -12,7 +12,7 @@ pub(crate) use attribute_change::{AttributeChange, NewTime};
 use body::Body;
 pub(crate) use lock_range::{LockKind, LockRange};
 
-/// Error for bytes that are not a valid request.
+/// Bytes that are not a valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -23,13 +23,13 @@ pub(crate) struct Request<'a> {
     pub(crate) operation: Operation<'a>,
 }
 
-/// Fields that all requests have.
+/// Fields common to all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     opcode: u32,
     pub(crate) unique: u64,
     pub(crate) node: u64,
-    /// Thread that made the system call, as an id in the pid namespace of the mount.
+    /// Thread that made the system call, as an id in the mount's pid namespace.
     pub(crate) process: u32,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Operation<'a> {
         handle: u64,
         data_only: bool,
     },
-    /// A descriptor was closed. Releases the locks of its owner.
+    /// A descriptor was closed, which releases its owner's locks.
     Flush {
         handle: u64,
         owner: u64,

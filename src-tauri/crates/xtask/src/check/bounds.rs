@@ -1,7 +1,7 @@
 //! Checks that each limit in the documentation matches the code.
 //!
-//! - `bounds.txt` names the line of code for each limit. A size or time on a page without such an entry is an error,
-//!   so that the documentation contains no unchecked figures. Measurements belong on `docs/reference/benchmarks.md`.
+//! - `bounds.txt` lists the line of code that defines each limit. A size or time without an entry is an error, so the
+//!   documentation contains no unchecked figures. Measurements belong on `docs/reference/benchmarks.md`.
 
 use crate::parts;
 use anyhow::{Context, bail};

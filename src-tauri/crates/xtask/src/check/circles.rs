@@ -1,7 +1,7 @@
 //! Checks that imports between sibling modules form no cycle.
 //!
-//! - A module contains its children, and a child may use the types of its parent.
-//! - Therefore, an import cycle between files is an error only if it is a cycle of sibling modules.
+//! - A module contains its children, and a child may use its parent's types.
+//! - An import cycle between files is therefore an error only if it is a cycle of sibling modules.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;
@@ -52,12 +52,12 @@ fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     circles
 }
 
-/// Imports between the children of a module. Maps the importing module to each imported module and the location of
-/// the first import.
+/// Imports between a module's children: for each importing module, the imported modules with the location of the first
+/// import.
 type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
-/// Returns the nearest common ancestor of an import's two modules, and the two children of that ancestor that
-/// contain them. Returns `None` if one of the modules contains the other.
+/// Returns the nearest common ancestor of an import's two modules, and its two children that contain them, or `None`
+/// if one of the modules contains the other.
 pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
     let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
     Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))

@@ -1,8 +1,8 @@
 //! `cargo xtask check --cross`: checks that the code compiles for macOS and Windows.
 //!
-//! - Checks types only, without linking or running. A fake C compiler creates empty files for the C code of
-//!   dependencies, so that no toolchains for these systems are needed.
-//! - Checks all crates for macOS, but for Windows only those that need no Unix interfaces ([`FOR_WINDOWS`]).
+//! - Only types are checked, without linking or running. A fake C compiler creates empty files for the C code of
+//!   dependencies, so no toolchains for these systems are needed.
+//! - All crates are checked for macOS, but only those that need no Unix interfaces for Windows ([`FOR_WINDOWS`]).
 
 use crate::process::{self, command};
 use crate::terminal::heading;
@@ -28,12 +28,12 @@ const FOR_WINDOWS: [&str; 7] = [
     "ironcurtain-sandbox",
 ];
 
-/// Shell script of the fake compiler, which creates an empty output file.
+/// Shell script of the fake C compiler, which creates an empty output file.
 const COMPILER: &str =
     "#!/bin/sh\nfor word; do\n    [ \"$last\" = -o ] && : > \"$word\"\n    last=$word\ndone\nexit 0\n";
 const ARCHIVER: &str = "#!/bin/sh\nfor word; do\n    case $word in *.a) : > \"$word\" ;; esac\ndone\n";
 
-/// Installs the standard library for each target and checks the crates.
+/// Installs each target's standard library and checks the crates.
 pub(crate) fn check() -> anyhow::Result<()> {
     let tools = parts::root().join("target/cross");
     fs::create_dir_all(&tools)?;

@@ -1,4 +1,4 @@
-//! Checks that doc comments start with their subject or a verb: "Returns the grants", not "What ...".
+//! Checks that doc comments start with a subject or verb: "Returns the grants", not "What ...".
 //!
 //! - Files with `clap` arguments are exempt, because their doc comments are help texts.
 

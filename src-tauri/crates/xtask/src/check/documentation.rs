@@ -1,11 +1,10 @@
 //! Checks that the documentation matches the checkout.
 //!
-//! - Every link leads to an existing file and heading. Tests and metrics that pages name exist.
-//! - Commands on pages exist. This module parses `cargo xtask` commands, and tests of the CLI parse `ironcurtain`
-//!   commands.
-//! - Each file or folder of the checkout that a page names in backticks exists.
+//! - Every link leads to an existing file and heading. Tests and metrics named on pages exist.
+//! - Commands on pages exist. `cargo xtask` commands are parsed here, and `ironcurtain` commands by tests of the CLI.
+//! - Every file or folder of the checkout that a page names in backticks exists.
 //! - Only `docs/reference/benchmarks.md` contains measurements.
-//! - Each picture is small and is shown on some page. The book contains each page of `docs`.
+//! - Each picture is small and appears on a page. The book contains every page of `docs`.
 
 use crate::desktop::{MOST_BYTES, PICTURES};
 use crate::{arguments, parts, process};
@@ -14,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// The only page with measurements, which `cargo xtask bench --write` updates.
+/// The only page with measurements, updated by `cargo xtask bench --write`.
 const FIGURES: &str = "docs/reference/benchmarks.md";
 
 /// File that defines the metrics of `ironcurtain metrics`.
@@ -77,7 +76,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the pictures that no page shows, and the pages of `docs` that are not in the book.
+/// Returns the pictures that appear on no page, and the pages of `docs` that are missing in the book.
 fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     let pictures = all.lines().filter(|file| file.starts_with(PICTURES)).filter(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -125,7 +124,7 @@ fn heading(line: &str) -> Option<String> {
     Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
 }
 
-/// Returns the names in backticks that look like tests or metrics but do not exist in the code. A counter has the
+/// Returns the names in backticks that look like tests or metrics but do not exist in the code. Counters have the
 /// suffix `_total`.
 fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     let is_test = |word: &&str| {
@@ -137,10 +136,10 @@ fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     named.filter(|name| !is_there(name)).map(|name| format!("`{name}` does not exist")).collect()
 }
 
-/// Top-level folders in which the paths on pages are checked.
+/// Top-level folders whose paths are checked.
 const FOLDERS: [&str; 5] = ["docs/", "tests/", "ui/", "icons/", "src-tauri/"];
 
-/// Returns the paths in backticks that do not exist. A path such as `crate/module.rs` may omit `src`.
+/// Returns the paths in backticks that do not exist. A path can omit `src`, as in `crate/module.rs`.
 fn files(text: &str, all: &str) -> Vec<String> {
     let named = text.split('`').skip(1).step_by(2).filter(|word| {
         let plain =
@@ -169,7 +168,7 @@ fn commands(text: &str) -> Vec<String> {
     let words = |task: &str| {
         task.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect::<Vec<_>>()
     };
-    // `[OPTION]` and `a|b` describe syntax, so skip them.
+    // `[OPTION]` and `a|b` describe syntax, so they are skipped.
     let refused = tasks.filter(|task| !task.contains(['|', '[']) && arguments::read(words(task)).is_err());
     refused.map(|task| format!("unknown task `cargo xtask {task}`")).collect()
 }

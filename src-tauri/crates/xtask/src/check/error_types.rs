@@ -1,4 +1,4 @@
-//! Checks that functions return error types that callers can distinguish, not strings.
+//! Checks that functions return error types, which callers can distinguish, rather than strings.
 
 use super::tree::{TokenKind, Tree, Word};
 use crate::parts;

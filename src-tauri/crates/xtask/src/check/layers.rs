@@ -1,7 +1,7 @@
-//! Checks that crates, and modules of the daemon, import only lower layers.
+//! Checks that crates, and the daemon's modules, import only lower layers.
 //!
 //! - `layers.txt` lists the layers. `docs/explanation/architecture.md` must name each crate.
-//! - Modules on one line do not import one another.
+//! - Modules on the same line do not import one another.
 
 use super::circles;
 use super::tree::Tree;
@@ -14,7 +14,7 @@ const ORDER: &str = include_str!("layers.txt");
 /// Page that must name each crate.
 const PAGE: &str = "docs/explanation/architecture.md";
 
-/// Crate whose modules are also divided into layers.
+/// Crate whose modules are divided into layers too.
 const ROOMS_OF: &str = "ironcurtain_daemon";
 
 /// Names by layer, from top to bottom. Names in the same layer do not import one another.
@@ -67,7 +67,7 @@ fn layers(heading: &str) -> anyhow::Result<Layers<'static>> {
     Ok(layers)
 }
 
-/// Returns a problem for each crate that the page does not name in backticks. The page may omit the crate's prefix.
+/// Returns a problem for each crate that the page does not name in backticks. The crate's prefix can be omitted.
 fn undocumented(page: &str, crates: &Layers<'_>) -> Vec<String> {
     let is_named = |name: &str| {
         let short = name.strip_prefix("ironcurtain-").unwrap_or(name);
@@ -77,8 +77,7 @@ fn undocumented(page: &str, crates: &Layers<'_>) -> Vec<String> {
     missing.map(|name| format!("{PAGE} does not name the crate `{name}`")).collect()
 }
 
-/// Returns a problem for each name that is missing in the list or in the code, and for each import that leads
-/// upwards.
+/// Returns a problem for each name missing in the list or in the code, and for each import that leads upwards.
 fn look<'a>(
     kind: &str,
     layers: &Layers<'_>,

@@ -1,8 +1,8 @@
 //! Checks that comments and texts are plain English by counting awkward phrases.
 //!
 //! - `phrases.txt` lists the phrases. Text in backticks is ignored.
-//! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` sets a higher ceiling for folders that still
-//!   exceed the limit. A ceiling must be lowered when the count decreases.
+//! - Each folder has a limit per 1000 lines. Folders that still exceed it have a higher ceiling in
+//!   `phrase_ceilings.txt`, which must be lowered when the count decreases.
 
 use crate::{parts, process};
 use anyhow::{Context, bail, ensure};
@@ -15,13 +15,13 @@ const COMMENTS: usize = 15;
 /// Maximum number of hits per 1000 lines of documentation and window text.
 const TEXTS: usize = 30;
 
-/// Number of lines that is assumed for smaller folders, so that a single hit in one is accepted.
+/// Number of lines assumed for smaller folders, so that a single hit in one is accepted.
 const LEAST_LINES: usize = 200;
 
-/// Maximum amount by which a ceiling may exceed the actual rate.
+/// Maximum difference between a ceiling and the actual rate.
 const SLACK: usize = 5;
 
-/// Number of lines and of hits in a folder.
+/// Numbers of lines and hits in a folder.
 #[derive(Debug, Default)]
 struct Tally {
     lines: usize,
@@ -68,8 +68,7 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder in whose tally a file is counted, or `None` if the file contains no text written for this
-/// project.
+/// Returns the folder to whose tally a file belongs, or `None` if the file contains no text written for this project.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {
@@ -84,7 +83,7 @@ fn folder(file: &str) -> Option<String> {
     })
 }
 
-/// Returns `true` if all lines of the folder are texts for users.
+/// Returns `true` if all lines in the folder are text for users.
 fn is_text(folder: &str) -> bool {
     ["docs", "ui"].contains(&folder)
 }

@@ -1,15 +1,14 @@
-//! Checks file headers, file lengths, unfinished work and paths of this machine, which no other tool checks.
+//! Checks file headers, file lengths, unfinished work and machine-specific paths, which no other tool checks.
 
 use crate::{parts, process, terminal};
 use anyhow::{Context, bail};
 use std::process::Command;
 
-/// File length from which a file is reported and, below, length from which it is an error, in
-/// lines.
+/// Number of lines from which a file is reported (`LONG`), and from which it is an error.
 const LONG: usize = 400;
 const TOO_LONG: usize = 600;
 
-/// Words that mark unfinished work. They are assembled so that this file passes the check.
+/// Words that mark unfinished work, assembled so that this file passes the check.
 const UNFINISHED: [&str; 5] = [
     concat!("to", "do!("),
     concat!("unim", "plemented!("),
@@ -27,7 +26,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let places = [Some(root.display().to_string()), std::env::var("HOME").ok().filter(|home| home.len() > 6)];
     let mut problems = Vec::new();
     for file in files.lines() {
-        // Binary files and removed files are skipped.
+        // Binary and removed files are skipped.
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         problems.extend(look(file, &text).into_iter().map(|problem| format!("{file}: {problem}")));
         for place in places.iter().flatten().filter(|place| text.contains(place.as_str())) {

@@ -1,6 +1,6 @@
-//! Parses the source of a crate into a tree of modules with the tokens of each file.
+//! Parses a crate's source into a tree of modules with the tokens of each file.
 //!
-//! - Contains only code that is compiled outside tests. Items under `#[cfg(test)]` and their files are skipped.
+//! - Only code that is compiled outside tests is included. Items under `#[cfg(test)]` and their files are skipped.
 //! - Module files must be at the default paths. `#[path]` is not supported.
 
 mod imports;
@@ -13,10 +13,10 @@ use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Path of a module from the crate root, which has an empty path.
+/// Path of a module from the crate root, whose own path is empty.
 pub(crate) type ModulePath = Vec<String>;
 
-/// A program or library of the workspace.
+/// Program or library of the workspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// Name of the package, or of the program if the package has several.
@@ -24,7 +24,7 @@ pub(crate) struct Tree {
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// A module, either in its own file or inline in its parent's file.
+/// Module in its own file, or inline in its parent's.
 #[derive(Debug)]
 struct Module {
     file: PathBuf,
@@ -40,7 +40,7 @@ struct Target {
     whole: bool,
 }
 
-/// An import: one module that uses an item of another.
+/// Import between modules: one uses an item of the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: ModulePath,
@@ -66,7 +66,7 @@ impl Tree {
         })
     }
 
-    /// Returns all `pub` types, even in private modules, with the path of their module.
+    /// Returns all `pub` types, even those in private modules, with their module's path.
     pub(crate) fn public_types(&self) -> impl Iterator<Item = (&str, String)> {
         self.modules.iter().flat_map(|(path, module)| {
             let at: String = path.iter().map(|name| format!("::{name}")).collect();
@@ -79,7 +79,7 @@ impl Tree {
         self.modules.values().map(|module| (module.file.as_path(), module.words.as_slice()))
     }
 
-    /// Returns the imports between modules of this crate, one for each pair of modules.
+    /// Returns the imports between modules of this crate, one per pair of modules.
     pub(crate) fn arrows(&self) -> Vec<Arrow> {
         let mut arrows: BTreeMap<(&ModulePath, ModulePath), usize> = BTreeMap::new();
         for (path, module) in &self.modules {
@@ -98,7 +98,7 @@ impl Tree {
         arrows.into_iter().map(arrow).collect()
     }
 
-    /// Adds the module at `path`. The files of its children are in `folder`.
+    /// Adds the module at `path`, whose children's files are in `folder`.
     fn add_file(&mut self, path: ModulePath, file: &Path, folder: &Path) -> anyhow::Result<()> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("failed to read `{}`", file.display()))?;
@@ -134,8 +134,8 @@ impl Tree {
 
     /// Returns the modules whose items a module uses, each with the line of the use.
     ///
-    /// Re-exports (`pub use child::Thing`) are ignored: a module that uses the re-export imports the module that
-    /// defines the item.
+    /// Re-exports (`pub use child::Thing`) are ignored, because a module that uses one imports the module that defines
+    /// the item.
     fn named_in(&self, path: &[String], module: &Module) -> BTreeSet<(ModulePath, usize)> {
         let mut named = BTreeSet::new();
         for import in &module.imports {

@@ -19,7 +19,7 @@ pub(crate) enum Purpose {
     DisplayTests,
 }
 
-/// A package and its name in each distribution.
+/// System package and its name in each distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Package {
     /// Name in Debian and Ubuntu.
@@ -39,12 +39,12 @@ pub(crate) enum Proof {
     Program(&'static str),
     /// A `pkg-config` module. On Debian, the package manager is queried instead.
     Module(&'static str),
-    /// The Debian package manager reports the package as installed. In other distributions, another
-    /// package contains it.
+    /// The Debian package manager reports the package as installed. In other distributions, another package contains
+    /// it.
     Apt,
 }
 
-/// Returns the packages that these purposes need, in a fixed order.
+/// Returns the packages for these purposes, in a fixed order.
 pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Package> {
     let wanted = |purpose: &Purpose| purposes.contains(purpose);
     LIST.iter().filter(move |(purpose, _)| wanted(purpose)).map(|(_, package)| package)
@@ -79,18 +79,18 @@ const LIST: &[(Purpose, Package)] = &[
     (CleanRoot, debian("debootstrap", Program("debootstrap"))),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
-    // The browser that the Playwright server controls.
+    // The browser controlled by the Playwright server.
     (Tests, debian("chromium-headless-shell", Program("chromium-headless-shell"))),
-    // Subordinate user ids, with which tests can create folders of two users without running as root.
+    // Subordinate user ids, with which tests create folders of two users without being root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
-    // The system's Python, because a sandbox hides a Python in the home directory.
+    // The system's Python, because sandboxes hide a Python in the home directory.
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
     (Tests, named("git", "git", "git", Program("git"))),
     // `srt` needs this program.
     (Tests, named("socat", "socat", "socat", Program("socat"))),
     (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
-    // Ordinary programs that the tests start in runs.
+    // Ordinary programs that tests start in runs.
     (Tests, named("vim", "vim-enhanced", "vim", Program("vim"))),
     (Tests, named("ed", "ed", "ed", Program("ed"))),
     (Tests, named("patch", "patch", "patch", Program("patch"))),
@@ -116,7 +116,7 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("xdotool", Program("xdotool"))),
     (DisplayTests, debian("imagemagick", Program("import"))),
     (DisplayTests, debian("openbox", Program("openbox"))),
-    // Other window managers, a compositor and Wayland, to test race conditions of the dialog.
+    // Other window managers, a compositor and Wayland, for testing race conditions of the dialog.
     (DisplayTests, debian("metacity", Program("metacity"))),
     (DisplayTests, debian("i3-wm", Program("i3"))),
     (DisplayTests, debian("xfwm4", Program("xfwm4"))),

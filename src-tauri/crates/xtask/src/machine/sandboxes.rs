@@ -1,17 +1,16 @@
-//! Checks that bubblewrap can create sandboxes on this machine and that FUSE is available for them.
+//! Checks that bubblewrap can create sandboxes on this machine, and that they can use FUSE.
 
 use anyhow::{Context, bail};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// FUSE device. On a desktop, every user may open it; in a container, it may be reserved for root.
+/// FUSE device, which every user can open on a desktop, but possibly only root in a container.
 const FUSE: &str = "/dev/fuse";
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes the FUSE device available and creates an empty sandbox. Returns an error that explains how to fix
-/// a failure.
+/// Makes the FUSE device available and creates an empty sandbox. The error for a failure explains how to fix it.
 pub(crate) fn must_work() -> anyhow::Result<()> {
     let found = std::fs::metadata(FUSE)
         .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;

@@ -1,4 +1,4 @@
-//! Packages the shim as a bundle (`.mcpb`), which users open in a desktop client. They install IronCurtain itself
+//! Packages the shim as a bundle (`.mcpb`), which users open in a desktop client after installing IronCurtain itself
 //! separately.
 
 use super::tree::{copy, mode, write};

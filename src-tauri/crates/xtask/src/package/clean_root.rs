@@ -1,7 +1,7 @@
-//! Tests the `.deb` in a bare Debian: installs it with its dependencies, uses it and removes it.
+//! Tests the `.deb` in a minimal Debian system: installs it with its dependencies, uses it and removes it.
 //!
-//! - Needs root on Debian, network access, several minutes and 1.5 GB of temporary space.
-//! - The demo is not in the package. The test copies it next to the installed programs.
+//! - Requires root on Debian, network access, several minutes and 1.5 GB of temporary space.
+//! - The demo, which is not part of the package, is copied next to the installed programs.
 
 use super::{NAME, Packages, quietly};
 use crate::process::{self, command};

@@ -4,11 +4,11 @@ use super::tree::{mode, write};
 use super::{MAINTAINER, Making, NAME, SUMMARY, ours, quietly, size};
 use std::path::{Path, PathBuf};
 
-/// Packages on which the Debian package depends.
+/// Dependencies of the Debian package.
 const DEPENDS: &str = "bubblewrap, libayatana-appindicator3-1, libc6 (>= 2.34), libdbus-1-3, libgcc-s1, libgtk-3-0, \
                        libwebkit2gtk-4.1-0";
 
-/// Files that only the Debian package contains, each with its destination.
+/// Files that only the Debian package contains, with their destinations.
 const OWN_FILES: [(&str, &str); 2] = [
     ("deb-copyright", "usr/share/doc/ironcurtain/copyright"),
     ("deb-overrides", "usr/share/lintian/overrides/ironcurtain"),
@@ -17,7 +17,7 @@ const OWN_FILES: [(&str, &str); 2] = [
 /// Path of the compressed changelog in Debian's format.
 const CHANGES: &str = "usr/share/doc/ironcurtain/changelog.Debian";
 
-/// Builds the package from the tree, and then restores the tree.
+/// Builds the package from the tree, then restores the tree.
 pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
     let own = making.folder.join("deb");
     quietly(making.tool("cp").arg("-a").arg(tree).arg(&own))?;

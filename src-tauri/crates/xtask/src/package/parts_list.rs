@@ -37,7 +37,7 @@ fn metadata(arguments: &[&str]) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Returns all packages that are compiled into the programs, in a fixed order.
+/// Returns all packages compiled into the programs, in a fixed order.
 fn components(metadata: &Value) -> Vec<Value> {
     let by_id = |of: &'static str| -> BTreeMap<&str, &Value> {
         let resolve = metadata.get("resolve").unwrap_or(&Value::Null);
@@ -62,7 +62,7 @@ fn components(metadata: &Value) -> Vec<Value> {
     seen.iter().filter_map(|id| packages.get(id)).map(|package| component(package)).collect()
 }
 
-/// Returns the dependencies of a package, except those of its tests and build scripts.
+/// Returns a package's dependencies, except those of its tests and build scripts.
 fn compiled_in(node: &Value) -> impl Iterator<Item = &str> {
     let is_compiled = |dependency: &&Value| {
         list(dependency, "dep_kinds").any(|kind| kind.get("kind").is_some_and(Value::is_null))

@@ -1,4 +1,4 @@
-//! Checks that packages are reproducible and complete, and that removing them leaves no files.
+//! Checks that packages are reproducible and complete, and that removing them leaves no files behind.
 
 use super::tree::PROGRAMS;
 use super::{NAME, Packages, quietly};
@@ -26,7 +26,7 @@ const FILES: [&str; 12] = [
     "/usr/share/zsh/site-functions/_ironcurtain",
 ];
 
-/// Checks packages that were built twice from the same programs.
+/// Checks packages built twice from the same programs.
 pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
     let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 6] =
@@ -83,7 +83,7 @@ fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the bundle format's own tool accepts the bundle and that its shim runs.
+/// Checks that the bundle format's own tool accepts the bundle, and that its shim runs.
 fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let folder = packages.bundle.with_file_name("unpacked");
     let program = parts::root().join("target/clients/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
@@ -104,8 +104,8 @@ fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the `.deb` in an empty root that has AppArmor rules for user namespaces, and checks that removing it
-/// leaves no files.
+/// Installs the `.deb` in an empty root with AppArmor rules for user namespaces, and checks that removing it leaves no
+/// files behind.
 fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.deb.with_file_name("root");
     for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc/apparmor.d/abi", "usr/bin", "tmp"] {
@@ -130,8 +130,8 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the `.rpm` in an empty root and checks that removing it leaves no files. Its scripts cannot run in an
-/// empty root. They are the same as those of the `.deb`, whose test runs them.
+/// Installs the `.rpm` in an empty root, and checks that removing it leaves no files behind. Its scripts cannot run in
+/// an empty root, but they equal those of the `.deb`, whose test runs them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;

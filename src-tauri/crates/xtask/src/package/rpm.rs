@@ -5,7 +5,7 @@ use super::{BUGS, MAINTAINER, Making, NAME, SUMMARY, ours, quietly};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// Packages on which the Fedora package depends.
+/// Dependencies of the Fedora package.
 const REQUIRES: [&str; 5] =
     ["bubblewrap", "dbus-libs", "gtk3", "libayatana-appindicator-gtk3", "webkit2gtk4.1"];
 
@@ -56,7 +56,7 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
         .context("`rpmbuild` created no package")
 }
 
-/// Lists the files of the tree, one per line, without folders that belong to the distribution.
+/// Lists the tree's files, one per line, without folders that belong to the distribution.
 fn files(tree: &Path, folder: &Path) -> anyhow::Result<String> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;

@@ -1,7 +1,7 @@
-//! Repeats tests that could depend on the location of the checkout or the home directory, using copies of the
-//! programs below `/tmp`.
+//! Repeats tests that could depend on the location of the checkout or the home directory, using copies of the programs
+//! below `/tmp`.
 //!
-//! - Every sandbox has a private `/tmp`, so that a home directory, program or grant below the host's `/tmp` is mounted
+//! - Every sandbox has a private `/tmp`, so a home directory, program or grant below the host's `/tmp` is mounted
 //!   differently.
 //! - Programs and server packages are linked or copied, not built again.
 
@@ -82,7 +82,7 @@ impl CheckoutCopy {
 
 impl Drop for CheckoutCopy {
     fn drop(&mut self) {
-        // Leftover files are harmless.
+        // Ignores the error: leftover files are harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -92,8 +92,8 @@ fn is_needed(built: &Built) -> bool {
     if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }
 
-/// Links files if both paths are on the same file system, because the packages need more than a gigabyte. Otherwise,
-/// copies them.
+/// Hard-links files if both paths are on the same file system, because the packages need more than a gigabyte.
+/// Otherwise, copies them.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().context("the path has no parent folder")?;
     std::fs::create_dir_all(folder)?;

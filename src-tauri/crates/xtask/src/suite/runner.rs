@@ -11,10 +11,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Maximum time for a test program. It is ample even on a slow machine.
+/// Timeout for a test program, ample even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Number of unit test programs that run at once. Many of their tests wait for a timer, which leaves processors idle.
+/// Number of unit test programs to run at once. Many of their tests wait for a timer, which leaves processors idle.
 const AT_ONCE: usize = 3;
 
 /// Test program whose tests run one at a time, because they exhaust the user's resource limits.
@@ -23,8 +23,8 @@ const SEQUENTIAL: &str = "escape";
 /// Test programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
-/// Module of the system tests that measures its process's memory. It runs alone, because concurrent tests would
-/// change the result.
+/// Module of the system tests that measures its process's memory. It runs alone, because concurrent tests would change
+/// the result.
 const UNDISTURBED: &str = "memory::";
 
 /// A group of tests.
@@ -61,8 +61,8 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Runs test programs, `at_once` at a time. Prints the output of each program when it exits. If only one runs at a
-/// time, prints the result of each test immediately.
+/// Runs test programs, `at_once` at a time. Prints a program's output when it exits or, if only one runs at a time,
+/// each test's result immediately.
 pub(super) fn run_all(
     programs: &[&Built],
     at_once: usize,
@@ -96,7 +96,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
         Ok(())
     });
     let Ok(mut report) = report.lock() else { return };
-    // Print all lines at once, because other stages print too. Keep the result even if standard output is closed.
+    // Prints all lines at once, because other stages print too. The result is kept even if standard output is closed.
     let _ = say(&lines.join("\n"));
     if let Err(problem) = ended {
         complain(&format!("{problem:#}"));
@@ -107,8 +107,8 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
 /// Returns the command for running a test program.
 ///
 /// Resets signals to their default actions, as for a program started on a terminal. A shell makes its background jobs
-/// ignore some signals. Children inherit this, and tests could then not terminate their processes. Sets the variable
-/// that makes the test harness print the duration of each test.
+/// ignore some signals, and children that inherit this could not be terminated by tests. Also sets the variable that
+/// makes the test harness print each test's duration.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
@@ -145,7 +145,7 @@ impl Report {
     }
 }
 
-/// Returns the number of tests that run at once, given that most of them wait for processes.
+/// Returns the number of tests to run at once, given that most of them wait for processes.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
 }

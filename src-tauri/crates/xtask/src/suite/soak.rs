@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: repeats random tests with other seeds. `cargo xtask test` runs each once, with a fixed seed.
+//! `cargo xtask soak`: repeats randomized tests with other seeds. `cargo xtask test` runs each once, with a fixed
+//! seed.
 
 use super::runner;
 use crate::cargo::{self, Built};
@@ -11,18 +12,18 @@ use crate::totals::Totals;
 use anyhow::{Context, bail};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Variable with the seed of a random test.
+/// Environment variable with the seed of a randomized test.
 const SEED: &str = "IRONCURTAIN_TEST_SEED";
 
 /// Timeout for one repetition.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Random tests that are repeated together.
+/// Randomized tests that are repeated together.
 struct Campaign {
     name: &'static str,
-    /// Test program, and the beginning of the tests' names.
+    /// Test program, and the prefix of the tests' names.
     tests: (&'static str, &'static str),
-    /// Repetitions even if the time is over.
+    /// Minimum number of repetitions, even if they take longer than requested.
     least: u32,
 }
 
@@ -46,13 +47,13 @@ pub(crate) fn run(name: Option<&str>, minutes: u32) -> anyhow::Result<()> {
     servers::install()?;
     heading("Building (some minutes the first time)")?;
     let built = cargo::build(&["--workspace", "--all-targets", "--exclude", APP])?;
-    // Another run continues with other seeds.
+    // Starts at a different seed on each run.
     let first = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     chosen.into_iter().try_for_each(|campaign| campaign.run(&built, first, minutes))
 }
 
 impl Campaign {
-    /// Repeats the tests until the time is over or one fails.
+    /// Repeats the tests until the time has passed or one fails.
     fn run(&self, built: &[Built], first: u64, minutes: u32) -> anyhow::Result<()> {
         let Self { name, tests: (program, filter), least } = self;
         let tests = built.iter().find(|built| built.test && built.name == *program);

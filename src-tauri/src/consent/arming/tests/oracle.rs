@@ -1,4 +1,4 @@
-//! Checks the conditions for Allow on the complete history of events instead of with a state machine.
+//! Checks the conditions for Allow against the complete history of events, without a state machine.
 
 use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
 
@@ -38,7 +38,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
     unarmed(&before[..pressed], by, began)
 }
 
-/// Returns a condition that is not met for a press at the time `began`.
+/// Returns an unmet condition for a press at the time `began`.
 fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
@@ -64,7 +64,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns the condition that is not met for choosing Allow with the pointer.
+/// Returns an unmet condition for choosing Allow with the pointer.
 fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
     let arrived = left.map_or(0, |at| at + 1);
@@ -83,8 +83,8 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some((_, came, _)) if came + ms(HOVER) > began => return Some("not long enough on Allow"),
         Some(_) => {}
     }
-    // Movement counts after the last disturbance that was not a valid press. After a press on another control, it
-    // counts immediately.
+    // Movement counts after the last disturbance that was not a valid press or, after a press on another control,
+    // immediately.
     let reset = (0..earlier.len()).rev().find(|at| {
         let (moment, event) = earlier[*at];
         let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
@@ -107,7 +107,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     if goes_far { None } else { Some("no movement on Allow") }
 }
 
-/// Returns the condition that is not met for choosing Allow with a finger.
+/// Returns an unmet condition for choosing Allow with a finger.
 fn untouched(earlier: History<'_>) -> Option<&'static str> {
     let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
         return Some("no first touch");
@@ -132,7 +132,7 @@ fn deliberate(history: History<'_>, at: usize) -> bool {
         && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
-/// Returns `true` if a rest, or only presses on other controls and the changes they caused, precede this index.
+/// Returns `true` if this index follows a rest, or only presses on other controls and the changes they caused.
 fn follows_a_choice(history: History<'_>, at: usize) -> bool {
     let (moment, _) = history[at];
     match disturbance_before(history, at) {
@@ -149,7 +149,7 @@ fn disturbs(event: &Event) -> bool {
     matches!(event, Event::Press | Event::Inside | Event::Changed | Event::Down(_) | Event::Action)
 }
 
-/// Returns the press to which a release belongs. For a repeating key, it is the first press since the last release.
+/// Returns the press that belongs to a release. For a repeating key, this is the first press since the last release.
 fn press_of(before: History<'_>, by: By) -> Option<usize> {
     let from = before.iter().rposition(|(_, event)| match by {
         By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),

@@ -27,9 +27,9 @@ pub enum BundleError {
     Missing {
         /// Name of the setting.
         name: String,
-        /// Description of the setting, as written by the bundle's author.
+        /// Description of the setting by the bundle's author.
         title: String,
-        /// Clause of the message with the default value that the bundle suggests.
+        /// Clause of the message that contains the default value suggested by the bundle.
         proposal: String,
     },
     /// The bundle does not have this setting.

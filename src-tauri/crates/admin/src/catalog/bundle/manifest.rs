@@ -1,7 +1,7 @@
 //! Manifest of a bundle: its description, its start command and the settings that the user fills in.
 //!
 //! - Ignores unknown keys, because manifests contain more than IronCurtain needs.
-//! - Suggested files and folders are displayed, but never used as defaults.
+//! - Suggested files and folders are displayed but never used as defaults.
 
 use super::error::BundleError;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub struct BundleManifest {
     /// Description by the author.
     #[serde(default)]
     pub description: String,
-    /// Author that the bundle claims, unverified.
+    /// Author according to the bundle, unverified.
     #[serde(default)]
     pub author: BundleAuthor,
     pub(super) server: BundleServer,
@@ -119,9 +119,9 @@ pub enum SettingKind {
 /// The user's values for the settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BundleAnswers {
-    /// Values of each setting.
+    /// Values of each setting, by key.
     pub values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets that the user has omitted.
+    /// Optional secrets that the user omitted, by key.
     pub without: BTreeSet<String>,
 }
 

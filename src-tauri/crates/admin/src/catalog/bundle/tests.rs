@@ -42,7 +42,7 @@ impl Scene {
         bundle.addition(&self.home, None, &answers(settings, &[])).map_err(|problem| problem.to_string())
     }
 
-    /// Returns how many unpacked bundles exist on disk.
+    /// Returns the number of unpacked bundles on disk.
     fn left(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }

@@ -28,7 +28,7 @@ pub enum UnpackError {
     Read {
         /// Path of the bundle.
         file: PathBuf,
-        /// Error of the ZIP reader.
+        /// Error from the ZIP reader.
         source: ZipError,
     },
     /// An entry of the archive is a symlink, or its path leads outside the folder.
@@ -46,12 +46,12 @@ pub enum UnpackError {
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
 }
 
-/// Unpacks a bundle into a folder. Removes the folder's previous content.
+/// Unpacks a bundle into a folder, replacing the folder's previous contents.
 ///
 /// # Errors
 /// Returns an [`UnpackError`] on failure, in which case the folder is removed.

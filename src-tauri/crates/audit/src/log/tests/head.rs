@@ -1,4 +1,4 @@
-//! Tests of the head file: truncated logs, older copies, damage, and concurrent writes.
+//! Tests the head file: truncated logs, older copies, damage, and concurrent writes.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
         let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
         assert!(refused.contains(&ends) && refused.ends_with("/audit` away to start a new log"), "{refused}");
     }
-    // Does what the error message advises, then puts the log back.
+    // Follows the advice in the error message, then puts the log back.
     std::fs::rename(&keeping.dir, all.path().join("aside")).unwrap();
     std::fs::create_dir(&keeping.dir).unwrap();
     let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
@@ -86,7 +86,7 @@ async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
     let head = keeping.head.clone().unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     for round in 0..200_u64 {
-        // Simulates a shutdown at the same instant as the flush after an entry.
+        // Simulates a shutdown at the same moment as the flush after an entry.
         let ends = (0..4).map(|_| {
             let audit = audit.clone();
             tokio::spawn(async move {

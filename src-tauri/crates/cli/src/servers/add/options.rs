@@ -9,13 +9,13 @@ use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a settings snippet, in bytes.
+/// Maximum size of a settings snippet in bytes.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// Package runners for which IronCurtain installs the packages itself.
+/// Package runners whose packages IronCurtain installs itself.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Help text that describes the ways to specify a server.
+/// Help text about the ways to specify a server.
 const FORMS: &str = "\
 Servers can be named as:
   memory                        an id from `ironcurtain servers catalog`
@@ -65,13 +65,13 @@ pub struct AddOptions {
 }
 
 impl AddOptions {
-    /// Returns the path of the bundle if the user named one.
+    /// Returns the path of the bundle, if the user named one.
     pub(super) fn bundle_file(&self) -> Option<&Path> {
         let [only] = self.what.as_slice() else { return None };
         Some(Path::new(only)).filter(|file| Bundle::is_named_so(file))
     }
 
-    /// Returns `true` if the user named a folder that contains the installed package.
+    /// Returns `true` if the user named a folder with the installed package.
     pub(super) fn is_installed(&self) -> bool {
         self.from.is_some()
     }
@@ -81,7 +81,7 @@ impl AddOptions {
         self.what == ["-"]
     }
 
-    /// Returns the server to add. Asks the user for the package registry if it is ambiguous.
+    /// Returns the server to add. If the package registry is ambiguous, asks the user.
     pub(super) fn addition(
         &self,
         home: &Home,
@@ -135,10 +135,9 @@ impl AddOptions {
     }
 }
 
-/// Returns `true` if the word is the path of a file with client settings, or `-` for standard
-/// input.
+/// Returns `true` if the word is the path of a file with client settings, or `-` for standard input.
 fn is_file(what: &str) -> bool {
-    // A scoped npm package looks like a path. It is a path only if the file exists.
+    // A scoped npm package looks like a path, and is one only if the file exists.
     let is_package = what.starts_with('@') && !Path::new(what).exists();
     let is_path =
         !what.contains("://") && what.ends_with(".json") || what.contains('/') && !what.contains(':');
@@ -146,7 +145,7 @@ fn is_file(what: &str) -> bool {
     what == "-" || is_path && !is_package && (!is_text || Path::new(what).exists())
 }
 
-/// Asks the user for the registry of a package.
+/// Asks the user for a package's registry.
 fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     let question = format!("`{name}` is not in the catalog. Is it a package of npm (n) or PyPI (p)? [n/p]");
     match screen.answer(&question)?.to_lowercase().as_str() {
@@ -156,7 +155,7 @@ fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     }
 }
 
-/// Reads the settings snippet from a file, or from standard input for `-`.
+/// Reads the settings snippet from a file or, for `-`, from standard input.
 fn snippet(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == "-" {
@@ -176,7 +175,7 @@ fn snippet(file: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Error for an option value that is not `NAME=VALUE`.
+/// Option value that is not `NAME=VALUE`.
 #[derive(Debug, thiserror::Error)]
 pub enum NotASetting {
     #[error("expected `NAME=VALUE`")]

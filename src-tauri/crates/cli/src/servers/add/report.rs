@@ -1,4 +1,4 @@
-//! Finds the server's command in the arguments of `servers add`, and formats the command's result.
+//! Finds the server's command in the arguments of `servers add`, and formats the result.
 
 use super::options::{AddOptions, RUNNERS};
 use crate::lines::TextLines;
@@ -17,7 +17,7 @@ const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--witho
 
 /// Inserts `--` before a program such as `npx`, so that all later words belong to the server's command.
 ///
-/// A server's documentation often gives a command such as `npx -y NAME`.
+/// The documentation of servers often gives a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
@@ -91,7 +91,7 @@ impl AddedReport<'_> {
     }
 }
 
-/// Returns a warning if the installed Node.js is older than the server needs.
+/// Returns a warning if the installed Node.js is older than the server requires.
 fn old_node(needed: u32) -> Option<String> {
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
     too_old(std::str::from_utf8(&output.stdout).ok()?, needed)

@@ -1,4 +1,4 @@
-//! Access token that the user types for a remote server.
+//! Access token for a remote server, typed by the user.
 
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
@@ -7,14 +7,14 @@ use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 
-/// A typed token, which is stored as a secret when the server is added.
+/// Typed token, stored as a secret when the server is added.
 pub(super) struct Token {
     name: SecretName,
     typed: TypedSecret,
 }
 
 impl Token {
-    /// Prompts for the token and adds a reference to its secret to the server's entry.
+    /// Prompts for the token, and adds a reference to its secret to the server's entry.
     pub(super) fn typed(home: &Home, adding: &mut Addition, screen: Screen) -> anyhow::Result<Self> {
         let name = SecretName::try_from(format!("{}-token", adding.name).as_str())?;
         let others = Servers::load(home)?;

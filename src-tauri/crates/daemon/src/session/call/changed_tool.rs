@@ -16,20 +16,17 @@ use ironcurtain_consent::{
     ChangedToolQuestion, DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, Reach,
 };
 use ironcurtain_grants::{PinDecision, ToolPin};
-use ironcurtain_mcp::wire::notification_line;
 use ironcurtain_policy::Verdict;
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Notification that makes a client read the list of tools again.
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
-
 /// Changed definition of a tool.
 struct Changed {
     listed: String,
     change: DefinitionChange,
+    diff: String,
 }
 
 /// Asks about the tool of a call. `refusal` is the answer while the tool is suspended.
@@ -54,6 +51,7 @@ pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: C
             | NotApproved::TooMany { .. }
             | NotApproved::Closed,
         )) => session.refuse_suspended(&call, &refusal),
+        Err(removed @ CallRefusal::ToolRemoved { .. }) => session.refuse_suspended(&call, &removed),
         Err(other) => session.refuse(&call, &other),
     }
 }
@@ -76,9 +74,8 @@ async fn judge_again(session: Arc<Session>, call: Call) {
 /// Asks the user, and stores the decision. Returns `None` if the tool stays suspended.
 async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, CallRefusal> {
     let tool = call.tool.tool.as_str();
-    let Some(Changed { listed, change }) = session.changed_definition(tool).await? else {
-        // Decided in the meantime.
-        return Ok(session.check_pin(tool).await.is_ok().then_some(PinDecision::Keep));
+    let Some(Changed { listed, change, diff }) = session.changed_definition(tool).await? else {
+        return settled(session, tool).await;
     };
     let exchange = session.services.exchange(&session.principal);
     let question = ChangedToolQuestion {
@@ -86,6 +83,7 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
         principal: &session.principal,
         tool,
         change: &change,
+        diff,
         deadline: session.services.config.question_deadline(),
     }
     .build();
@@ -110,9 +108,7 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
         asking.settled().await;
         answer?
     };
-    let Some(approval) = answer else {
-        return Ok(session.check_pin(tool).await.is_ok().then_some(PinDecision::Keep));
-    };
+    let Some(approval) = answer else { return settled(session, tool).await };
     let (decision, what) = match approval.offer.reach {
         Reach::NewDefinition => (PinDecision::Update, "accepted the new definition of"),
         Reach::OldDefinition => (PinDecision::Keep, "kept the old definition of"),
@@ -139,9 +135,19 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
         tokio::task::spawn_blocking(decide).await.map_err(PinError::from)?.map_err(PinError::from)?;
     session.services.changed();
     if is_current && decision != PinDecision::Keep {
-        session.reply(notification_line(LIST_CHANGED, None));
+        session.tools_changed();
     }
     Ok(is_current.then_some(decision))
+}
+
+/// Returns [`PinDecision::Keep`] if the user has decided elsewhere, and the definition that the client knows is in effect.
+/// Returns `None` if the tool is still suspended.
+async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, CallRefusal> {
+    match session.check_pin(tool).await {
+        Ok(()) => Ok(Some(PinDecision::Keep)),
+        Err(CallRefusal::ToolChanged { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
 }
 
 impl Session {
@@ -152,9 +158,9 @@ impl Session {
             let all = pins.of_client(&key)?;
             let names: Vec<&str> = all.iter().map(|pin| pin.tool.as_str()).collect();
             let suspended = all.iter().find(|pin| pin.tool == tool && pin.is_suspended());
-            Ok(suspended.map(|pin| Changed {
-                listed: pin.listed().to_owned(),
-                change: DefinitionChange::between(&pin.definition, pin.listed(), &tool, &names),
+            Ok(suspended.map(|pin| {
+                let change = DefinitionChange::between(&pin.definition, pin.listed(), &tool, &names);
+                Changed { listed: pin.listed().to_owned(), diff: change.diff(), change }
             }))
         };
         tokio::task::spawn_blocking(compare).await?

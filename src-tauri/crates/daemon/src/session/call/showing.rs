@@ -55,8 +55,11 @@ async fn show_and_forward(
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
-        // While waiting, grants may have been revoked, or the policy or the named files may have changed, so judge
-        // again.
+        // While waiting, grants may have been revoked, or the tool, the policy or the named files may have changed, so
+        // check again.
+        if call.tool.request.is_none() {
+            session.check_pin(&call.tool.tool).await?;
+        }
         let Judged { verdict, inspected, by } = session.judge(&call.tool, &authorization.approved).await;
         let now = match verdict {
             Verdict::Allow(permit) if is_as_authorized(&permit, &inspected, authorization) => {

@@ -1,8 +1,8 @@
-//! Finds the shortest list of changes that turns one list of lines into another.
+//! Finds the shortest list of changes between two lists of lines.
 //!
-//! - Uses Myers' greedy search. If there are several shortest results, finds the same one as the reference server.
-//! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. Its result is correct, but may
-//!   be longer or another shortest one.
+//! - Uses Myers' greedy algorithm. Among several shortest results, it finds the same one as the reference server.
+//! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. Its result is correct, but may be
+//!   longer or a different shortest one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 const CHANGE_LIMIT: i64 = 1000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Kind of change of a line.
+/// Kind of change to a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum DiffKind {
     Same,
@@ -21,7 +21,7 @@ pub(super) enum DiffKind {
 }
 
 impl DiffKind {
-    /// Returns the sign of the line in a diff.
+    /// Returns the line's sign in a diff.
     pub(super) fn sign(self) -> char {
         match self {
             Self::Same => ' ',
@@ -43,15 +43,15 @@ pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
 }
 
-/// Furthest point that a path reaches on its diagonal. A diagonal is the position in the old text minus that in the
-/// new text.
+/// Furthest point that a path reaches on a diagonal. The number of a diagonal is the position in the old text minus
+/// the position in the new text.
 #[derive(Clone, Copy)]
 struct Reach {
     old: i64,
     last: Option<usize>,
 }
 
-/// Change on a path, and the step before it.
+/// Change on a path, linked to the step before it.
 struct Step {
     change: Change,
     previous: Option<usize>,
@@ -62,8 +62,7 @@ struct Search<'a> {
     new: &'a [&'a str],
     steps: Vec<Step>,
     reached: HashMap<i64, Reach>,
-    /// Lowest and highest diagonal that can still lead to a result. Beyond them, a path has reached the end of
-    /// a text.
+    /// Lowest and highest diagonals that can still lead to a result. Paths beyond them have reached the end of a text.
     diagonals: (i64, i64),
 }
 
@@ -91,7 +90,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Extends the paths by one change to `diagonal`. Returns the end point if it is at the end of both texts.
+    /// Extends the paths on `diagonal` by one change. Returns the end point if it is the end of both texts.
     fn advance(&mut self, diagonal: i64) -> Option<Reach> {
         let new_length = length(self.new);
         let below = self.reached.remove(&diagonal.saturating_sub(1));
@@ -124,7 +123,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Advances over equal lines, and returns the position in the new text.
+    /// Advances over equal lines and returns the position in the new text.
     fn follow(&mut self, reach: &mut Reach, diagonal: i64) -> i64 {
         let at = |lines: &'a [&'a str], position: i64| lines.get(usize::try_from(position).ok()?);
         let mut new = reach.old.saturating_sub(diagonal);

@@ -1,17 +1,17 @@
 //! Expands braces in patterns: `{one,other}` and `{1..3}`.
 //!
-//! - The number and the total size of the results are limited; further results are dropped.
+//! - The number and total size of the results are limited. Further results are dropped.
 
-/// Maximum number of patterns to which one pattern expands.
+/// Maximum number of patterns that result from one pattern.
 const COUNT_LIMIT: usize = 2000;
 
-/// Maximum total length of these patterns in characters.
+/// Maximum total length of the resulting patterns in characters.
 const SIZE_LIMIT: usize = 256 * 1024;
 
-/// Maximum nesting depth of braces. Deeper ones are literal.
+/// Maximum nesting depth of braces. Deeper braces are literal.
 const DEPTH_LIMIT: usize = 32;
 
-/// Expands a pattern to patterns without braces.
+/// Expands a pattern into patterns without braces.
 pub(super) fn expand(pattern: &str) -> Vec<String> {
     let characters: Vec<char> = pattern.chars().collect();
     expand_slice(&characters, 0)
@@ -27,7 +27,7 @@ fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
             rest = after;
             continue;
         }
-        // A character after a backslash is literal and never opens a set.
+        // A character after a backslash is literal and does not open a set.
         let taken = if *first == '\\' { 2 } else { 1 };
         let text: String = rest.iter().take(taken).collect();
         results.iter_mut().for_each(|result| result.push_str(&text));
@@ -36,7 +36,7 @@ fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
     results
 }
 
-/// Parses a set after its opening brace. Returns its alternatives, and the text after the closing brace.
+/// Parses a set after its opening brace. Returns its alternatives and the text after the closing brace.
 fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     let (parts, after) = split(inside)?;
     let deeper = depth.saturating_add(1);
@@ -47,7 +47,7 @@ fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     Some((choices, after))
 }
 
-/// Splits at the commas outside nested braces. Also returns the text after the matching closing brace.
+/// Splits at commas outside nested braces. Also returns the text after the matching closing brace.
 fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     let (mut parts, mut start, mut open, mut escaped) = (Vec::new(), 0_usize, 0_usize, false);
     for (index, character) in inside.iter().enumerate() {
@@ -73,14 +73,13 @@ fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     None
 }
 
-/// Handles braces that contain a single item. Expands sets inside the item, and keeps the braces as literal
-/// characters.
+/// Handles braces around a single item. Expands sets inside the item, and keeps the braces as literal characters.
 fn literal(single: &[char], depth: usize) -> Option<Vec<String>> {
     let inner = expand_slice(single, depth);
     (inner.len() > 1).then(|| inner.into_iter().map(|text| format!("{{{text}}}")).collect())
 }
 
-/// Expands a sequence such as `1..3`, `c..a` or `01..10..2`; `None` if the text is not a sequence.
+/// Expands a sequence such as `1..3`, `c..a` or `01..10..2`, or returns `None` if the text is not a sequence.
 fn sequence(single: &[char]) -> Option<Vec<String>> {
     let text: String = single.iter().collect();
     let mut ends = text.split("..");
@@ -116,7 +115,7 @@ fn numbers(from: i64, to: i64, step: usize) -> impl Iterator<Item = i64> {
     let (low, high) = (from.min(to), from.max(to));
     let rising = (low..=high).step_by(step).take(COUNT_LIMIT).map(move |number| (from <= to, number));
     rising.map(move |(forward, number)| {
-        // Steps count from the start of the sequence, also when it counts down.
+        // Steps count from the start of the sequence, even when it counts down.
         if forward { number } else { from.saturating_sub(number.saturating_sub(low)) }
     })
 }

@@ -1,17 +1,17 @@
 //! Pattern for a single name: `*`, `?`, `[classes]`, `@(group|list)` and `+(repeats)`.
 //!
-//! - Matching tracks all reachable positions in the name, which avoids backtracking. Nested groups still
-//!   multiply the work, so each match has a limit of steps. A pattern that exceeds it does not match.
+//! - Matching tracks all reachable positions in the name instead of backtracking. Nested groups still multiply the
+//!   work, so the number of steps per match is limited. A pattern that exceeds the limit does not match.
 
 use std::cell::Cell;
 
-/// Maximum nesting depth of groups. Deeper ones are literal.
+/// Maximum nesting depth of groups. Deeper groups are literal.
 const DEPTH_LIMIT: usize = 8;
 
-/// Maximum number of steps of one match.
+/// Maximum number of steps per match.
 const STEP_LIMIT: usize = 20_000;
 
-/// Membership test of a named character class such as `[:digit:]`.
+/// Membership test of a character class such as `[:digit:]`.
 type Set = fn(char) -> bool;
 
 /// Parsed pattern for a single name.
@@ -62,7 +62,7 @@ fn tokens(mut pattern: &[char], depth: usize) -> Vec<Token> {
     tokens
 }
 
-/// Parses a group `kind(one|other)` after its first character; `None` if there is no group.
+/// Parses a group `kind(one|other)` after its first character, or returns `None` if it is not a group.
 fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     if !"?*+@!".contains(kind) {
         return None;
@@ -89,7 +89,7 @@ fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     None
 }
 
-/// Parses a class `[...]` after its opening bracket; `None` if it has no closing bracket.
+/// Parses a class `[...]` after its opening bracket, or returns `None` if it is unterminated.
 fn class(inside: &[char]) -> Option<(Token, &[char])> {
     let negated = matches!(inside.first(), Some('!' | '^'));
     let mut rest = if negated { inside.get(1..)? } else { inside };
@@ -158,7 +158,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns the positions in the name that the tokens can reach from the given positions.
+    /// Returns the positions that the tokens can reach from the given positions in the name.
     fn lead(&self, tokens: &[Token], mut places: Vec<bool>) -> Vec<bool> {
         for token in tokens {
             match self.steps.get().checked_sub(1) {
@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// Returns all later positions, except those that an alternative reaches.
+    /// Returns all later positions except those that an alternative reaches.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

@@ -1,6 +1,6 @@
-//! Moves files between file systems or mounts: copies, syncs, and removes the source.
+//! Moves files between file systems or mounts: copies them, syncs, and removes the source.
 //!
-//! - Modes and modification times are kept, and symlinks are copied as symlinks.
+//! - Modes and modification times are preserved, and symlinks are copied as symlinks.
 //! - Named pipes, sockets and devices are rejected before anything is removed.
 
 use std::ffi::OsStr;
@@ -28,14 +28,13 @@ pub(super) fn across(
     let mut copy = Copy { call, made: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
         if copy.made {
-            // The error of the copy is reported, not that of removing the partial copy.
+            // The copy's error is reported rather than that of removing the partial copy.
             let _ = remove(to, to_name);
         }
         return Err(failure);
     }
     if let Err(error) = remove(from, from_name) {
-        // A single file whose source could not be removed is still intact there, for example if only that file
-        // is mounted.
+        // A file whose removal failed is still intact, for example if it is a mount point.
         if !from.symlink_metadata(from_name)?.is_dir() {
             remove(to, to_name)?;
         }
@@ -99,7 +98,7 @@ impl Copy<'_> {
             let name = &entry.file_name;
             self.entry(&source, name, &target, name, &path.join(name), depth.saturating_add(1))?;
         }
-        // The mode is set last, because it may forbid writing.
+        // The mode is set last, because it may prevent writing.
         target.set_permissions(".", metadata.permissions())?;
         target.try_clone()?.into_std_file().sync_all().or_else(unsupported)?;
         Ok(())
@@ -137,7 +136,7 @@ fn copy_link(_from: &Dir, _from_name: &OsStr, _to: &Dir, _to_name: &OsStr) -> io
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Ignores the error of syncing a directory that was opened only for lookups.
+/// Ignores errors from syncing a directory that was opened only for lookups.
 fn unsupported(error: io::Error) -> io::Result<()> {
     let bad_descriptor = error.raw_os_error() == Some(9);
     let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];

@@ -1,4 +1,4 @@
-//! Runs both servers on two equal trees, and normalizes their results.
+//! Runs both servers on equal trees and normalizes their results.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ impl Pair {
             .join("../../../target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
         assert!(script.is_file(), "the reference server is not installed; run: {INSTALL}");
         let (keep, root) = directory();
-        // The names have equal lengths, so that columns stay aligned.
+        // The names have equal lengths, so columns stay aligned.
         let roots = [root.join("ours"), root.join("ref.")];
         fs::write(root.join("outside"), "").expect("file");
         for root in &roots {
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// Normalizes parts of results that may differ: times, and the system call and path at the end of some errors.
+/// Normalizes the parts of results that can differ: times, and the system call and path at the end of some errors.
 fn alike(answer: &str) -> String {
     let mut alike: Vec<String> = Vec::new();
     for line in answer.split("\\n") {
@@ -75,7 +75,7 @@ fn alike(answer: &str) -> String {
         });
     }
     let mut alike = alike.join("\\n");
-    // The reference server does not name a directory that it failed to read as a file.
+    // The reference server omits the path of a directory that it failed to read as a file.
     let directory = "EISDIR: illegal operation on a directory, read";
     if let Some(at) = alike.find(directory) {
         let end = at + directory.len();

@@ -29,7 +29,7 @@ const VERSION_2: &str = "
     INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
     INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
 
-/// Database from version 3 with a permanent folder grant, a file grant for an hour, a host grant, and a revoked grant.
+/// Database of version 3 with a permanent folder grant, a file grant for an hour, a host grant, and a revoked grant.
 const VERSION_3: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -49,7 +49,7 @@ const VERSION_3: &str = "
         ('h', 'k', 'n', 's', 'host', NULL, 0, 0, 0, 'a.example', 443, NULL, 'always', 7, NULL, 1, 'r', NULL, NULL, NULL);
     INSERT INTO ended VALUES ('gone', 'taken-back', 8);";
 
-/// Database from version 4 with the same grants and a tool grant.
+/// Database of version 4 with the same grants and a tool grant.
 const VERSION_4: &str = r#"
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -78,7 +78,7 @@ const FILES: [&str; 2] = [
 const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
 const TOOL: &str = "t Tool(Use(ToolUse { tool: \"note\", values: [] })) 3 None";
 
-/// Returns the grants in a database, and their remaining times by the boot clock.
+/// Returns the grants in a database, and their remaining times on the boot clock.
 fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
     let grants = store.load().unwrap();
     let short = |g: &StandingGrant| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms);
@@ -164,7 +164,7 @@ fn a_failed_migration_leaves_the_old_version() {
     let path = dir.path().join("state.db");
     let older = Connection::open(&path).unwrap();
     older.execute_batch(VERSION_3).unwrap();
-    // Takes the name that the migration needs for the old table.
+    // Uses the name that the migration needs for the old table.
     older.execute_batch("CREATE TABLE older (x INTEGER) STRICT").unwrap();
     drop(older);
     assert!(matches!(open(&path), Err(StoreError::Database { .. })));

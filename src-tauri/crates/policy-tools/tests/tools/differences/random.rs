@@ -1,4 +1,4 @@
-//! Property tests with small random policies: if a call becomes less or more strict, a probe of its tool is
+//! Property tests with small random policies: for each call that becomes less or more strict, a probe of its tool is
 //! reported, and every report is true.
 
 use crate::scene::{fields, policy};
@@ -181,7 +181,7 @@ fn outcome(
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }
 
-/// Returns the arguments that the tool has.
+/// Returns those of the arguments that the tool has.
 fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
     let known = annotations.get("s", tool).unwrap();
     let given = known

@@ -1,5 +1,5 @@
-//! Compares proposals with existing annotations, separately for two halves of the tools: the rules are tuned on
-//! the first half and validated on the second.
+//! Compares proposals with existing annotations, separately for two halves of the tools. The rules are tuned on the
+//! first half and validated on the second.
 
 use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::{Proposal, ProposalHints, ProposedArgument, Tool, propose};
@@ -16,7 +16,7 @@ pub enum Half {
     Second,
 }
 
-/// Number of roles that were proposed correctly, proposed in addition, or missed.
+/// Number of roles that were proposed correctly, proposed wrongly, or missed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Count {
     pub right: usize,
@@ -38,7 +38,7 @@ pub struct Score {
     pub differences: Vec<String>,
 }
 
-/// Returns the half that a tool belongs to, which is determined by the FNV-1a hash of its name.
+/// Returns the half to which a tool belongs, based on the FNV-1a hash of its name.
 pub fn half(server: &str, tool: &str) -> Half {
     let bytes = server.bytes().chain([b'/']).chain(tool.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

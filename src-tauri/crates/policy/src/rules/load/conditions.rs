@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a host pattern. A pattern that no host can match is harmless in an allow rule, but an error in a rule
-    /// that asks or denies, because the rule would miss its target.
+    /// Parses a host pattern. A pattern that no host can match is harmless in an allow rule. In a rule that asks or
+    /// denies, it is an error, because the rule would not apply to its intended hosts.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),

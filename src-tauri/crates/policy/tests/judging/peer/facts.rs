@@ -1,5 +1,4 @@
-//! Recreates the files of the existing system's cases in a separate folder, and answers questions about them
-//! and git.
+//! Recreates the files of the existing system's cases in a separate folder, and supplies facts about them and git.
 
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{CallPlan, Denial, Fact, PlannedValue};
@@ -35,7 +34,8 @@ impl Ground {
         self.read("sample/cases.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns a file's content: from the data folder if the case names a file there, otherwise from the case itself.
+    /// Returns a file's contents: from the data folder if the case names a file there, otherwise from the case
+    /// itself.
     pub(super) fn content(&self, folder: &str, named: &Value) -> String {
         match named.as_str() {
             Some(name) => self.read(&format!("data/{folder}/{name}.json")),

@@ -1,5 +1,5 @@
-//! Creates annotations and lists for recorded calls of the existing system, which does not check argument names
-//! and types, nor that lists are defined.
+//! Creates annotations and lists for the existing system's recorded calls. That system checks neither argument names
+//! and types nor that lists are defined.
 
 use serde_json::{Map, Value, json};
 

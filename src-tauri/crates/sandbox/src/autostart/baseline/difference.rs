@@ -1,6 +1,6 @@
 //! Compares a file with the baseline of its root.
 //!
-//! - Distinguishes files that are certainly new from files that the walk for the baseline may have missed.
+//! - Distinguishes files that are certainly new from files that the baseline walk may have missed.
 
 use rustix::fs::CWD;
 
@@ -14,19 +14,19 @@ use crate::{
     place::is_below,
 };
 
-/// Difference between a file and its baseline.
+/// Difference between a file and the baseline.
 pub(in crate::autostart) struct BaselineDifference {
     pub(in crate::autostart) change: ChangeKind,
-    /// Previous content, if the baseline kept it.
+    /// Previous content, or `None` if the baseline did not keep it.
     pub(in crate::autostart) before: Option<Vec<u8>>,
-    /// `true` if the file is certainly new or changed. `false` if the walk for the baseline may have missed it.
+    /// `true` if the file is certainly new or changed, `false` if the baseline walk may have missed it.
     pub(in crate::autostart) is_known: bool,
 }
 
 impl Baseline {
-    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox has not changed it. `named`
-    /// marks a file that is writable even if it is closed. `is_config` marks a Git configuration, which git rewrites
-    /// completely when any line changes.
+    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox did not change it. `named`
+    /// is `true` if the user approved writing to this protected file. `is_config` is `true` for a git configuration,
+    /// which git rewrites as a whole on any change.
     pub(in crate::autostart) fn difference<'a>(
         &self,
         path: &str,
@@ -46,8 +46,8 @@ impl Baseline {
                 Cover::Doubtful => false,
             };
             let is_same = same && !(named && entry.stamp != *now);
-            // The content of a file that replaced a closed one proves nothing, because another sandbox may have written
-            // it.
+            // Identical content proves nothing if the file replaced a protected one, because another sandbox may have
+            // written it.
             let is_open = entry.cover == Cover::None;
             let reads_the_same = || is_open && before.is_some() && content() == before;
             return if is_same || reads_the_same() { None } else { differs(ChangeKind::Changed, true) };
@@ -66,15 +66,15 @@ impl Baseline {
         }
     }
 
-    /// Returns whether a file or its name was written since the baseline. Changes to metadata only, such as a new
-    /// mode or a hard link that a backup creates, do not count.
+    /// Returns `true` if a file or its name was written since the baseline. Metadata changes do not count, such as a
+    /// new mode or a backup program's hard link.
     fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
             || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
-    /// Returns whether a path is inside a folder that was read-only in the sandbox (covered) and still exists.
+    /// Returns `true` if a path is inside a folder that was covered (read-only in the sandbox) and still exists.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
             let here = FileStamp::of(CWD, above);
@@ -87,8 +87,8 @@ impl Baseline {
         })
     }
 
-    /// Returns whether the file or folder existed at another path, and the sandbox could not or did not change it
-    /// there.
+    /// Returns `true` if the file or folder was moved here from another path in the baseline, and the sandbox has not
+    /// changed it.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -97,8 +97,8 @@ impl Baseline {
         })
     }
 
-    /// Returns whether a folder above a path was created or moved since the baseline. Changes inside a folder do not
-    /// count, because git constantly writes to its own folder; the folder of hooks is an exception.
+    /// Returns `true` if a folder above a path was created or moved since the baseline. Changes inside the parent
+    /// folder count only for `hooks`, because git constantly writes to its own folders.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
         if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)
@@ -108,14 +108,14 @@ impl Baseline {
         self.came(above(path))
     }
 
-    /// Returns whether a listed folder, and therefore everything in it, is new.
+    /// Returns `true` if a listed folder and everything in it is new.
     pub(in crate::autostart) fn is_new_folder(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let known = self.entries.range(below.clone()..).next();
         !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
     }
 
-    /// Returns whether the folder, or a folder above it, was created at or moved to its path since the baseline.
+    /// Returns `true` if the folder, or a folder above it, was created at or moved to its path since the baseline.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

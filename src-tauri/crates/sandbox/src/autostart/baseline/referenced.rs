@@ -1,8 +1,8 @@
-//! Makes files read-only that a configuration or symlink refers to, because the user's programs run them
-//! regardless of their name.
+//! Makes the targets of git configurations and symlinks read-only, because the user's programs run them regardless of
+//! their names.
 //!
-//! - Reads git configurations by git's own rules, and follows every conditional include.
-//! - Every symlink in the path of such a file is included. A file that does not exist yet is checked when it appears.
+//! - Git configurations are parsed as git parses them, and every conditional include is followed.
+//! - Every symlink in a referenced path is made read-only too. A missing file is checked when it is created.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,34 +23,34 @@ use crate::{
     place::{is_at_or_below, is_below},
 };
 
-/// Time limit for reading the configurations of repositories.
+/// Time limit for reading repository configurations.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Maximum number of referenced paths.
 const MOST_PATHS: usize = 2_000;
 
-/// Paths in a root or above it that configurations or symlinks refer to.
+/// Paths in or above a root to which configurations or symlinks refer.
 #[derive(Debug, Default)]
 pub(in crate::autostart) struct ReferencedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
-    /// Work trees that were found. Each contains a `.git`.
+    /// Work trees found. Each contains a `.git`.
     pub(super) tops: Vec<String>,
 }
 
-/// Folders in which git keeps the repository of a work tree.
+/// Git folders of a work tree.
 struct GitPlaces {
     own: String,
-    /// Folder of hooks and configuration, which other work trees may share.
+    /// Folder with the hooks and configuration, which other work trees may share.
     common: String,
 }
 
 impl ReferencedPaths {
-    /// Returns whether a path is a recorded reference, or a symlink in the path of one.
+    /// Returns `true` if a path is a recorded reference or a symlink in the path of one.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }
 
-    /// Records a reference to a path, and to every symlink in it.
+    /// Records a reference to a path and to every symlink in that path.
     pub(super) fn lead(&mut self, references: &mut ConfigReferences, path: &str, known: KnownName) {
         let steps = way(path);
         let real = steps.last().cloned().unwrap_or_default();
@@ -65,7 +65,7 @@ impl ReferencedPaths {
         }
     }
 
-    /// Records the targets of symlinks in a folder of hooks as programs.
+    /// Records the targets of symlinks in a hooks folder as programs.
     fn add_hook_targets(&mut self, references: &mut ConfigReferences, folder: &str) {
         for link in links_in(folder) {
             let known = if is_folder(&link) { GIT_TEMPLATE } else { GIT_PROGRAM };
@@ -75,8 +75,8 @@ impl ReferencedPaths {
 }
 
 impl Recording<'_> {
-    /// Records the references that are known before the root is walked: those of the user's git configuration, and the
-    /// targets of symlinks in the home.
+    /// Records the references known before the root is walked: those in the user's git configuration, and the targets
+    /// of symlinks in the home directory.
     pub(super) fn add_from_home(&mut self, root: &str) {
         root.clone_into(&mut self.led.root);
         let Some(home) = self.names.home().map(str::to_owned) else { return };
@@ -93,7 +93,7 @@ impl Recording<'_> {
             } else {
                 vec![]
             };
-            // Only targets inside the root: the user has opened it, for example to work on an editor extension.
+            // Includes only targets inside the root, for example an editor extension that the user is developing.
             let is_inside = |link: &String| way(link).last().is_some_and(|real| is_below(real, root));
             for link in links.into_iter().filter(is_inside) {
                 self.led.lead(self.references, &link, KnownName { folder: is_folder(&link), ..known });
@@ -101,7 +101,7 @@ impl Recording<'_> {
         }
     }
 
-    /// Records the references of the repository around the root, if the root is inside one.
+    /// Records the references of the repository that contains the root, if any.
     pub(super) fn add_from_around(&mut self, root: &str) {
         let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
         let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
@@ -113,14 +113,14 @@ impl Recording<'_> {
         }
     }
 
-    /// Records the references of a work tree's repository, and adds the repository's folders to `places`.
+    /// Records the references in a work tree's repository, and adds its git folders to `places`.
     fn add_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
         let Some(GitPlaces { own, common }) = git_places(top) else { return };
         self.add_from_git(&common, &own, top);
         places.extend([own, common]);
     }
 
-    /// Records the references of a repository whose programs run in the folder `top`.
+    /// Records the references in a repository whose programs run in the folder `top`.
     fn add_from_git(&mut self, common: &str, own: &str, top: &str) {
         let mut finder = TargetFinder::new(self.names.home());
         for config in [join(common, "config"), join(own, "config.worktree")] {
@@ -143,7 +143,7 @@ impl Recording<'_> {
 }
 
 impl Baseline {
-    /// Makes all files read-only that repositories in the root, or references recorded earlier, refer to.
+    /// Makes every referenced file in the root read-only.
     pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
         let until = Instant::now() + LONGEST;
         let mut places = BTreeSet::new();
@@ -156,7 +156,7 @@ impl Baseline {
             }
             recording.add_from_top(&mut places, &top);
         }
-        // Bare repositories, which have a configuration but no work tree.
+        // Bare repositories have a configuration but no work tree.
         for dir in configs.iter().map(|config| above(config)).collect::<BTreeSet<_>>() {
             if recording.git_folders.holds(dir) && places.insert(dir.to_owned()) && Instant::now() <= until {
                 recording.add_from_git(dir, dir, dir);
@@ -174,7 +174,7 @@ impl Baseline {
             if !self.entries.contains_key(&path)
                 && let Ok(dir) = open_folder(above(&path))
             {
-                // Ignores the error: a folder that is not watched is checked at the end.
+                // Ignores the error: an unwatched folder is checked when the root is closed.
                 let _ = (recording.watch)(above(&path), &dir);
                 self.add(&dir, &path, &known, recording);
             }
@@ -184,8 +184,7 @@ impl Baseline {
 }
 
 impl ConfigReferences {
-    /// Restores the references recorded before a process was killed, and adds those of the user's current
-    /// configuration.
+    /// Restores the journaled references of a killed process, and adds those in the user's current configuration.
     pub(in crate::autostart) fn restore<'a>(
         &mut self,
         configs: impl Iterator<Item = (&'a str, &'a str)>,
@@ -206,7 +205,7 @@ impl ConfigReferences {
     }
 }
 
-/// Returns the folders of the repository of the work tree at `top`, whose `.git` may be a file or a symlink.
+/// Returns the git folders of the work tree at `top`, whose `.git` may be a folder, file or symlink.
 fn git_places(top: &str) -> Option<GitPlaces> {
     let git = join(top, ".git");
     let own = if std::fs::metadata(&*raw(&git)).ok()?.is_dir() {

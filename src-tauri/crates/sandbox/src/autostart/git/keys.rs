@@ -1,29 +1,29 @@
-//! Keys that make git run a program or read another configuration, according to git-config(1).
+//! Keys that make git run a program or read another configuration (`git-config(1)`).
 
-/// Rules for paths in a configuration: the folder that they are relative to, and the paths that they may refer to.
+/// Context for paths in a configuration.
 pub(in crate::autostart) struct ConfigPaths<'a> {
-    /// Callback that returns whether a path is in a place where all files are checked.
+    /// Returns `true` if all files at a path are checked, whatever their names.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
     /// Folder that contains the configuration.
     pub(in crate::autostart) folder: &'a str,
 }
 
-/// Sections in which every key can run a program or read a file.
+/// Sections in which any key can run a program or read a file.
 const SECTIONS: &[&str] = &[
     "include",
     "includeif",
-    // `protocol` permits transports. By default, git permits no transport that runs a command.
+    // `protocol` enables transports. By default, git enables no transport that runs a command.
     "protocol",
     "sendemail",
     "instaweb",
     "hook",
-    // Programs that git runs for git-lfs and git-annex.
+    // Programs for git-lfs and git-annex.
     "lfs.customtransfer",
     "lfs.extension",
     "annex",
 ];
 
-/// Whole keys that name a program or a file, without the subsection.
+/// Keys that name a program or file, without their subsection.
 const KEYS: &[&str] = &[
     "core.gitproxy",
     "core.hookspath",
@@ -54,7 +54,7 @@ const KEYS: &[&str] = &[
     "svn.authorsprog",
 ];
 
-/// Endings of key names whose value is a program, in git and its extensions.
+/// Suffixes of keys whose value is a program, in git and its extensions.
 const ENDINGS: &[&str] = &[
     "askpass",
     "cmd",
@@ -69,7 +69,7 @@ const ENDINGS: &[&str] = &[
     "program",
 ];
 
-/// Keys whose value is the address of a repository.
+/// Keys whose value is a repository's URL.
 const ADDRESSES: &[&str] = &[
     "remote.url",
     "remote.pushurl",
@@ -79,7 +79,7 @@ const ADDRESSES: &[&str] = &[
     "remote.pushdefault",
 ];
 
-/// Commands that a harmless alias may start with, each with the long options that it may have.
+/// Git commands that a harmless alias can use, each with its permitted long options.
 const ALIASES: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",
@@ -99,8 +99,7 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// Returns whether a key with this value makes git run a program. Both have the form in which `git config --list`
-/// prints them.
+/// Returns `true` if a key with this value makes git run a program. Both are in the format of `git config --list`.
 pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -124,7 +123,7 @@ pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     names_program(key, value)
 }
 
-/// Returns whether the value of a key is a command line.
+/// Returns `true` if the value of a key is a command line.
 pub(super) fn names_program(key: &str, value: &str) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -132,13 +131,13 @@ pub(super) fn names_program(key: &str, value: &str) -> bool {
     let named = KEYS.contains(&short.as_str())
         || section == "pager"
         || ENDINGS.iter().any(|ending| name.ends_with(ending));
-    // An empty credential helper only resets the list of earlier helpers.
+    // An empty credential helper only clears the list of earlier helpers.
     let says_whether =
         ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Returns whether a configuration mentions a key that makes git run a program or read a file. A text search
+/// Returns `true` if a configuration contains a key that makes git run a program or read a file. A text search
 /// suffices, because git's syntax has no escapes in keys.
 pub(super) fn may_run(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
@@ -150,7 +149,7 @@ pub(super) fn may_run(text: &[u8]) -> bool {
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// Returns whether an address selects a remote helper, such as `ext::`, or looks like an option.
+/// Returns `true` if a URL selects a remote helper, such as `ext::`, or looks like an option.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
@@ -169,13 +168,13 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl ConfigPaths<'_> {
-    /// Returns whether a path in the configuration refers to a place where all files are checked.
+    /// Returns `true` if a path in the configuration leads to a place where all files are checked.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
     }
 }
 
-/// Resolves a path relative to a folder, without accessing the file system. Returns `None` if this is not possible.
+/// Resolves a path relative to a folder without accessing the file system. Returns `None` if this is impossible.
 pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = Vec::new();
@@ -183,7 +182,7 @@ pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> 
         match part {
             "" | "." => {}
             ".." => _ = parts.pop()?,
-            // Git would expand a path that starts with `~` or `%`.
+            // Git expands paths that start with `~` or `%`.
             _ if parts.is_empty() && part.starts_with(['~', '%']) => return None,
             _ => parts.push(part),
         }

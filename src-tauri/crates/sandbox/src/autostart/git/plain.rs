@@ -1,6 +1,7 @@
-//! Recognizes harmless configurations, such as those that git itself writes, without running git.
+//! Recognizes harmless configurations, such as those that git writes, without running git.
 //!
-//! - INVARIANT: every line is a listed section or setting, in the simplest syntax. Git checks all other configurations.
+//! - INVARIANT: each line of a harmless configuration is a listed section or setting in the simplest syntax. All other
+//!   configurations are checked with git.
 
 const HARMLESS: &[(&str, &[&str])] = &[
     (
@@ -23,7 +24,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// Returns whether a configuration certainly makes git run no program. `false` means that this is unknown.
+/// Returns `true` if a configuration certainly makes git run no program, `false` if this is unknown.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }

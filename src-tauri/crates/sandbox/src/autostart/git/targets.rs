@@ -1,8 +1,7 @@
 //! Files and folders that git reads or runs because a configuration refers to them.
 //!
-//! - Conditional includes are always followed, because a condition on the branch, folder or remote can become true
-//!   later.
-//! - Files that these programs run in turn are not followed.
+//! - Conditional includes are always followed, because their condition may hold later.
+//! - Programs started by these programs are not followed.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +11,12 @@ use crate::autostart::{
     paths::{above, join},
 };
 
-/// Maximum number of configurations that are read for a repository, or for the user.
+/// Maximum number of configurations read per repository, and for the user.
 const MOST_CONFIGS: usize = 100;
-/// Maximum number of paths that are collected from these configurations.
+/// Maximum number of paths collected from these configurations.
 const MOST_TARGETS: usize = 1_000;
 
-/// Path that git reads or runs, with its kind.
+/// Path that git reads or runs, and the path's kind.
 pub(in crate::autostart) type GitTarget = (String, KnownName);
 
 /// Collects the paths that configurations refer to.
@@ -25,13 +24,13 @@ pub(in crate::autostart) type GitTarget = (String, KnownName);
 pub(in crate::autostart) struct TargetFinder<'a> {
     home: Option<&'a str>,
     seen: BTreeSet<(String, Option<String>)>,
-    /// Referenced absolute paths.
+    /// Absolute referenced paths.
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Referenced paths that are relative to the top of each work tree.
+    /// Referenced paths relative to the top of each work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
 }
 
-/// Meaning of a setting's value.
+/// Interpretation of a setting's value.
 enum ConfigValue<'a> {
     Nothing,
     Include,
@@ -45,19 +44,19 @@ impl<'a> TargetFinder<'a> {
         Self { home, ..Self::default() }
     }
 
-    /// Adds the references of the configuration at `path`. `top` is the folder in which git runs programs, or `None`
-    /// if there are several such folders.
+    /// Adds the paths to which the configuration at `path` refers. `top` is the folder in which git runs programs, or
+    /// `None` if there are several.
     pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
         if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
             return;
         }
-        // For a configuration that cannot be parsed, git does nothing.
+        // Git does nothing if it cannot parse its configuration.
         for (key, values) in settings(text).unwrap_or_default() {
             values.iter().for_each(|value| self.add_setting(path, &key, value, top));
         }
     }
 
-    /// Adds the references of one setting.
+    /// Adds the paths to which one setting refers.
     pub(in crate::autostart) fn add_setting(
         &mut self,
         config: &str,
@@ -102,8 +101,8 @@ impl<'a> TargetFinder<'a> {
         }
     }
 
-    /// Makes a path absolute, starting at a folder or the home directory. Keeps `..`, because the kernel follows a
-    /// preceding symlink before it resolves `..`.
+    /// Makes a path absolute, relative to a folder or the home directory. Keeps `..`, because the kernel resolves it
+    /// after following symlinks.
     fn absolute(&self, value: &str, folder: Option<&str>) -> Option<String> {
         for home in ["~/", "$HOME/", "${HOME}/"] {
             if let Some(below) = value.strip_prefix(home) {
@@ -136,13 +135,13 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     ConfigValue::Nothing
 }
 
-/// Interpreters. Their first argument is the program to run.
+/// Interpreters, whose first argument is the program to run.
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
-/// Words that can precede a program in a shell command.
+/// Shell words that can precede a command name.
 const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
-/// Returns the paths of programs in a shell command. A bare name is found through `PATH` and is not returned, except
+/// Returns the program paths in a shell command. Bare names, which the shell looks up in `PATH`, are returned only
 /// after an interpreter.
 fn programs(command: &str) -> Vec<String> {
     let command = command.replace("$(git rev-parse --show-toplevel)", ".");

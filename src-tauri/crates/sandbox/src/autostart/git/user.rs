@@ -1,7 +1,7 @@
 //! The user's own git configuration, as git lists it.
 //!
-//! - Git runs outside any repository, so that no repository's configuration is included. It runs no other program.
-//! - The configuration is listed again whenever one of its files has changed.
+//! - Git runs outside any repository, so no repository's configuration is included. Git runs no other program.
+//! - The configuration is read again whenever one of its files has changed.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::autostart::{file_stamp::FileStamp, name_table::FURTHER_CONFIG, paths::join};
 
-/// Environment variables through which the user can select other configuration files.
+/// Environment variables that select other configuration files.
 const VARIABLES: &[&str] =
     &["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
@@ -21,17 +21,17 @@ const VARIABLES: &[&str] =
 #[derive(Clone, Debug, Default)]
 pub(in crate::autostart) struct UserConfig {
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Referenced paths that are relative to the top of each work tree.
+    /// Referenced paths relative to the top of each work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
     /// `true` if git timed out or its output was too long.
     pub(in crate::autostart) unknown: bool,
-    /// Home directory for which the configuration was read. The files that the configuration depends on follow.
+    /// Home directory for which the configuration was read.
     home: String,
     files: Vec<(String, Option<FileStamp>)>,
 }
 
 impl UserConfig {
-    /// Reads the configuration again if `home` is another directory or one of the files has changed.
+    /// Reads the configuration again if `home` differs or a file has changed.
     pub(in crate::autostart) fn refresh(&mut self, home: &str) {
         let is_current = |(path, stamp): &(String, Option<FileStamp>)| stamp_of(path) == *stamp;
         if self.home != home || self.unknown || !self.files.iter().all(is_current) {
@@ -51,7 +51,7 @@ impl UserConfig {
             }
             finder.add_setting(&config, &key, &value, None);
         }
-        // Any of the configuration files may be in a folder that a server can write to, or be a symlink to such a file.
+        // Any configuration file may be in a folder that a server can write to, or be a symlink into one.
         let mut found: Vec<GitTarget> = paths.iter().map(|path| (path.clone(), FURTHER_CONFIG)).collect();
         found.append(&mut finder.found);
         paths.extend(
@@ -62,14 +62,14 @@ impl UserConfig {
     }
 }
 
-/// Returns the stamp of a file. If the path is a symlink, this is the stamp of its target.
+/// Returns the stamp of a file, following symlinks.
 fn stamp_of(path: &str) -> Option<FileStamp> {
     let real = std::fs::canonicalize(path).ok()?;
     FileStamp::of(CWD, real.to_str()?).ok()
 }
 
-/// Returns the settings that git lists as file, key and value. Empty if git is not installed or cannot parse the
-/// configuration, because git then runs nothing. `None` if git timed out.
+/// Returns git's settings as file, key and value. The list is empty if git is not installed or cannot parse the
+/// configuration, because git then runs no program. Returns `None` on timeout.
 fn list(home: &str) -> Option<Vec<(String, String, String)>> {
     let mut run = GitRun::of(&["config", "--list", "--show-origin", "--includes", "--null"]);
     run.variable("HOME", home);

@@ -2,8 +2,8 @@
 
 use super::{NameScope, is_git_by_name, lower, pattern::NamePattern, runs_later, table};
 
-/// Returns whether other programs would run a file at this path, or some file below it. A symlink at this path would
-/// therefore turn the files behind it into such files.
+/// Returns `true` if other programs run the file at this path, or any file below it. A symlink here would make those
+/// programs run its target.
 pub fn leads_to_programs(path: &str, home: Option<&str>) -> bool {
     if runs_later(path, home).is_some() {
         return true;

@@ -1,6 +1,6 @@
 //! Matches the end of a path against a pattern.
 //!
-//! - `*` matches any characters within one name, and `**` any number of names. Pattern and path are in lower case.
+//! - `*` matches any characters within a name, and `**` any number of names. Pattern and path are in lower case.
 
 /// Pattern of names with wildcards.
 #[derive(Debug)]
@@ -13,19 +13,19 @@ impl NamePattern {
         Self { parts: text.split('/').collect() }
     }
 
-    /// Returns the minimum number of names that the pattern matches.
+    /// Returns the minimum number of path components that the pattern matches.
     pub(super) fn depth(&self) -> usize {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns whether the pattern matches the end of the path, below a folder for which `counts` returns `true`.
-    /// `counts` gets the length of the folder's path.
+    /// Returns `true` if the pattern matches the end of the path, below a folder that `counts` accepts. `counts` gets
+    /// the length of the folder's path.
     pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
         ends_in(&self.parts, path, counts)
     }
 }
 
-/// Returns whether a text contains a wildcard.
+/// Returns `true` if a text contains a wildcard.
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains('*')
 }
@@ -39,7 +39,7 @@ fn ends_in(parts: &[&str], path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
     is_like(last, name) && ends_in(before, above, counts)
 }
 
-/// Returns whether one name matches a pattern without `**`.
+/// Returns `true` if a name matches a pattern without `**`.
 fn is_like(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };

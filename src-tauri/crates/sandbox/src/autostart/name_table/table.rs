@@ -1,4 +1,4 @@
-//! The list of autostart names from `names.json`, and the groups that have no listed names.
+//! Autostart names from `names.json`, and groups for files that are recognized in other ways.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
 
-/// Groups of names with the same treatment. Each name is listed with the source that documents it.
+/// JSON list of name groups. Each name cites the source that documents it.
 const LIST: &str = include_str!("names.json");
 
-/// Group of names in the list, as in `names.json`.
+/// Name group as it appears in `names.json`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedGroup {
@@ -18,7 +18,7 @@ pub(super) struct ListedGroup {
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
-    /// Patterns, each with its source. A pattern with a trailing `/` matches a folder and everything in it.
+    /// Patterns with their sources. A trailing `/` makes a pattern match a folder and everything in it.
     names: Vec<(&'static str, &'static str)>,
 }
 
@@ -26,20 +26,20 @@ pub(super) struct ListedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// One of the user's programs runs the file automatically: read-only, and quarantined when new.
+    /// The user's programs run the file without asking. Existing files are read-only, and new ones quarantined.
     Unasked,
-    /// A program asks the user before it runs the file: read-only, and listed when new.
+    /// A program asks the user before it runs the file. Existing files are read-only, and new ones reported.
     Asked,
-    /// The file is listed when new; in strict mode, it is quarantined.
+    /// New files are reported, or quarantined in strict mode.
     Strict,
-    /// The file is listed when new, and never quarantined.
+    /// New files are reported and never quarantined.
     Listed,
-    /// Package managers often write the file: it is listed when new, even among installed packages, and never
+    /// Package managers often write such files. New files are reported, even among installed packages, and never
     /// quarantined.
     Installed,
 }
 
-/// Name in the list, with its group.
+/// Listed name with its group.
 pub(super) struct ListedName {
     pub(super) pattern: &'static str,
     pub(super) known: KnownName,
@@ -51,7 +51,7 @@ static GROUPS: LazyLock<Vec<(NameGroup, ListedGroup)>> = LazyLock::new(|| {
     listed.into_iter().map(|group| (group.treatment(), group)).collect()
 });
 
-/// Returns every name of the list.
+/// Returns all listed names.
 pub(super) fn names() -> impl Iterator<Item = ListedName> {
     GROUPS.iter().flat_map(|(group, listed)| {
         listed.names.iter().map(move |(text, _source)| {
@@ -85,13 +85,13 @@ const UNASKED: NameGroup = NameGroup {
     installed: false,
     when: "when you use git in this repository",
 };
-/// Group of hooks in any folder to which a git configuration or symlink refers.
+/// Hooks in any folder to which a git configuration or symlink refers.
 pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
-/// Group of configurations that another git configuration includes.
+/// Configurations that another git configuration includes.
 pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
-/// Group of programs to which a git configuration or a symlink in a hooks folder refers.
+/// Programs to which a git configuration or a symlink in a hooks folder refers.
 pub(super) static PROGRAM: NameGroup = UNASKED;
-/// Group of files at or below the paths that the user has denied.
+/// Files at or below the paths that the user has denied.
 pub(super) static DENIED: NameGroup =
     NameGroup { when: "when a program uses a path that you denied", ..UNASKED };
 

@@ -1,8 +1,8 @@
-//! Restores keys of a repository's configuration that make git run programs.
+//! Restores git configuration keys that make git run programs.
 //!
-//! - Keys are restored under git's own lock, so that git's own changes are not lost. A lock is ignored if it is held
-//!   longer than git would hold it.
-//! - Nothing is deleted: the replaced configuration is moved to quarantine.
+//! - Keys are restored under git's own lock, to preserve concurrent changes by git. A lock that is held for longer
+//!   than git would hold it is ignored.
+//! - Nothing is deleted: the replaced configuration is quarantined.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -29,11 +29,11 @@ const WHEN: &str = "when you use git in this repository";
 
 /// Outcome of repairing a configuration.
 enum RepairOutcome {
-    /// The configuration no longer needs a repair, because another process has repaired it.
+    /// Another process has already repaired the configuration.
     NotNeeded,
     /// These keys were restored to their previous values.
     Keys(Vec<String>),
-    /// The previous content is unknown, so the configuration cannot be repaired.
+    /// The previous text is unknown, so nothing can be restored.
     Impossible,
 }
 
@@ -68,7 +68,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the verdict on a configuration whose previous text is unknown. `now` is the current text.
+    /// Returns the verdict on a configuration whose previous text is unknown. `now` is its current text.
     pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> RunVerdict {
         if self.mended(name, path, None, now) == ConfigRepair::Fine {
             RunVerdict::Harmless
@@ -121,8 +121,8 @@ impl Watcher {
             sandbox.journal.restored(&finding, &join(above(path), draft.name()))?;
         }
         draft.place()?;
-        // Accepts the result everywhere: a sandbox that was opened a moment ago may have recorded keys that another
-        // sandbox had just set.
+        // Adopts the result into every baseline, because a sandbox that was just opened may have recorded keys that
+        // another sandbox had set a moment before.
         self.settle(dir, path);
         self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))

@@ -1,4 +1,4 @@
-//! Processes inotify events on names.
+//! Processes inotify events.
 
 use std::{
     collections::BTreeSet,
@@ -22,12 +22,11 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of consecutive reads of events. This suffices for all events that were queued before the first
-/// read.
+/// Maximum number of consecutive reads, which suffices for all events queued before the first read.
 const MOST_READS: usize = 8;
-/// Maximum number of pending paths. If there are more, every root is checked instead.
+/// Maximum number of pending paths. Beyond it, every root is checked instead.
 const MOST_PENDING: usize = 20_000;
-/// Maximum time for checking pending paths per turn.
+/// Maximum time spent on pending paths per call to [`work`](Watcher::work).
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// Events that create or remove a name.
@@ -36,7 +35,7 @@ const NAMES: ReadFlags =
 const CAME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
 const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
-/// Paths with events that have not been checked yet.
+/// Paths that had events and have not been checked yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingPaths {
     folders: BTreeSet<String>,
@@ -48,7 +47,7 @@ impl PendingPaths {
         self.folders.is_empty() && self.files.is_empty()
     }
 
-    /// Removes the pending folders below a folder that was just checked, because the check included them.
+    /// Removes the pending folders below a folder that was just checked with all its subfolders.
     fn forget_below(&mut self, folder: &str) {
         let below = format!("{folder}/");
         while let Some(next) =
@@ -61,7 +60,7 @@ impl PendingPaths {
 }
 
 impl Watcher {
-    /// Reads all queued events, updates the state of every name, and queues paths to check.
+    /// Reads all queued events, updates the covered names, and queues paths to check.
     pub(super) fn drain(&mut self) {
         for _ in 0..MOST_READS {
             let EventBatch { happened, lost, more } = self.queue.read();
@@ -98,7 +97,7 @@ impl Watcher {
         if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
     }
 
-    /// Checks pending paths for a limited time.
+    /// Checks pending paths for at most [`LONGEST_WORK`].
     pub(super) fn work(&mut self) {
         let until = Instant::now() + LONGEST_WORK;
         while Instant::now() < until {
@@ -135,7 +134,7 @@ impl Watcher {
         self.sandboxes.values().any(|sandbox| sandbox.around(path).next().is_some())
     }
 
-    /// Updates the state of covered names after an event.
+    /// Updates the covers of a path after an event.
     fn note_covers(&mut self, path: &str, what: ReadFlags) {
         for sandbox in self.sandboxes.values_mut() {
             sandbox.uncovered |= what.intersects(NAMES) && sandbox.has_cover_below(path);
@@ -148,11 +147,11 @@ impl Watcher {
                     Cover::Covered if what.contains(ReadFlags::MOVED_TO) => {
                         if let Some(stamp) = now.filter(|_| !is_same) {
                             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
-                            // Ignores the error: without the record, a later process judges the file like any other.
+                            // Ignores the error: without this entry, a later process judges the file like any other.
                             let _ = sandbox.journal.replaced(path, stamp);
                         }
                     }
-                    // A program outside wrote to the file, which is read-only in the sandbox.
+                    // A program outside the sandbox wrote to the file.
                     Cover::Covered if is_same => {}
                     Cover::Covered | Cover::Replaced => entry.cover = Cover::Doubtful,
                 }
@@ -160,7 +159,7 @@ impl Watcher {
         }
     }
 
-    /// Queues every root for a check, because events were dropped.
+    /// Queues every root for checking, because events were dropped.
     fn check_everything(&mut self) {
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
         let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());

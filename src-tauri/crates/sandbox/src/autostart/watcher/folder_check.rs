@@ -1,4 +1,4 @@
-//! Checks folders: new folders, all folders after events were dropped, and a root at the end.
+//! Checks new folders, whole roots after events were dropped, and roots that are closed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::autostart::{
     reopened_folders::open_reopening,
 };
 
-/// Limits for checking a new folder. The final check covers files that are missed because of them.
+/// Limits for checking a new folder. The final check finds files that these limits exclude.
 pub(super) const APPEARED: WalkBounds = bounds(20_000, 2);
 /// Limits for checking a whole root after events were dropped.
 pub(super) const AGAIN: WalkBounds = bounds(50_000, 5);
@@ -24,14 +24,13 @@ const fn bounds(names: usize, seconds: u64) -> WalkBounds {
 }
 
 impl Watcher {
-    /// Judges everything in a folder, and watches the folder from then on. Returns the reasons some parts were
-    /// skipped.
+    /// Judges everything in a folder and keeps watching it. Returns the reasons parts of it were skipped.
     pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
         let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
         self.check_watching(at, bounds, unwatched)
     }
 
-    /// Like [`look`](Self::look), but watches at most `unwatched` additional folders.
+    /// Like [`look`](Self::look), but starts watching at most `unwatched` folders.
     fn check_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
         let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
@@ -56,19 +55,19 @@ impl Watcher {
         walk.missed
     }
 
-    /// Checks one root of a sandbox for the last time. Returns the findings.
+    /// Runs the final check of one root of a sandbox and returns the findings.
     pub(super) fn final_check(&mut self, name: &str, root: &str) -> Vec<Finding> {
         self.drain();
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
-        // The user may have changed the git configuration in the meantime.
+        // The user's git configuration may have changed since the root was opened.
         self.references.restore(std::iter::empty(), sandbox.rules.home.as_deref());
         let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {
             Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.check_watching(root, LAST, 0),
-            // The folder that is at the path now is not the root, so it is not checked.
+            // A different folder is now at the path, so it is not checked.
             Ok(_) | Err(_) if itself.is_dir => {
                 vec![format!("failed to check `{root}`: it was moved, removed or replaced")]
             }
@@ -91,7 +90,7 @@ impl Watcher {
         findings
     }
 
-    /// Reports to every sandbox that can write to a path why a part was skipped, unless this was reported before.
+    /// Reports once, to every sandbox that can write to a path, why a part of it was skipped.
     pub(super) fn report_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {

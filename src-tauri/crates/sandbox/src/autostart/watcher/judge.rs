@@ -1,4 +1,4 @@
-//! Judges the file at a path, and acts on the verdict.
+//! Judges the file at a path and acts on the verdict.
 
 use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
@@ -23,18 +23,18 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of files whose content is rechecked regularly.
+/// Maximum number of files whose content is rechecked periodically.
 const MOST_CONTENTS: usize = 200;
 /// Maximum length of a reported diff in bytes.
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
-/// Decision about a path under the rules of one sandbox.
+/// Verdict on a path under the rules of one sandbox.
 struct RuleDecision {
     name: String,
     row: KnownName,
-    /// Length of the part of the path that the listed name matches.
+    /// Length of the part of the path that matches the listed name.
     end: usize,
-    /// Folder to report in place of the path, because the whole folder is new.
+    /// New folder to report instead of the path.
     folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
@@ -42,7 +42,7 @@ struct RuleDecision {
 }
 
 impl Watcher {
-    /// Judges the file at `path`, whose parent folder is `dir`. Returns whether it was moved away.
+    /// Judges the file at `path` in the folder `dir`. Returns `true` if the file was moved away.
     pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
         let rows = self.rows(path);
         if rows.is_empty() {
@@ -79,7 +79,7 @@ impl Watcher {
             } else {
                 self.config_verdict(&name, path, text())
             };
-            // A file that the user may have written is reported but not moved.
+            // A file that the user may have written is reported but left in place.
             let verdict =
                 if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
             let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
@@ -91,13 +91,13 @@ impl Watcher {
         self.follow(dir, path, decisions, &text)
     }
 
-    /// Returns the matching name for each sandbox that can write to a path, and the length of the matching part.
+    /// Returns, for each sandbox that can write to a path, the matching name and the length of the matched part.
     fn rows(&self, path: &str) -> Vec<(String, KnownName, usize)> {
         let references = self.references.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
             let by_name = sandbox.names.find(path, |path| self.git_folders.holds(path));
-            // A reference never weakens the verdict that the name alone leads to.
+            // A reference never weakens the verdict on the name itself.
             let (row, end) = match by_name {
                 Some(named) if named.0.group.verdict == RunVerdict::Unasked => named,
                 Some(_) | None => references.or(by_name)?,
@@ -120,7 +120,7 @@ impl Watcher {
         let verdict = if row.group.check == ContentCheck::Redirect {
             match target(dir, path, now) {
                 RedirectTarget::Nothing => RunVerdict::Harmless,
-                // A complete repository does not need another folder.
+                // A complete repository needs no other folder.
                 RedirectTarget::At(_)
                     if last(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
                 {
@@ -129,7 +129,7 @@ impl Watcher {
                 RedirectTarget::At(target)
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
-                    // All of the target must be checked, regardless of its name.
+                    // Everything in the target must be checked, whatever its name.
                     if self.git_folders.insert(target.clone()) {
                         self.look(&target, APPEARED);
                     }
@@ -146,7 +146,7 @@ impl Watcher {
         if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
     }
 
-    /// Watches a file that is judged by its content, because a program may still have it open for writing.
+    /// Starts rechecking a file that is judged by its content, because a program may still be writing to it.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
         if self.contents.len() < MOST_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
@@ -159,7 +159,7 @@ impl Watcher {
         }
     }
 
-    /// Rechecks files that are judged by their content, because writes through a mapping cause no events.
+    /// Rechecks files that are judged by their content, because writes through `mmap` cause no events.
     pub(super) fn recheck_contents(&mut self) {
         self.looked = Instant::now();
         for path in self.contents.keys().cloned().collect::<Vec<_>>() {
@@ -180,7 +180,7 @@ impl Watcher {
         Some(self.digests.hash_one(content(dir, last(path), git::LONGEST)?))
     }
 
-    /// Acts on the decisions about a path. Returns whether it was moved away.
+    /// Carries out the verdicts on a path. Returns `true` if the file was moved away.
     fn follow<'a>(
         &mut self,
         dir: &OwnedFd,
@@ -218,8 +218,8 @@ impl Watcher {
         false
     }
 
-    /// Moves a path to quarantine, or the nearest folder above it that can be moved, and reports this to the sandboxes
-    /// `names`. Counts as a move of `counted`, the matching name or folder.
+    /// Quarantines a path, or the nearest folder above it that can be moved, and reports this to the sandboxes
+    /// `names`. The move counts against the limit for `counted`.
     pub(super) fn move_away(
         &mut self,
         dir: &OwnedFd,
@@ -261,7 +261,7 @@ impl Watcher {
         let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                // Ignores the error: the finding is still reported, unless this process is killed.
+                // Ignores the error: the finding is lost only if this process is killed.
                 let _ = sandbox.journal.found(&finding);
             }
         }
@@ -272,12 +272,12 @@ impl Watcher {
         }
     }
 
-    /// Returns whether quarantine accepts no more files from the sessions of these sandboxes.
+    /// Returns `true` if the budget of any of these sandboxes' sessions is used up.
     pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
         names.iter().any(|name| self.budgets.of(name).is_spent())
     }
 
-    /// Counts a move to quarantine for the sessions of these sandboxes.
+    /// Counts a quarantined file for these sandboxes' sessions.
     pub(super) fn count_move(&mut self, counted: &str, bytes: u64, names: &[&str]) {
         let mut sessions = std::collections::BTreeMap::new();
         for name in names {
@@ -290,8 +290,8 @@ impl Watcher {
         }
     }
 
-    /// Moves the nearest new folder above a path to quarantine. This is for files that cannot be moved alone, for
-    /// example in a renamed folder of another user. Never moves a folder that already existed.
+    /// Quarantines the nearest new folder above a path. Used for files that cannot be moved alone, for example in a
+    /// renamed folder of another user. Existing folders are never moved.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
@@ -310,7 +310,7 @@ impl Watcher {
 }
 
 impl WatchedSandbox {
-    /// Returns the difference of a file from the baseline, or `None` if the sandbox cannot have caused one.
+    /// Returns the difference between a file and the baseline, or `None` if the sandbox cannot have caused it.
     fn difference<'a>(
         &self,
         path: &str,
@@ -322,8 +322,8 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// Returns the decision about a new folder with a listed name. The whole folder is quarantined if all files in it
-    /// would be quarantined.
+    /// Returns the verdict on a new folder with a listed name. The folder is quarantined as a whole if every file in
+    /// it would be.
     fn folder_decision(
         &self,
         name: String,
@@ -346,7 +346,7 @@ impl WatchedSandbox {
         })
     }
 
-    /// Returns the folder to report in place of the path, if package managers write the folder and all of it is new.
+    /// Returns the new folder to report instead of the path, if package managers write such folders.
     fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
         let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
         self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
@@ -355,7 +355,7 @@ impl WatchedSandbox {
 
 /// Target of a file that redirects git to another folder.
 enum RedirectTarget {
-    /// The file names no folder, for example because it is incomplete.
+    /// No folder, for example because the file is incomplete.
     Nothing,
     At(String),
     Unknown,
@@ -385,7 +385,7 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
     }
 }
 
-/// Returns whether the existing part of a path is free of symlinks.
+/// Returns `true` if the existing part of a path contains no symlinks.
 fn is_plain(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
         let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));
@@ -393,7 +393,7 @@ fn is_plain(path: &str) -> bool {
     })
 }
 
-/// Returns the line diff of two texts, or `None` if one is too long or not UTF-8.
+/// Returns a line diff, or `None` if a text is too long or not UTF-8.
 fn difference(before: &[u8], now: &[u8]) -> Option<String> {
     if before.len().max(now.len()) > LONGEST_KEPT {
         return None;

@@ -13,10 +13,10 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of findings that are reported per sandbox.
+/// Maximum number of findings reported per sandbox.
 const MOST_REPORTED: usize = 1_000;
 
-/// Watched sandbox: its rules, roots and findings.
+/// Rules, roots and findings of a watched sandbox.
 #[derive(Debug)]
 pub(super) struct WatchedSandbox {
     pub(super) rules: AutostartRules,
@@ -25,17 +25,17 @@ pub(super) struct WatchedSandbox {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
-    /// Findings about files that can run later and were left in place, by path.
+    /// Findings about autostart files that were left in place, by path.
     pub(super) left: BTreeMap<String, Finding>,
-    /// Findings that the next read returns.
+    /// Findings to return from the next read.
     pub(super) waiting: Vec<Finding>,
-    /// Paths, and paths with keys, that have already been reported.
+    /// Already reported paths, some combined with a configuration key.
     pub(super) reported: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
-    /// Actions that the launcher must take.
+    /// Countermeasures for the launcher to take.
     pub(super) countermeasures: Vec<Countermeasure>,
-    /// `true` once the launcher was requested to terminate the sandbox.
+    /// `true` once the launcher was asked to terminate the sandbox.
     is_over: bool,
 }
 
@@ -68,13 +68,13 @@ impl WatchedSandbox {
         self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
-    /// Returns whether anything at or below a path is closed or hidden.
+    /// Returns `true` if anything at or below a path is closed or hidden.
     pub(super) fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
     }
 
-    /// Requests the countermeasure against a sandbox that has recreated the file at `path` too often.
+    /// Requests the countermeasure for `limit`, which the sandbox reached by recreating the file at `path`.
     pub(super) fn limit(&mut self, path: &str, limit: MoveLimit) {
         match limit {
             MoveLimit::None => {}
@@ -102,10 +102,10 @@ impl WatchedSandbox {
         }
     }
 
-    /// Records a file that was left in place. The next read reports it, unless it was already reported.
+    /// Records a file that was left in place, and reports it once.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
         if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
-            // Counts as one more unreported finding.
+            // Counts it like any other finding beyond the limit.
             return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
@@ -114,12 +114,12 @@ impl WatchedSandbox {
         }
     }
 
-    /// Records `what` as reported. Returns whether it was not reported before, as far as is remembered.
+    /// Marks `what` as reported. Returns `true` if it was not reported before.
     pub(super) fn is_news(&mut self, what: String) -> bool {
         self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
     }
 
-    /// Queues a finding for the next read, unless the maximum number of findings was reached.
+    /// Queues a finding for the next read, unless [`MOST_REPORTED`] was reached.
     pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
         if self.count < MOST_REPORTED {
@@ -133,7 +133,7 @@ impl WatchedSandbox {
     }
 }
 
-/// Returns whether a path is a root itself or below it.
+/// Returns `true` if a path is a root or below one.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }

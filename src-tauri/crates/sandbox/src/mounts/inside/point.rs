@@ -1,9 +1,8 @@
-//! Mount points. They are reused if they exist, created if the sandbox owns the parent folder, and removed when no
-//! longer needed.
+//! Finds, creates and removes mount points in a sandbox.
 //!
-//! - The sandbox's root is read-only for all its processes. It is written through a detached copy that only the child
-//!   has.
-//! - Nothing is created in the host's trees. A grant is refused if its mount point would have to be created there.
+//! - The sandbox's root is read-only for all its processes. Mount points are created through a detached, writable copy
+//!   that only the child has.
+//! - Nothing is created in the host's trees. A grant that would need a mount point there is refused.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,7 +20,7 @@ use crate::{
     sys::mount::{Attributes, set_attributes},
 };
 
-/// File or directory that was created as a mount point or as a parent of one.
+/// File or directory created as a mount point, or as a parent of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct CreatedPoint {
     path: String,
@@ -39,8 +38,8 @@ impl Inside<'_> {
         self.point_below(root, "", path, kind)
     }
 
-    /// Like [`mount_point`](Self::mount_point), but starts at `place`, the opened directory at the path `above`. This
-    /// directory may be covered by a mount.
+    /// Like [`mount_point`](Self::mount_point), but starts at `place`, the open directory at the path `above`. A mount
+    /// may cover this directory.
     pub(super) fn point_below(
         &mut self,
         place: OwnedFd,
@@ -71,7 +70,7 @@ impl Inside<'_> {
         Ok(place)
     }
 
-    /// Creates `path`, whose last component is `name`, in the folder `place`.
+    /// Creates `path`, whose last component is `name`, in `place`.
     pub(super) fn make(
         &mut self,
         place: &OwnedFd,
@@ -91,7 +90,7 @@ impl Inside<'_> {
         Ok(())
     }
 
-    /// Removes created mount points that are no longer in use.
+    /// Removes unused mount points that this crate created.
     pub(super) fn tidy(&mut self) {
         let mut made = std::mem::take(&mut self.made);
         made.sort_by(|a, b| b.path.cmp(&a.path));
@@ -112,7 +111,7 @@ impl Inside<'_> {
         let (above, name) = made.path.rsplit_once('/').ok_or(Errno::INVAL)?;
         let above = open_plain(&self.root, above)?;
         if Some(mount_id(&above)?) != self.sandbox.tmp_id {
-            // A grant covers the private `/tmp`, so the mount point is kept.
+            // A grant covers the private `/tmp`, so the mount point cannot be removed yet.
             return Err(Errno::BUSY);
         }
         unlinkat(&above, name, flags)

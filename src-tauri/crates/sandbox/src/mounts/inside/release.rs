@@ -1,13 +1,13 @@
-//! Releases a mount, and proves that nothing refers to it any more.
+//! Releases a mount and proves that nothing uses it any more.
 //!
-//! - The kernel provides the proof: a plain unmount succeeds only if no descriptor, mapping, working directory or
-//!   descriptor in flight in a socket refers to the mount. A scan of `/proc` would miss the last kind.
-//! - INVARIANT: the mount is first made read-only, which the kernel refuses while a process can write to one of its
-//!   files. It is therefore safe to remove the masks in the mount.
-//! - A file that another grant still shows at the same path is not revoked, so its readers may continue.
-//! - A mount that was set aside has no path in the sandbox, even if the proof then fails.
-//! - A tree whose submounts existed on the host when the sandbox started cannot be split up, because the kernel locks
-//!   them together. If its unmount fails, it is detached and reported as held.
+//! - The kernel provides the proof: an unmount fails while a descriptor, mapping or working directory refers to the
+//!   mount, or a descriptor is in flight in a socket. A scan of `/proc` would miss the last case.
+//! - INVARIANT: the mount is first made read-only, which the kernel refuses while a process has a file in it open for
+//!   writing. The masks in the mount can then be removed safely.
+//! - A file that another grant still shows at the same path is not revoked, so processes may continue reading it.
+//! - A mount that was set aside has no path in the sandbox, even if the proof fails later.
+//! - The kernel locks a tree together with submounts that existed when the sandbox started. If such a tree cannot be
+//!   unmounted, it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,10 +31,10 @@ use crate::{
     tree::attach,
 };
 
-/// Folder for mounts that are being released. It is on the read-only root, so the sandbox cannot move it.
+/// Folder for mounts that are being released, on the read-only root where the sandbox cannot move it.
 const ASIDE: &str = "/.ironcurtain-aside";
-/// Maximum time for a file to be closed. The kernel completes a close only when the closing process returns from the
-/// call.
+/// Maximum time to wait for a file to be closed. The kernel completes a close when the closing process returns from
+/// the call.
 const PATIENCE: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
 /// Maximum number of attempts to find a mount while its directory is being renamed.
@@ -69,13 +69,13 @@ impl UnmountOutcome {
 }
 
 impl Inside<'_> {
-    /// Moves a mount away from its path.
+    /// Moves a mount to [`ASIDE`], away from its path.
     pub(super) fn set_aside(&mut self, old: &MountedPath) -> Result<SetAside, MountError> {
         let broken = |why: String| MountError::Broken(format!("failed to unmount `{}`: {why}", old.path));
         for _ in 0..TRIES {
             let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
             let Some(entry) = table.get(old.mount_id) else {
-                // The kernel detached the mount because the directory under it was removed.
+                // The directory under the mount was removed, so the kernel detached the mount.
                 return Ok(SetAside::Ended(UnmountOutcome::held()));
             };
             let Ok(mount) = open_plain(&self.root, &entry.point) else { continue };
@@ -88,7 +88,7 @@ impl Inside<'_> {
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
                 Ok(()) => Ok(SetAside::Waiting(old.mount_id, FileId::of(&stat))),
-                // The kernel does not move a mount whose root was deleted on the host, so it is released in place.
+                // The kernel cannot move a mount whose root was deleted on the host, so release it in place.
                 Err(Errno::NOENT) => {
                     drop(mount);
                     Ok(SetAside::Ended(self.end(old.mount_id, &entry.point, None)?))
@@ -99,7 +99,7 @@ impl Inside<'_> {
         Err(broken("its directory is renamed continuously".into()))
     }
 
-    /// Releases a mount that was set aside from `path`. `granted` contains the mounts that may still show the same file
+    /// Releases a mount that was set aside from `path`. `granted` lists the mounts that may still show the same file
     /// there.
     pub(super) fn release(
         &self,
@@ -115,7 +115,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Returns the id of the mount in `granted` that now shows the same file at `path`.
+    /// Returns the id of the mount in `granted` that now shows the same file at `path`, if any.
     fn instead(&self, path: &str, identity: FileId, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
@@ -150,8 +150,8 @@ impl Inside<'_> {
         })
     }
 
-    /// Makes the mount `id` at `point` read-only, with everything on top of it. Fails with `EBUSY` while a process can
-    /// write to one of its files.
+    /// Makes the mount `id` at `point` and all mounts on top of it read-only. Fails with `EBUSY` while a process has a
+    /// file in it open for writing.
     fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> Result<(), Errno> {
         let mount = open_plain(&self.root, point)?;
         if mount_id(&mount)? != id {
@@ -170,7 +170,7 @@ fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
 }
 
 /// Repeats `attempt` while it fails with `EBUSY`. The last attempt starts after the deadline, even if this thread was
-/// not scheduled for a long time.
+/// not scheduled for a while.
 fn until_free(deadline: Instant, attempt: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
     loop {
         let is_last = Instant::now() >= deadline;

@@ -1,4 +1,4 @@
-//! Files and variables that are hidden from a command, by default or by the settings.
+//! Tests files and variables that are hidden from a command by default or by the settings.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn environment_is_an_allow_list() {
         let said = Outcome::of(&command.output().unwrap()).said;
         let mut names: Vec<String> =
             said.lines().map(|line| line.split('=').next().unwrap().to_owned()).collect();
-        // The shell itself sets these.
+        // Variables that the shell itself sets.
         names.retain(|name| !["SHLVL", "_", "PWD", "OLDPWD"].contains(&name.as_str()));
         names.sort();
         names
@@ -100,7 +100,7 @@ fn unix_sockets_are_available_only_if_allowed() {
     let _host = std::os::unix::net::UnixListener::bind(desk.path("work/socket")).unwrap();
     let connect = "/usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"socket\"); print(\"in\")'";
     assert!(desk.fails(connect).contains("Operation not permitted"));
-    // Allowed paths of sockets cannot be distinguished on Linux, neither by `srt` nor by us.
+    // On Linux, neither `srt` nor IronCurtain can allow sockets by path.
     let desk = desk.with("network/allowUnixSockets", json!(["socket"]));
     assert!(desk.fails(connect).contains("Operation not permitted"));
     let desk = desk.with("network/allowAllUnixSockets", json!(true));

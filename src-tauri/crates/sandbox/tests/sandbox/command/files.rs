@@ -1,4 +1,4 @@
-//! `filesystem` settings: allowed and refused paths for each key.
+//! Tests the `filesystem` settings with allowed and refused paths for each key.
 
 use std::fs;
 

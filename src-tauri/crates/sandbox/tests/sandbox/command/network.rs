@@ -1,4 +1,4 @@
-//! Tests the `network` settings by the connections that reach the test's server.
+//! Tests the `network` settings by observing which connections reach a server.
 
 use std::{
     io::{Read, Write},
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Desk;
 
-/// Server on the host's loopback that counts its requests.
+/// Server on the host's loopback interface that counts requests.
 struct Host {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -25,7 +25,7 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
         let count = asked.clone();
-        // The thread runs until the tests exit.
+        // The thread runs until the test process exits.
         thread::spawn(move || {
             for caller in listener.incoming() {
                 let mut caller = caller.unwrap();

@@ -1,4 +1,4 @@
-//! The settings file: its location, its complete parsing, and the effect of each key.
+//! Tests the settings file: its location, strict parsing and the effect of each key.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -102,7 +102,7 @@ fn unsupported_keys_are_refused_by_name() {
         let complained = Desk::new().with(at, value).refuses();
         let named = format!("`{}`: ", at.replace('/', "."));
         assert!(complained.contains(&named), "{named} {complained}");
-        // Settings are accepted without the key, or with a value that requests nothing.
+        // Settings without the key, or with a value that requests nothing, are accepted.
         let desk = if harmless.is_null() { Desk::new() } else { Desk::new().with(at, harmless) };
         assert_eq!(desk.says("echo ran"), "ran\n", "{at}");
     }

@@ -1,4 +1,4 @@
-//! Signals, and cleanup whichever way a command exits.
+//! Tests signals, and cleanup however a command exits.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ fn signal_reaches_the_command_and_its_children() {
     for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
         let marker = marker(&desk, number);
         // A shell that is about to start a program can miss a signal, so the last program that the test waits for
-        // starts no other.
+        // starts no other program.
         let mut child = desk.start(&format!("echo up; (exec -a {marker} sleep 1000); echo after"));
         let mut said = first_line(&mut child);
         eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sleep"));
@@ -66,7 +66,7 @@ fn signal_at_any_time_leaves_nothing() {
     for round in 0..40 {
         let marker = marker(&desk, round);
         let mut child = desk.start(&format!(": {marker}; read line"));
-        // Standard input stays open, because EOF would stop the command before the signal does.
+        // Keeps standard input open, because EOF would stop the command before the signal does.
         let input = child.stdin.take();
         thread::sleep(Duration::from_micros(500) * round.cast_unsigned());
         signal(&child, Signal::TERM);

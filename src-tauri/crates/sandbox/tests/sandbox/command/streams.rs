@@ -1,4 +1,4 @@
-//! Standard streams that are files. The command gets only the data, not the files.
+//! Tests standard streams that are files, of which the command gets only the data.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -39,7 +39,7 @@ fn file_streams_cannot_be_reopened() {
     let output = desk.place.file("home/output");
     fs::write(&output, "longer than what is said\nand longer\n").unwrap();
     let (input, output) = run(&secret, &output);
-    // Data is read and written at the right offsets, and the rest of the files stays unchanged.
+    // Data is read and written at the right offsets, and the rest of each file is unchanged.
     assert_eq!(input, "kept\n");
     assert!(output.starts_with("kept\n") && output.ends_with("\nand longer\n"), "{output:?}");
     // A pipe is passed on unchanged.
@@ -78,7 +78,7 @@ fn copied_data_is_complete_and_in_order() {
     assert_eq!(run("cat; exit 3", from(&input), to(&output), Stdio::null()), Some(3));
     assert!(fs::read(&output).unwrap() == bytes);
 
-    // The command may read only a part of the input. Output of background processes is copied to the end.
+    // The command need not read all its input. The output of background processes is copied to the end.
     let line = "head -c 70000; (cat /dev/zero | head -c 200000 >&2) & wait";
     let errors = desk.place.file("home/errors");
     assert_eq!(run(line, from(&input), to(&output), to(&errors)), Some(0));
@@ -156,7 +156,7 @@ fn inherited_descriptors_are_closed_at_once() {
     command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(desk.path("work")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // EOF arrives once no process holds the other end, while the command is still running.
+    // Standard output reaches EOF once no process holds it, even while the command is still running.
     assert_eq!(fs::read_to_string(&fifo).unwrap(), "");
     child.stdin.take().unwrap().write_all(b"said\n").unwrap();
     let mut said = String::new();

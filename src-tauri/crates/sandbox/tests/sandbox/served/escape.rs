@@ -1,4 +1,5 @@
-//! Ways out of a served view and ways to hold it up. Each is refused for its own reason, and its allowed twin works.
+//! Tests attempts to escape from a served view or to block it. Each attempt is refused for its own reason, and a
+//! similar allowed operation works.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -6,14 +7,14 @@ use ironcurtain_testkit::seed::is_soak;
 
 use super::*;
 
-/// Returns the number after a name in `/proc/PID/status`.
+/// Returns the value of a field in `/proc/PID/status`.
 fn status(process: &str, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Runs a line of Python, and returns its output.
+/// Runs a line of Python and returns its output.
 fn python(shell: &mut Shell, line: &str) -> String {
     shell.run(&format!("/usr/bin/python3 -c '{line}' 2>&1"))
 }
@@ -26,7 +27,7 @@ fn a_stopped_view_holds_only_programs_that_need_it() {
     let view = view_process(&shell);
     assert_eq!(shell.run("cd work"), "status 0\n");
     signal(&view, "STOP");
-    // Work in the mounted folder and in the sandbox's own folders goes on.
+    // The mounted folder and the sandbox's own folders remain usable.
     assert_eq!(shell.run("cat own; echo x > /tmp/x; cat /tmp/x"), "work/ownx\nstatus 0\n");
     assert_eq!(shell.run("{ cat ../notes.txt > /tmp/out & }"), "status 0\n");
     assert_eq!(shell.run("cat own"), "work/ownstatus 0\n");
@@ -44,7 +45,7 @@ fn a_sandbox_with_a_stopped_view_ends() {
     shell.kill.kill();
     assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, Some(9));
     all_programs_end(&mut shell);
-    // It dies with the supervisor, although it is stopped.
+    // The process dies with the supervisor even though it is stopped.
     crate::harness::eventually("the view has exited", || !fs::exists(format!("/proc/{view}")).unwrap());
 }
 
@@ -62,9 +63,9 @@ fn names_are_bounded_and_memory_is_too() {
     );
     fs::write(shell.path("work/create.py"), create).unwrap();
     assert_eq!(shell.run("/usr/bin/python3 work/create.py"), format!("{result}\nstatus 0\n"));
-    // Removed ones make room.
+    // Removing one frees its slot.
     assert_eq!(shell.run("rmdir docs/v1 && mkdir docs/again"), "status 0\n");
-    // Names that do not exist.
+    // Lookups of names that do not exist.
     let count = if is_soak() { 1_000_000 } else { 5_000 };
     let look = format!("import os; print(any(os.path.exists(\"docs/none%d\" % n) for n in range({count})))");
     assert_eq!(python(&mut shell, &look), "False\nstatus 0\n");
@@ -118,12 +119,12 @@ fn other_ways_into_the_kernel_are_refused() {
             "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall({number}, {arguments}), ctypes.get_errno())"
         )
     };
-    // io_uring_setup and ptrace. A call that is allowed is getpid.
+    // io_uring_setup and ptrace are refused; getpid is allowed.
     for (number, arguments) in [(425, "8, 0"), (101, "0, 0, 0, 0")] {
         assert_eq!(python(&mut shell, &call(number, arguments)), "-1 1\nstatus 0\n", "{number}");
     }
     assert!(python(&mut shell, &call(39, "0")).ends_with(" 0\nstatus 0\n"));
-    // The user's socket, and a connection of the sandbox's own.
+    // Connecting to the user's socket is refused; a socket pair is allowed.
     let connect =
         "import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"docs/socket\"); print(\"connected\")";
     let said = python(&mut shell, connect);
@@ -132,7 +133,7 @@ fn other_ways_into_the_kernel_are_refused() {
         python(&mut shell, "import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))"),
         "b'x'\nstatus 0\n"
     );
-    // Typing into a terminal. A terminal's size is allowed.
+    // Injecting terminal input is refused; querying the terminal's size is allowed.
     let terminal = "import fcntl, os, termios; m, s = os.openpty(); print(len(fcntl.ioctl(s, termios.TIOCGWINSZ, bytes(8)))); \
                     fcntl.ioctl(s, termios.TIOCSTI, b\"x\")";
     let said = python(&mut shell, terminal);
@@ -156,7 +157,7 @@ fn no_program_gains_rights_from_a_file() {
     let privileges = shell.run("grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status");
     let none = "0000000000000000";
     assert_eq!(privileges, format!("CapEff:\t{none}\nCapBnd:\t{none}\nNoNewPrivs:\t1\nstatus 0\n"));
-    // Both file systems ignore the bit.
+    // Both mounts ignore the setuid bit.
     let mounts = shell.run(&format!(
         "grep -E ' ({}|{}) ' /proc/self/mountinfo",
         shell.place.dir.path().display(),
@@ -183,7 +184,7 @@ fn other_runs_are_out_of_reach() {
     let found =
         shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
     assert!(found.starts_with("0\n") && found.contains("No such file or directory"), "{found}");
-    // The view of one is not served by the other: only local file systems are.
+    // One run's view does not serve another's, because views serve only local file systems.
     let root = format!("/proc/{}/root{}", view_process(&victim), victim.path("notes.txt"));
     let said = shell.run(&format!("cat {root} 2>&1"));
     assert!(said.contains("No such file or directory"), "{said}");

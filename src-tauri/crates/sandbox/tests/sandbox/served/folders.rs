@@ -1,8 +1,8 @@
-//! A folder on the disk, served and mounted: programs must get the same results in all three.
+//! Compares a folder on disk, a served folder and a mounted one, in which programs must get the same results.
 
 use super::*;
 
-/// Way in which a sandbox sees a granted folder.
+/// Kind of access that a sandbox has to a granted folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Served,
@@ -11,7 +11,7 @@ pub(super) enum Way {
 
 pub(super) const WAYS: [Way; 2] = [Way::Served, Way::Mounted];
 
-/// Place with an empty folder `disk` and an empty folder `inside` for the sandbox.
+/// Creates a test directory with an empty folder `disk` and an empty folder `inside` for the sandbox.
 pub(super) fn folders() -> Place {
     let place = Place::new();
     for folder in ["disk", "inside"] {
@@ -20,7 +20,7 @@ pub(super) fn folders() -> Place {
     place
 }
 
-/// Starts a shell that works in `inside`, which is granted.
+/// Starts a shell in `inside`, which is granted.
 pub(super) fn shell_in(place: Place, way: Way) -> Shell {
     let inside = place.path("inside");
     let mounts: &[&str] = match way {
@@ -32,7 +32,7 @@ pub(super) fn shell_in(place: Place, way: Way) -> Shell {
     shell
 }
 
-/// Runs a Python script in a folder on the disk and in one of a sandbox, and returns the lines of both.
+/// Runs a Python script in a folder on disk and in a sandboxed folder, and returns the output lines of both.
 pub(super) fn on_disk_and(way: Way, script: &str, arguments: &str) -> [Vec<String>; 2] {
     let place = folders();
     fs::write(place.path("script.py"), script).unwrap();

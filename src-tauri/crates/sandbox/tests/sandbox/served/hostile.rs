@@ -1,4 +1,4 @@
-//! Tests hostile programs. Each attack is refused, while the same operation without its hostile part is allowed.
+//! Tests hostile programs. Each attack is refused, while the same operation without the hostile part is allowed.
 
 use std::os::unix::fs::symlink;
 
@@ -17,7 +17,7 @@ fn a_file_that_became_a_link_after_the_question_is_not_opened() {
         Some(true)
     };
     let mut shell = Shell::start(place, &[], Box::new(decide));
-    // The kernel resolves the name again, and the link now leads to a hidden file.
+    // The kernel looks up the name again, and the link now leads to a hidden file.
     let said = shell.run("cat notes.txt 2>&1");
     assert!(said.contains("No such file or directory") && !said.contains("secret/key"), "{said}");
     assert_eq!(shell.asked(), [(notes, FileAccess::Read)]);
@@ -51,7 +51,7 @@ fn a_folder_that_is_renamed_outside_does_not_carry_its_permissions_along() {
     shell.permit(1, vec![shell.permission("docs/a", FileAccess::Read)]);
     assert_eq!(shell.run("cd docs && cat a"), "docs/astatus 0\n");
     fs::rename(shell.path("docs"), shell.path("moved")).unwrap();
-    // The kernel may use a cached name for a second.
+    // The kernel caches a name for up to a second.
     let began = Instant::now();
     let mut said = shell.run("cat a 2>&1");
     while !said.contains("No such file or directory") {
@@ -74,7 +74,7 @@ fn pipes_of_other_programs_are_not_opened() {
         assert!(said.contains("Permission denied"), "{command}: {said}");
     }
     assert_eq!(shell.asked(), []);
-    // A pipe that the run creates exists only in the view.
+    // A pipe created by the run exists only in the view.
     assert_eq!(
         shell.run("mkfifo docs/own && (echo through > docs/own & cat docs/own)"),
         "through\nstatus 0\n"

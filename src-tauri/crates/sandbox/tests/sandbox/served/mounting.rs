@@ -1,4 +1,4 @@
-//! A served folder becomes a mount while the sandbox runs, and is served again after it was unmounted with proof.
+//! Tests mounting a served folder in a running sandbox, and serving it again after a proved unmount.
 
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 
@@ -20,14 +20,14 @@ impl Shell {
         tell(&self.view, &ToView::Reserve { path: self.path(name), number });
     }
 
-    /// Tells the view what is mounted, and waits until it knows.
+    /// Reports the mounted folders to the view, and waits until it has processed the message.
     fn mounted(&self, names: &[&str]) {
         tell(&self.view, &ToView::Mounted { paths: names.iter().map(|name| self.path(name)).collect() });
-        // Messages are handled in order.
+        // Messages are processed in order.
         self.permit(1, vec![]);
     }
 
-    /// Starts a command in the background, whose output a later command waits for, and waits until it asks.
+    /// Starts a background command and waits until it requests permission. Its output goes to `/tmp/out`.
     fn begin(&mut self, command: &str) {
         let before = self.asked.lock().unwrap().len();
         assert_eq!(self.run(&format!("{{ ({command}) > /tmp/out 2>&1 & }}")), "status 0\n");
@@ -47,7 +47,7 @@ fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     assert_eq!(shell.run("cat docs/a; echo new > docs/new; rm docs/b; ls docs"), "docs/aa\nnew\nstatus 0\n");
     assert_eq!(shell.asked(), []);
-    // Mappings are shared with programs outside.
+    // Mappings are shared with programs outside the sandbox.
     let map = "import mmap, sys; f = open('docs/new', 'r+b'); m = mmap.mmap(f.fileno(), 4); print('mapped', flush=True); \
                sys.stdin.readline(); print(m[:4])";
     writeln!(shell.stdin.as_ref().unwrap(), "/usr/bin/python3 -c \"{map}\"; echo \"status $?\"").unwrap();
@@ -71,7 +71,7 @@ fn a_held_folder_is_reported_as_held() {
         assert_eq!(shell.run(hold), "status 0\n", "{hold}");
         assert_eq!(shell.unmount("docs"), UnmountProof::Held, "{hold}");
     }
-    // What stands inside from before the mount is served, and does not hold it.
+    // Processes that entered the folder before the mount keep using the view, and do not hold the mount.
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
     assert_eq!(shell.run("exec 7< docs/a; cd docs"), "status 0\n");
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
@@ -89,17 +89,17 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     // Another folder can be reserved instead.
     shell.reserve("work", 2);
     assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(2));
-    // While a folder is reserved, nothing waits for which its ancestors are locked.
+    // While a folder is reserved, no request may wait that would lock one of its parent folders.
     let refused = shell.run("rm notes.txt 2>&1");
     assert!(refused.contains("Stale file handle"), "{refused}");
     assert_eq!(shell.mount("work"), ControlAnswer::Added);
     shell.mounted(&["work"]);
     shell.asked();
-    // Afterwards, it is asked about.
+    // Afterwards, the same request prompts for permission.
     let denied = shell.run("rm notes.txt 2>&1");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Delete)]);
-    // The first folder is reserved once the program that waits in it is gone.
+    // The first folder is reserved once the program waiting in it has exited.
     shell.reserve("docs", 3);
     assert!(shell.reserved.try_recv().is_err());
     assert_eq!(shell.run("pkill -x rm; wait"), "status 0\n");
@@ -133,7 +133,7 @@ fn pipes_and_sockets_in_a_mounted_folder_are_masked() {
     let mut shell = Shell::granted(place, &[]);
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     let said = shell.run("timeout 10 sh -c 'echo x > docs/pipe' 2>&1; cat docs/a");
-    // Root ignores the mask's mode.
+    // Root bypasses the mask's mode.
     let is_refused = ["Permission denied", "Read-only file system"].iter().any(|why| said.contains(why));
     assert!(is_refused && said.ends_with("docs/astatus 0\n"), "{said}");
     assert_eq!(shell.run("test -S docs/socket || test -p docs/pipe; echo $?"), "1\nstatus 0\n");
@@ -150,6 +150,6 @@ fn folders_that_existed_only_in_the_view_are_there_after_the_mount() {
     shell.mounted(&["docs"]);
     assert_eq!(shell.run("echo x > docs/new/er/file; ls docs"), "a\nb\nnew\nstatus 0\n");
     assert_eq!(fs::read_to_string(shell.path("docs/new/er/file")).unwrap(), "x\n");
-    // Others are not.
+    // Other folders are not.
     assert!(!fs::exists(shell.path("work/other")).unwrap());
 }

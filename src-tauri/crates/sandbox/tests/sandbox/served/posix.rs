@@ -1,4 +1,4 @@
-//! Calls in a granted folder have the same results as on the disk, except for those in a documented list.
+//! Tests that calls in a granted folder have the same results as on disk, apart from documented differences.
 
 use super::{
     folders::{WAYS, Way, folders, on_disk_and, shell_in},
@@ -8,11 +8,10 @@ use crate::harness::{as_ordinary_user, tool};
 
 const CALLS: &str = include_str!("calls.py");
 
-/// Calls whose results differ, with the result on the disk and in a served folder. `docs/guide/run-an-agent.md`
-/// explains them.
+/// Calls with different results: on disk, and in a served folder. `docs/guide/run-an-agent.md` explains them.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("link symlink", "(None, 'file')", "EPERM"),
-    // No program in a run can gain rights.
+    // Programs in a run cannot gain privileges.
     ("change mode to run as owner", "(None, ('-rwsr-xr-x', 1, 7))", "EPERM"),
     ("unnamed file", "open", "ENOTSUP"),
     ("extended attribute", "None", "ENOTSUP"),
@@ -41,7 +40,7 @@ fn calls_give_the_same_results_as_on_the_disk() {
     }
 }
 
-/// Settings of pjdfstest. The users must exist, but cases for an ordinary user do not use them.
+/// Settings of pjdfstest. The users must exist, although cases for an ordinary user do not use them.
 const SETTINGS: &str = r#"
 [features]
 posix_fallocate = {}
@@ -56,10 +55,10 @@ naptime = 0.02
 entries = [["root", "root"], ["root", "root"]]
 "#;
 
-/// Parts of the names of cases that pass on the disk and fail in a sandbox. `docs/guide/run-an-agent.md` explains them.
+/// Name parts of cases that pass on disk and fail in a sandbox. `docs/guide/run-an-agent.md` explains them.
 const FAIL: [&str; 1] = ["socket"];
 
-/// Further ones in a served folder, where a pipe has only one name.
+/// Additional cases that fail in a served folder, where a pipe has only one name.
 const FAIL_SERVED: [&str; 5] = [
     "link::changed_ctime_success::fifo",
     "link::remove_link::fifo",
@@ -78,12 +77,12 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
         command.args(["../pjdfstest", "-c", "../settings.toml", "-p", "."]).env("NO_COLOR", "1");
         let output = command.current_dir(place.path("disk")).output().unwrap();
         let mut on_disk = passed(&String::from_utf8(output.stdout).unwrap());
-        // Programs derive the maximum number of links from the type of the file system.
+        // Programs derive the maximum number of hard links from the file system type.
         on_disk.retain(|case| case != "link::link_count_max");
         // Pipes in a mounted folder are masked soon after they appear.
         on_disk.retain(|case| way == Way::Served || !case.contains("fifo"));
         assert!(on_disk.len() > 100, "{}", String::from_utf8_lossy(&output.stderr));
-        // Those that need root do not run.
+        // Cases that need root are not run.
         let exact: Vec<String> = on_disk.iter().map(|case| format!("pjdfstest::tests::{case}\n")).collect();
         fs::write(place.path("cases"), exact.concat()).unwrap();
         let run = "xargs ../pjdfstest -c ../settings.toml -p . --exact < ../cases 2>&1";
@@ -100,7 +99,7 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
     }
 }
 
-/// Returns the names of the cases that passed.
+/// Returns the names of the passed cases.
 fn passed(output: &str) -> Vec<String> {
     let cases = output.lines().filter_map(|line| line.trim_end().strip_suffix(" ok"));
     cases.map(|case| case.trim().to_owned()).collect()

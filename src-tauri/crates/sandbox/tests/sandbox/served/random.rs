@@ -1,4 +1,5 @@
-//! Random calls in a granted folder leave the same files as on the disk. `cargo xtask soak files` repeats them with other seeds.
+//! Tests that random calls in a granted folder leave the same files as on disk. `cargo xtask soak files` repeats this
+//! with other seeds.
 
 use ironcurtain_testkit::seed::seed;
 
@@ -23,7 +24,7 @@ fn random_calls_leave_the_same_files_as_on_the_disk() {
     }
 }
 
-/// Settings of fsx: every operation that a sandbox allows, on a file that is larger than one request.
+/// Settings of fsx: every operation that a sandbox allows, on a file larger than one request.
 const SETTINGS: &str = "
 flen = 600000
 
@@ -50,7 +51,7 @@ fn fsx_reads_what_it_wrote_and_leaves_it_on_the_disk() {
         fs::copy(tool("fsx"), place.path("fsx")).unwrap();
         fs::write(place.path("settings.toml"), SETTINGS).unwrap();
         let mut shell = shell_in(place, way);
-        // Two at a time, on files of their own.
+        // Two at a time, each on its own file.
         let (first, second) = (seed(), seed() + 1_000_000);
         let fsx = |name, seed| format!("../fsx -f ../settings.toml -N 2000 -S {seed} {name}");
         let (a, b) = (fsx("a", first), fsx("b", second));

@@ -1,4 +1,4 @@
-//! Tests of locks on real files.
+//! Tests locks on real files.
 
 use std::{fs::File, os::unix::fs::MetadataExt, time::Instant};
 
@@ -32,7 +32,7 @@ fn owners_lock_ranges_against_each_other_and_closing_releases() {
     scene.call(SET, node, &lock(two, 1, (0, 4), SHARED, false)).unwrap();
     let found = scene.call(31, node, &lock(one, 1, WHOLE, EXCLUSIVE, false)).unwrap();
     assert_eq!(found[..16], [5_u64.to_ne_bytes(), 9_u64.to_ne_bytes()].concat());
-    // When the owner closes a descriptor, its locks on the file are released.
+    // Closing a descriptor releases its owner's locks on the file.
     scene.call(25, node, &[two, 0, 1].map(u64::to_ne_bytes).concat()).unwrap();
     scene.call(SET, node, &lock(two, 2, (0, 9), EXCLUSIVE, false)).unwrap();
     scene.call(SET, node, &lock(two, 2, WHOLE, NONE, false)).unwrap();
@@ -53,7 +53,7 @@ fn programs_outside_see_locks_and_a_waiting_lock_follows_theirs() {
     scene.call(SET, node, &lock(handle, 1, WHOLE, NONE, true)).unwrap();
     flock(&outside, FlockOperation::NonBlockingLockExclusive).unwrap();
     let unique = scene.send(SET_AND_WAIT, node, &lock(handle, 1, WHOLE, EXCLUSIVE, true));
-    // Other requests are served while the lock waits.
+    // Other requests are served while a lock is waiting.
     scene.look_up(1, "sub").unwrap();
     flock(&outside, FlockOperation::Unlock).unwrap();
     scene.reply(unique).unwrap();
@@ -68,7 +68,7 @@ fn a_waiting_lock_can_be_interrupted_and_is_not_taken_later() {
     let outside = File::options().read(true).write(true).open(scene.path("a.txt")).unwrap();
     flock(&outside, FlockOperation::NonBlockingLockExclusive).unwrap();
     let unique = scene.send(SET_AND_WAIT, node, &lock(handle, 1, WHOLE, EXCLUSIVE, true));
-    // The interruption succeeds even if the lock thread is trying the lock at this moment.
+    // The interruption succeeds even while the lock thread is trying to set the lock.
     scene.send(36, 0, &unique.to_ne_bytes());
     assert_eq!(scene.reply(unique), Err(errno(Errno::INTR)));
     flock(&outside, FlockOperation::Unlock).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of moving folders and of creating links.
+//! Tests moving folders and creating links.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn to(names: &str) -> Vec<u8> {
 }
 
 impl Scene {
-    /// Sends a request, and allows every access that it asks for. Returns the reply and these accesses.
+    /// Sends a request and allows every access that it requires. Returns the reply and those accesses.
     fn allowing(&self, opcode: u32, body: &[u8]) -> (Answer, Vec<WantedAccess>) {
         let unique = self.send(opcode, 1, body);
         let mut asked = Vec::new();
@@ -40,7 +40,7 @@ fn a_folder_is_moved_with_permission_to_read_remove_and_write() {
     ];
     assert_eq!(asked, expected);
     assert_eq!(fs::read(scene.path("moved/x")).unwrap(), b"x");
-    // After a denial, nothing is moved.
+    // Nothing is moved after a denial.
     let unique = scene.send(12, 1, &to("moved\0sub\0"));
     scene.answer(false);
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
@@ -57,7 +57,7 @@ fn a_folder_of_the_runs_own_needs_permission_only_for_its_new_name() {
     let (reply, asked) = scene.allowing(12, &to("d\0e\0"));
     reply.unwrap();
     assert_eq!(asked, [wanted("/e", AccessKind::Write)]);
-    // A folder that contains a file of another program needs permission.
+    // A folder with another program's file requires permission.
     fs::write(scene.path("e/x"), "x").unwrap();
     let (reply, asked) = scene.allowing(12, &to("e\0f\0"));
     reply.unwrap();
@@ -72,7 +72,7 @@ fn a_folder_is_not_moved_where_programs_would_run_its_files() {
     fs::write(scene.path("sub/deep/run-me"), "").unwrap();
     assert_eq!(scene.call(12, 1, &to("sub\0other\0")), Err(errno(Errno::XDEV)));
     fs::remove_file(scene.path("sub/deep/run-me")).unwrap();
-    // A folder that contains a hidden file cannot be moved either.
+    // A folder with a hidden file cannot be moved either.
     fs::hard_link(scene.path("secret"), scene.path("sub/deep/other")).unwrap();
     assert_eq!(scene.call(12, 1, &to("sub\0other\0")), Err(errno(Errno::ACCESS)));
     assert_eq!(scene.asked(), []);
@@ -88,9 +88,9 @@ fn a_symlink_needs_permission_for_its_name() {
     reply.unwrap();
     assert_eq!(asked, [wanted("/new", AccessKind::Write)]);
     assert_eq!(fs::read_link(scene.path("new")).unwrap(), Path::new("a.txt"));
-    // The run may remove the link that it created.
+    // The run may remove a link that it created.
     scene.call(10, 1, &named(&[], "new")).unwrap();
-    // A link must not lead to a hidden file, or have a name through which programs would run files.
+    // A link must not lead to a hidden file, or have a name through which programs run files.
     for target in ["secret", "sub/../secret", "/secret"] {
         let body = format!("new\0{target}\0");
         assert_eq!(scene.call(6, 1, body.as_bytes()), Err(errno(Errno::ACCESS)), "{target}");
@@ -99,7 +99,7 @@ fn a_symlink_needs_permission_for_its_name() {
         assert_eq!(scene.call(6, 1, format!("{name}\0sub\0").as_bytes()), Err(errno(Errno::PERM)), "{name}");
     }
     assert_eq!(scene.call(6, 1, b"secret\0a.txt\0"), Err(errno(Errno::ACCESS)));
-    // An existing link cannot be moved to such a path either, alone or in a folder.
+    // An existing link cannot be moved to such a path either, alone or inside a folder.
     std::os::unix::fs::symlink("a.txt", scene.path("sub/.git")).unwrap();
     assert_eq!(scene.call(12, 1, &to("link\0.git\0")), Err(errno(Errno::PERM)));
     assert_eq!(scene.call(12, 1, &to("sub\0other\0")), Err(errno(Errno::XDEV)));

@@ -1,4 +1,4 @@
-//! Tests of lock, backup and temporary files, which belong to the file that a program changes.
+//! Tests lock, backup and temporary files, which belong to the file that a program is changing.
 
 use super::*;
 
@@ -14,13 +14,13 @@ impl Scene {
         self.call(12, 1, &[&1_u64.to_ne_bytes()[..], format!("{from}\0{to}\0").as_bytes()].concat())
     }
 
-    /// Starts to open a file. Returns the request's number and the accesses that need permission.
+    /// Begins opening a file. Returns the request's number and the accesses that require permission.
     fn asked_on_open(&self, node: u64) -> (u64, Vec<WantedAccess>) {
         let unique = self.send(14, node, &[WRITE.to_ne_bytes(), [0; 4]].concat());
         (unique, self.asked())
     }
 
-    /// Opens a file, denies the request, and returns the accesses that needed permission.
+    /// Opens a file, denies the request and returns the accesses that required permission.
     fn denied_on_open(&self, node: u64) -> Vec<WantedAccess> {
         let (unique, asked) = self.asked_on_open(node);
         self.answer(false);
@@ -44,7 +44,7 @@ fn a_lock_file_asks_about_the_file_that_it_then_replaces() {
     assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"new");
     let node = scene.create("a.txt.lock");
     assert_eq!(scene.denied_on_open(node), [wanted("/a.txt", AccessKind::ReadWrite)]);
-    // The new file belongs to the user, so removing it needs permission.
+    // The new file belongs to the user, so removing it requires permission.
     scene.send(10, 1, &named(&[], "a.txt"));
     while scene.asked().is_empty() {
         std::thread::yield_now();
@@ -63,7 +63,7 @@ fn one_answer_does_not_replace_another_file() {
     assert_eq!(scene.asked(), [wanted("/b.txt", AccessKind::Write)]);
     scene.answer(false);
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
-    // The same file needs permission again after another program has replaced it.
+    // The same path requires permission again after another program has replaced the file.
     fs::rename(scene.path("b.txt"), scene.path("a.txt")).unwrap();
     let body = [&1_u64.to_ne_bytes()[..], b"a.txt.lock\0a.txt\0"].concat();
     let unique = scene.send(12, 1, &body);
@@ -78,7 +78,7 @@ fn an_editor_changes_a_file_with_one_permission() {
     let scene = Scene::new();
     scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::ReadWrite));
     for name in [".a.txt.swp", "4913"] {
-        // The second name does not contain a file name, so it belongs to the file that was used last.
+        // The second name contains no file name, so it belongs to the file that was used last.
         let node = scene.create(name);
         let (unique, asked) = scene.asked_on_open(node);
         assert_eq!(asked, [], "{name}");
@@ -118,7 +118,7 @@ fn a_name_that_other_programs_run_belongs_to_no_other_file() {
     scene.open(node, READ, true).unwrap();
     let node = scene.create("run-me");
     assert_eq!(scene.denied_on_open(node), [wanted("/run-me", AccessKind::Write)]);
-    // A similar name that programs do not run belongs to the file that was opened.
+    // A similar name that programs do not run belongs to the open file.
     let node = scene.create("run-it");
     assert_eq!(scene.denied_on_open(node), [wanted("/run", AccessKind::ReadWrite)]);
     // A file cannot be moved aside to such a name either.
@@ -135,7 +135,7 @@ fn an_extension_of_a_file_that_was_not_used_is_a_file_of_its_own() {
     let scene = Scene::new();
     let node = scene.create("a.txt-final");
     assert_eq!(scene.denied_on_open(node), [wanted("/a.txt-final", AccessKind::Write)]);
-    // A name does not belong to a missing or hidden file.
+    // A name never belongs to a missing or hidden file.
     for name in ["missing.lock", "secret.lock"] {
         let node = scene.create(name);
         assert_eq!(scene.denied_on_open(node), [wanted(&format!("/{name}"), AccessKind::Write)]);

@@ -1,8 +1,8 @@
-//! Arguments of a request that changes attributes.
+//! Arguments of an attribute change.
 
 use super::{Malformed, body::Body};
 
-/// Attributes to change. `None` keeps an attribute.
+/// Attributes to change. `None` keeps the current value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct AttributeChange {
     pub(crate) handle: Option<u64>,

@@ -1,4 +1,4 @@
-//! Reads the fields of a request in order, and checks every length.
+//! Reads a request's fields in order, checking every length.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -28,7 +28,7 @@ impl<'a> Body<'a> {
         Ok(u64::from_ne_bytes(*bytes))
     }
 
-    /// Reads a string that ends with a NUL byte.
+    /// Reads a NUL-terminated string.
     pub(super) fn text(&mut self) -> Result<&'a OsStr, Malformed> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
         let text = self.take(end)?;
@@ -36,7 +36,7 @@ impl<'a> Body<'a> {
         Ok(OsStr::from_bytes(text))
     }
 
-    /// Reads a file name: not empty, `.` or `..`, and without `/`.
+    /// Reads a file name, which must not be empty, `.` or `..`, or contain `/`.
     pub(super) fn name(&mut self) -> Result<&'a OsStr, Malformed> {
         let name = self.text()?;
         let bytes = name.as_bytes();

@@ -2,7 +2,7 @@
 
 use super::{Malformed, body::Body};
 
-/// Lock on a byte range, or on a whole open file.
+/// Lock on a byte range or on a whole open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockRange {
     pub(crate) handle: u64,
@@ -11,7 +11,7 @@ pub(crate) struct LockRange {
     /// Last byte of the range, inclusive.
     pub(crate) end: u64,
     pub(crate) kind: LockKind,
-    /// `true` for flock(2), which locks the whole open file.
+    /// `true` for `flock(2)`, which locks the whole open file.
     pub(crate) is_whole: bool,
 }
 

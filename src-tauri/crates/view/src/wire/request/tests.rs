@@ -1,4 +1,4 @@
-//! Tests of parsing requests from bytes.
+//! Tests parsing requests from bytes.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn lengths_that_do_not_match_are_refused() {
     short.pop();
     assert!(matches!(Request::parse(&short), Err((None, Malformed))));
     assert!(matches!(Request::parse(&[]), Err((None, Malformed))));
-    // A write request that claims more data than it contains.
+    // A write request that announces more data than it contains.
     let write = |size: u32, data: &[u8]| {
         let fields = [[0; 16].as_slice(), &size.to_ne_bytes(), &[0; 20], data].concat();
         parsed(16, &fields)
@@ -50,7 +50,7 @@ fn lengths_that_do_not_match_are_refused() {
     assert!(write(3, b"abc").unwrap().contains("data: [97, 98, 99]"));
     assert_eq!(write(4, b"abc"), Err(Malformed));
     assert_eq!(write(u32::MAX, b"abc"), Err(Malformed));
-    // A forget request that claims more nodes than it contains.
+    // A forget request that announces more nodes than it contains.
     let forget = |count: u32, nodes: &[u64]| {
         let nodes = nodes.iter().flat_map(|number| number.to_ne_bytes());
         parsed(42, &count.to_ne_bytes().into_iter().chain([0; 4]).chain(nodes).collect::<Vec<u8>>())

@@ -1,8 +1,8 @@
-//! Parses the imports of a module: all names that `use` introduces.
+//! Parses a module's imports, which are the names that `use` introduces.
 
 use super::words::{self, TokenKind, Word};
 
-/// A name that `use` introduces.
+/// Name introduced by `use`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
     /// Name in the importing module, or `*` for a glob.

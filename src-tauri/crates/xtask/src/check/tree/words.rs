@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A token of a source file. Brackets are separate tokens.
+/// Token of a source file. Brackets are tokens too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) kind: TokenKind,
@@ -21,7 +21,7 @@ pub(crate) enum TokenKind {
     Literal,
 }
 
-/// A module that a file declares.
+/// Module declared in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub(super) struct Declared {
     pub(super) words: Option<Vec<Word>>,
 }
 
-/// Keywords that are followed by the name of the item they define.
+/// Keywords followed by the name of the item that they define.
 const DEFINING: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
 
@@ -178,8 +178,8 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
         match tree {
             TokenTree::Ident(ident) => push(TokenKind::Ident(ident.to_string())),
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                // An outer or inner attribute, such as a doc comment. If it limits an item to tests, remove the item
-                // too.
+                // An outer or inner attribute, such as a doc comment. If it limits an item to tests, that item is
+                // removed too.
                 trees.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
                 let attribute = trees.next_if(|next| matches!(next, TokenTree::Group(_)));
                 if attribute.is_some_and(|attribute| is_for_tests(&attribute)) {
