@@ -1,7 +1,7 @@
 //! Servers from npm and PyPI, without annotations, that open files of the user.
 
-use crate::reference::{configure, modules};
-use crate::scripted_user::Next;
+use crate::reference::{configure, entry};
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -14,28 +14,31 @@ fn world(entry: impl FnOnce(&Path) -> Value) -> World {
 }
 
 #[test]
-fn a_server_from_npm_reads_notes_after_one_answer() {
+fn a_server_from_npm_reads_and_changes_a_file_after_one_answer_each() {
     let world = world(|home| {
-        let script = modules().join("mcp-obsidian/dist/index.js");
-        let sandbox = json!({ "filesystem": { "allowRead": [modules()] } });
-        json!({ "command": "node", "args": [script, home.join("vault")], "sandbox": sandbox, "access": "ask" })
+        let mut entry = entry("server-memory");
+        entry["env"] = json!({ "MEMORY_FILE_PATH": home.join("docs/graph.jsonl") });
+        entry["access"] = json!("ask");
+        entry
     });
-    world.file("vault/.obsidian/app.json", "{}");
-    world.file("vault/today.md", "water the plants");
-    world.file("vault/plans.md", "paint the fence");
+    let ada = r#"{"type":"entity","name":"Ada","entityType":"person","observations":["was here"]}"#;
+    let file = world.file("docs/graph.jsonl", ada);
     let mut client = world.connect("foreign");
     world.user.will(Next::Allow(Reach::AllTools, Lifetime::Session));
-    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    let read = |name: &str| json!({ "paths": [name] });
-    assert!(client.call("read_notes", read("today.md")).ok().contains("water the plants"));
-    assert!(client.call("read_notes", read("plans.md")).ok().contains("paint the fence"));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    for _ in 0..2 {
+        assert!(client.call("read_graph", json!({})).ok().contains("was here"));
+    }
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    let bob = json!({ "name": "Bob", "entityType": "person", "observations": ["came later"] });
+    client.call("create_entities", json!({ "entities": [bob] })).ok();
+    assert!(std::fs::read_to_string(&file).unwrap().contains("came later"));
     let asked = world.user.asked();
-    assert_eq!(
-        asked.iter().map(|question| question.tool.as_deref().unwrap()).collect::<Vec<_>>(),
-        ["read_notes", "read_file"]
-    );
-    assert_eq!(asked[1].server, "foreign");
-    assert_eq!(world.grants().len(), 2);
+    let tools: Vec<_> = asked.iter().map(|question| question.tool.as_deref().unwrap()).collect();
+    // The server writes a temporary file and renames it, which is one question about the file.
+    assert_eq!((&tools[..2], tools.len()), (&["read_graph", "files/read"][..], 3), "{tools:?}");
+    assert_eq!(paths(&asked[2]), [file.to_str().unwrap()]);
+    assert_eq!((asked[1].server.as_str(), paths(&asked[1])), ("foreign", vec![file.to_str().unwrap()]));
 }
 
 #[test]

@@ -77,11 +77,12 @@ fn a_daemon_without_a_display_denies_and_says_why() {
 fn a_permanent_grant_survives_a_restart() {
     let mut world = world(json!({}));
     let notes = world.file("notes.txt", "my notes");
-    world.connect("hostile").hang_up();
+    let connected = world.connect("hostile");
     let client = std::env::current_exe().unwrap().canonicalize().unwrap().display().to_string();
     let what = GrantTarget::Files { path: notes.clone(), access: AccessSet::only(Access::Read) };
     let request = GrantRequest { client, server: "hostile".into(), what, lifetime: Lifetime::Always };
     world.wait(world.daemon.grant(request)).unwrap();
+    connected.hang_up();
     world.restart();
     let mut client = world.connect("hostile");
     assert_eq!(client.call("sneak", at(&notes)).ok(), "my notes");
@@ -98,7 +99,7 @@ fn a_server_that_is_killed_while_it_waits_leaves_nothing() {
     let (call, below, notes) = waiting(&world, &mut client);
     let server = below.iter().find(|one| one.command_line().contains("python3")).unwrap();
     server.kill();
-    client.outcome(call).refused("exited");
+    client.outcome(call).refused("the server stopped before it answered");
     eventually("everything has exited", BOUND, || below.iter().all(|one| !one.is_alive()));
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     // The next call starts the server again.
@@ -123,10 +124,10 @@ fn a_daemon_that_is_killed_while_a_server_waits_leaves_nothing() {
     let notes = machine.file("notes.txt", "my notes");
     machine.start();
     let mut client = machine.connect();
-    let call = client.begin_call("sneak", at(&notes));
+    client.begin_call("sneak", at(&notes));
     machine.wait_for_output("Your answer: ");
     let below = machine.kill();
-    client.outcome(call).refused("IronCurtain exited");
+    assert!(client.wait_until_ended(), "the client is not told");
     machine.assert_clean(&below);
     machine.start();
     machine.verify();

@@ -101,7 +101,7 @@ pub fn reach(server: &Server) -> Vec<String> {
 fn sandbox(access: ServerAccess, settings: &SandboxSettings) -> Vec<String> {
     let files = match (access, settings.view.unwrap_or(FileView::Roots)) {
         (ServerAccess::Ask, _) => {
-            "It runs in a sandbox, and sees the names of your files except protected ones. When it opens or changes a file, it waits until you allow that."
+            "It runs in a sandbox, and sees the names of your files. When it opens or changes a file, it waits until you allow that."
         }
         (ServerAccess::Grants, FileView::Roots) => {
             "It runs in a sandbox, and sees only the files that you grant."

@@ -41,7 +41,7 @@ pub(super) enum EntryError {
     AsksUncontained,
     /// The entry disables the sandbox but asks about each file, which only a sandbox can do.
     #[error(
-        "`access` is `ask` and `sandbox` is `false`: without a sandbox, the server opens files without asking; remove one of them"
+        "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask; remove one of them"
     )]
     OpensUncontained,
     /// The entry asks about each file, so another setting about files has no effect.

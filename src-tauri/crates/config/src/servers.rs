@@ -228,7 +228,7 @@ mod tests {
             ),
             (
                 r#"{ "command": "x", "sandbox": false, "access": "ask" }"#,
-                "`access` is `ask` and `sandbox` is `false`: without a sandbox, the server opens files without asking",
+                "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask",
             ),
             (
                 r#"{ "command": "x", "sandbox": { "view": "roots" }, "access": "ask" }"#,

@@ -11,8 +11,8 @@ const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp"
 /// Alternative path of `/etc/machine-id`, which some programs read if the latter does not exist.
 const MACHINE: &str = "/var/lib/dbus/machine-id";
 
-/// Returns a view that serves the home directory and those top-level folders of which the sandbox has no version of its own.
-/// `sockets` are paths of sockets that the launcher listens at.
+/// Returns a view that serves the home directory and the top-level folders that the sandbox itself does not have.
+/// `sockets` are the paths of sockets on which the launcher listens.
 #[must_use]
 pub fn served_view<'a>(
     home: &CanonicalPath,

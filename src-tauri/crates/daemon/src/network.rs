@@ -106,8 +106,8 @@ pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
 }
 
 impl ServerNetwork {
-    /// Creates the network for a server's settings. Returns `None` if the settings allow no host. With `local`, programs
-    /// of the server can connect to services on this computer directly.
+    /// Creates the network for a server's settings. Returns `None` if the settings allow no host. If `local` is set, the
+    /// server's programs can connect to services on this computer directly.
     ///
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.

@@ -1,7 +1,7 @@
 //! Runs: programs that the user starts in a sandbox, with the user's own terminal and files.
 //!
-//! - The working folder is mounted. Any other file is served ([`ServedFiles`]). The network is a proxy that asks about each
-//!   host.
+//! - The working folder is mounted. All other files are served ([`ServedFiles`]).
+//! - The network is a proxy that asks about each host.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
 mod freeze;

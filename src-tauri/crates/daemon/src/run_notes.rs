@@ -38,7 +38,7 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
     ("why, as the agent says".to_owned(), visible::line(why))
 }
 
-/// Returns the tools whose calls a server is handling, as a question shows them. One of them may have caused the access.
+/// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
 pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
     let tools: Vec<String> = tools.iter().map(|tool| visible::line(tool)).collect();
     let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };

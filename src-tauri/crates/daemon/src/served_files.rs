@@ -10,7 +10,6 @@ mod holders;
 mod judge;
 mod link;
 mod mounts;
-mod orders;
 mod permissions;
 mod processes;
 mod profile;
@@ -25,7 +24,7 @@ use ironcurtain_consent::Principal;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_sandbox::file_access::ToView;
-pub(crate) use orders::{SandboxOrder, carry_out};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 use permissions::Permissions;
 pub(crate) use processes::{inside, is_inside};
 pub(crate) use profile::{ProfileError, ProfileGrants, mounts, plan};
@@ -34,11 +33,14 @@ use searching::Searches;
 pub(crate) use serving::ServingFiles;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the names of the tools whose calls the server is handling.
 pub(crate) type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
+
+/// Request to the owner of the supervisor connection, with a channel for the answer.
+pub(crate) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
 /// Files of one sandbox.
 pub(crate) struct ServedFiles {

@@ -1,10 +1,10 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server that is not in the catalog gets minimal access: its own data folder, a question whenever it opens another file, and
-//!   a question for each call of an unannotated tool. A package from a registry gets a network in which the user is asked about
-//!   each host, because most packages are clients of a service; anything else gets no network.
-//! - Text that the user did not write only determines what is started ([`super::foreign`]).
-//! - A remote server gets nothing on this machine: no folder, variables or sandbox.
+//! - A server that is not in the catalog gets minimal access: its own data folder, a question whenever it opens another
+//!   file, and a question for each call of an unannotated tool. A package from a registry can connect to hosts that the
+//!   user approves one by one, because most packages are clients of a service. Any other server has no network access.
+//! - Text that the user did not write only determines which program is started ([`super::foreign`]).
+//! - A remote server gets nothing on this computer: no folder, variables or sandbox.
 
 use super::addition_error::AdditionError;
 use super::command_line::{normalized, translated};
@@ -24,8 +24,8 @@ use url::Url;
 /// Commands that start a package of a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Variables that contain the server's data folder, so that its own files need no question. Its settings and caches are the
-/// user's, because it may look for a browser or a model there.
+/// Variables that contain the path of the server's data folder. The user's own settings and caches stay in use, because
+/// the server may look for a browser or a model there.
 pub(crate) const DATA_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// A server to add, with the content of its new entry.
@@ -157,25 +157,42 @@ impl Addition {
     ) -> Result<Self, AdditionError> {
         let Checked { entry, ignored } = checked(normalized(entry)?, &choices.secrets)?;
         let name = choices.name.clone().unwrap_or(own);
-        Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
+        Ok(Self { ignored, ..Self::asking(home, name, entry) })
     }
 
-    /// Creates an addition whose entry allows only minimal access.
+    /// Creates an addition whose server asks before it opens a file outside its data folder.
+    fn asking(home: &Home, name: String, entry: Map<String, Value>) -> Self {
+        let mut added = Self::with_minimal_access(home, name, entry);
+        let Some(entry) = added.entry.as_object_mut().filter(|_| added.data.is_some()) else { return added };
+        entry.remove("unannotated");
+        entry.insert("access".to_owned(), json!("ask"));
+        if let Some(sandbox) = entry.get_mut("sandbox").and_then(Value::as_object_mut) {
+            sandbox.remove("view");
+        }
+        if let Some(env) = entry.get_mut("env").and_then(Value::as_object_mut) {
+            if env.get("HOME") == Some(&json!(added.data)) {
+                env.remove("HOME");
+            }
+            for variable in DATA_VARIABLES {
+                env.entry(variable.to_owned()).or_insert_with(|| json!(added.data));
+            }
+        }
+        added
+    }
+
+    /// Creates an addition whose server sees only its data folder, which is also its home directory.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+        entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
-            entry.insert("unannotated".to_owned(), json!("ask"));
             let entry = Value::Object(entry);
             return Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None };
         }
         let data = home.server_data(&name);
         let env = entry.entry("env".to_owned()).or_insert_with(|| json!({}));
         if let Some(env) = env.as_object_mut() {
-            for variable in DATA_VARIABLES {
-                env.entry(variable.to_owned()).or_insert_with(|| json!(data));
-            }
+            env.entry("HOME".to_owned()).or_insert_with(|| json!(data));
         }
-        entry.insert("access".to_owned(), json!("ask"));
-        let mut sandbox = json!({ "filesystem": { "allowWrite": [data] } });
+        let mut sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": [data] } });
         let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
         if let Some(sandbox) = sandbox.as_object_mut().filter(|_| PACKAGE_RUNNERS.contains(&command)) {
             sandbox.insert("network".to_owned(), json!("ask"));

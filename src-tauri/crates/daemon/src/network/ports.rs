@@ -1,4 +1,5 @@
-//! Ports of a sandbox: services on this computer that its programs use, and ports that a run publishes on this computer.
+//! Ports of a sandbox: services on this computer that its programs use, and ports that a run publishes on this
+//! computer.
 
 use super::local::LocalServices;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::network::Serving;
-use crate::served_files::{FilesInbox, ServingFiles, carry_out};
+use crate::served_files::{FilesInbox, ServingFiles};
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
@@ -73,7 +73,7 @@ impl OpenedRun {
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
                     // Ignore the error: the receiver was dropped only if the run is ending.
-                    let _ = answer.send(carry_out(&mut control, order).await);
+                    let _ = answer.send(control.carry_out(order).await);
                 }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {

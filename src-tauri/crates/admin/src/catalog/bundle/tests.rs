@@ -80,9 +80,9 @@ fn bundle_becomes_a_server_that_works_with_the_named_folder() {
     let expected = json!({
         "command": "node",
         "args": [folder.join("server/index.js"), notes, "--level=info"],
-        "env": { "API_KEY": "keyring:notes-key", "XDG_DATA_HOME": data, "XDG_STATE_HOME": data },
-        "sandbox": { "filesystem": { "allowWrite": [data], "allowRead": [folder] } },
-        "access": "ask",
+        "env": { "API_KEY": "keyring:notes-key", "HOME": data },
+        "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data], "allowRead": [folder] } },
+        "unannotated": "ask",
         "worksWith": [notes],
     });
     assert_eq!((added.name.as_str(), &added.entry), ("notes", &expected));

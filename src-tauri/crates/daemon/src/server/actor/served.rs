@@ -7,7 +7,7 @@ use crate::network::{LocalServices, ServerNetwork, serve_ports};
 use crate::run_notes::RunNotes;
 use crate::served_files::{
     AccessCounts, CallsInProgress, FilesInbox, ProfileGrants, SandboxOrder, ServedFiles, ServedFilesOptions,
-    ServingFiles, carry_out,
+    ServingFiles,
 };
 use crate::server::process::{AskingConnections, ProcessHold};
 use crate::services::Services;
@@ -167,6 +167,6 @@ async fn log_denials(mut notes: mpsc::Receiver<RunNote>, log: SessionLog) {
 async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
     if let ProcessHold::Live { control, .. } = hold {
         // Ignore the error: the receiver was dropped only if the process is ending.
-        let _ = answer.send(carry_out(control, order).await);
+        let _ = answer.send(control.carry_out(order).await);
     }
 }
