@@ -10,6 +10,7 @@ import * as parts from "./parts.js";
 import { knownProfiles, loadProfiles } from "./profile_list.js";
 import { focusOn, redraw } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
+import { waysAround } from "./ways_around.js";
 
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {import("./types.js").ClientWish} ClientWish */
@@ -17,6 +18,7 @@ import { AGENTS } from "./texts/agents.js";
 /** @type {FoundClient[]} */
 let found = [];
 let isLoaded = false;
+let hasLooked = false;
 let problem = "";
 /** Planned changes, with the request that each is for.
  * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
@@ -34,13 +36,20 @@ export async function loadClients() {
     found = await backend.foundClients();
     isLoaded = true;
     problem = "";
-    await loadProfiles();
   } catch (failure) {
     problem = backend.sentence(failure);
   }
+  hasLooked = true;
+  if (!problem) await loadProfiles();
 }
 
+/** Returns `true` once the agents were looked for, even if that failed. */
+export const hasLookedForClients = () => hasLooked;
+
 export const foundClients = () => found;
+
+/** Returns the ways around IronCurtain. @param {import("./types.js").Snapshot} snapshot */
+export const currentWays = ({ sessions }) => waysAround(sessions, found);
 
 export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(problem)) : nothing);
 

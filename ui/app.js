@@ -1,5 +1,6 @@
 // Draws the frame and the selected page, and redraws them when something changes.
 
+import { currentWays, hasLookedForClients, loadClients } from "./agent_connect.js";
 import * as backend from "./backend.js";
 import { brake } from "./brake.js";
 import { keptFocus } from "./focus.js";
@@ -92,14 +93,15 @@ async function load() {
 
 function draw() {
   const { snapshot, failure } = state;
-  if (failure === null && snapshot === null) return;
+  // Protection is not claimed before the agents' own servers are known.
+  if (failure === null && (snapshot === null || !hasLookedForClients())) return;
   document.getElementById("loading")?.remove();
   if (failure !== null || snapshot === null) return unreachable(failure);
   const [current, part] = chosen();
   document.body.dataset.page = current.id;
   const keepFocus = keptFocus(document.body);
   for (const one of PAGES) drawLink(one, current, snapshot);
-  const { mood, word } = protectionState(snapshot);
+  const { mood, word } = protectionState(snapshot, currentWays(snapshot));
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
   render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${content(current, snapshot, part)}</div>`, page);
@@ -167,5 +169,5 @@ setInterval(() => {
   if (page.querySelector("time")) redraw();
 }, FRESHEN_MS);
 await backend.onChange(refresh);
-await refresh();
+await Promise.all([refresh(), loadClients()]);
 await load();

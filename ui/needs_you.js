@@ -84,7 +84,7 @@ const changedRow = (name, what, effect) =>
 /** @param {import("./types.js").FoundClient} one */
 const bypassRow = (one) =>
   parts.row(
-    html`${parts.title(HOME.bypass(bypassing(one).length, one.name))}${parts.facts(HOME.bypassText)}`,
+    html`${parts.title(HOME.bypass(bypassing(one).length, one.name))}${parts.facts(parts.foreign(HOME.bypassText(bypassing(one).map((entry) => entry.name))))}`,
     html`<a class="button" href="#agents/${encodeURIComponent(one.name)}" data-key="protect:${one.id}" aria-label=${HOME.protectLabel(one.name)}>${HOME.protect}</a>`,
     parts.icon("shield-off", "bad"),
   );

@@ -18,7 +18,7 @@
 //         pager(key, at, shown, all, step, go)
 //         emptyState(icon, sentence, button?)     one drawing, one sentence, one button
 //   say:  chip(text, tone?, icon?)           a word on a tint; tones: good, asks, bad, note
-//         accessChip(access)                 `r`, `rw` or `rwd`, spoken in full
+//         accessChip(access)                 "read", "read and write" or "read, write and delete"
 //         dot(tone, text)                    a state: a dot with its own shape, and the word
 //         statePill(mood, word, line)        the state of protection
 //         badge(decision, otherwise?) thenBadge(then) warning(text) problem(text)
@@ -217,11 +217,10 @@ export const emptyState = (name, sentence, act = nothing) => html`
 export const chip = (text, tone = "note", name) => html`<span class="chip ${tone}">${name ? icon(name) : nothing}${text}</span>`;
 
 /**
- * Returns a chip for the granted access: `r`, `rw` or `rwd`.
+ * Returns a chip for the granted access, such as "read and write".
  * @param {string[]} access
  */
-export const accessChip = (access) =>
-  html`<span class="chip note access" role="img" aria-label=${words.list(access)} title=${words.list(access)}>${access.map((one) => one.slice(0, 1)).join("")}</span>`;
+export const accessChip = (access) => chip(words.list(access));
 
 /**
  * Returns a state as a dot and a word. Each tone has its own shape, so that colour is not the only cue.

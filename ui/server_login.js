@@ -23,7 +23,7 @@ export function loginPanel(server, done) {
   if (!server.can_log_in) return nothing;
   if (planned?.server === server.name) return panel(server, planned.planned, done);
   return html`
-    ${server.login ? html`<p>${SERVERS.loggedIn(server.login.issuer, server.login.scopes)}</p>` : nothing}
+    ${server.login ? html`<p>${loginText(server.login)}</p>` : nothing}
     ${clientFields(server)}
     <div class="both start">
       ${loginButton(server)}
@@ -37,6 +37,10 @@ export function loginPanel(server, done) {
       }) : nothing}
     </div>`;
 }
+
+/** @param {{ issuer: string, scopes: string[], has_ended: boolean }} login */
+const loginText = (login) =>
+  login.has_ended ? SERVERS.loginEnded(login.issuer) : SERVERS.loggedIn(login.issuer, login.scopes);
 
 /** @param {Server} server */
 const loginButton = (server) =>

@@ -63,7 +63,7 @@
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
- *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[] } | null,
+ *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[], has_ended: boolean } | null,
  *   changed_tools: ChangedTool[] }} Server
  * @typedef {{ lines: string[], question: string }} PlannedLogin
  * @typedef {{ change: string, tool: string, state: "suspended" | "new" | "kept" | "removed", hints: string[],
@@ -101,7 +101,7 @@
  * @typedef {{ tools: { name: string, left_out: string | null, change: string, differs: string[],
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
- * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],
+ * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean, remote: boolean }[],
  *   state: "missing" | "not-connected" | "connected" | "bypassing" | "drifted" | "unreadable" }} FoundClient
  * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[], secrets: PlainSecret[] }} PlannedChange
  * @typedef {{ kind: "connect" } | { kind: "disconnect" } | { kind: "profile", profile: string }
@@ -111,7 +111,7 @@
  *   from_ms: number, to_ms: number }} Wanted
  *   Empty texts and a time of 0 do not filter. Entries at `from_ms` match, entries at `to_ms` do not.
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
- *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
+ *   decision: string | null, outcome: string | null, succeeded: boolean | null, summary: string, paths: string[], session: string | null,
  *   verb: string, reason: string }} Call
  *   One call with its decision and outcome, or another entry of the log. `verb` is what it does to its paths, such as
  *   "read", "list", "write", "delete", "move", "run", "connect", "send" or, if that is unknown, "call"; empty for other

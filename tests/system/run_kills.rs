@@ -1,4 +1,4 @@
-//! Kills of any process of a run at any moment. `cargo xtask soak kills` repeats them with other seeds.
+//! Kills a random process of a run at a random moment. `cargo xtask soak kills` repeats this with other seeds.
 
 use crate::client::BOUND;
 use crate::machine::{Machine, Running, descendants, is_uninterruptible, pid, sandbox_groups};
@@ -9,10 +9,10 @@ use ironcurtain_testkit::seed::{Random, seed};
 use rustix::process::{Signal, kill_process};
 use std::time::Duration;
 
-/// Number of kills for one seed.
+/// Number of kills for each seed.
 const ROUNDS: u32 = 20;
 
-/// Time in which every process must be able to exit after a kill.
+/// Maximum time for every process to exit after a kill.
 const EXITABLE: Duration = Duration::from_secs(1);
 
 /// Process to kill.
@@ -45,7 +45,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
             _ => Victim::Daemon,
         };
-        // Sometimes before the program runs.
+        // Sometimes kills before the program runs.
         match next(4) {
             0 => {}
             1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
@@ -64,17 +64,21 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             }
             Victim::Daemon => drop(machine.kill()),
         }
-        eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
-            let has_ended = starter.status().is_some();
-            // The death of a helper may leave the program running, and so does one that had not started yet.
-            if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
-                // Fails if it exits now.
-                let _ = kill_process(pid(starter.pid()), Signal::TERM);
-            }
-            has_ended
-        });
+        eventually(
+            &format!("round {round}: `ironcurtain run` exits after the death of {victim:?}"),
+            BOUND,
+            || {
+                let has_ended = starter.status().is_some();
+                // The program may survive the death of a helper, or a kill before the program starts.
+                if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
+                    // Fails only if the process is exiting right now.
+                    let _ = kill_process(pid(starter.pid()), Signal::TERM);
+                }
+                has_ended
+            },
+        );
         terminal.has_modes(&before);
-        // Nothing that the view served may hold a process in the kernel.
+        // Files served by the view must not leave a process stuck in the kernel.
         eventually(
             &format!("round {round}: no process is stuck after the death of {victim:?}"),
             EXITABLE,

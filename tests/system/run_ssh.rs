@@ -1,4 +1,5 @@
-//! The ssh agent of a run: keys are listed, each signature is asked about, and nothing else reaches the user's agent.
+//! The ssh agent in a run: keys are listed, each signature requires approval, and no other request reaches the user's
+//! agent.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
@@ -11,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Socket of the agent in a run.
+/// Path of the agent's socket in a run.
 const IN_RUN: &str = "/run/ironcurtain/ssh-agent";
 
-/// Sends requests to an agent.
+/// Python program that sends requests to an agent.
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/system/run_ssh/agent.py");
 
 /// A real `ssh-agent`.
@@ -40,7 +41,7 @@ impl Agent {
         self.dir.path().join("agent")
     }
 
-    /// Creates a key and adds it. Returns the public key.
+    /// Creates a key and adds it to the agent. Returns the public key.
     fn add(&self, kind: &str, comment: &str) -> Vec<u8> {
         let file = self.dir.path().join(comment);
         let mut make = Command::new("ssh-keygen");
@@ -51,7 +52,7 @@ impl Agent {
         STANDARD.decode(public.split(' ').nth(1).unwrap()).unwrap()
     }
 
-    /// Returns the line of a public key.
+    /// Returns the line of the public key file.
     fn public(&self, comment: &str) -> String {
         read_to_string(self.dir.path().join(format!("{comment}.pub"))).unwrap()
     }
@@ -62,14 +63,14 @@ impl Agent {
         command
     }
 
-    /// Returns the comments of the keys that the agent has.
+    /// Returns the comments of the agent's keys.
     fn keys(&self) -> String {
         let listed = self.ssh_add(&["-L"]).output().unwrap();
         let lines = String::from_utf8(listed.stdout).unwrap();
         lines.lines().map(|line| line.split(' ').next_back().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Signs any data, as no agent of a run does.
+    /// Signs arbitrary data, which the agent in a run refuses to do.
     fn sign(&self, key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
         let mut command = Command::new("python3");
         command.arg(CLIENT).arg(self.socket()).arg(hex(&sign_request(key, data, flags)));
@@ -77,14 +78,14 @@ impl Agent {
         let digits = said.trim().strip_prefix("14 ").unwrap();
         let bytes =
             (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
-        // Without the length of the signature.
+        // Omits the length prefix of the signature.
         bytes.skip(4).collect()
     }
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // Both fail only if it has exited.
+        // Both calls fail only if the process has exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -102,7 +103,7 @@ fn sign_request(key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
     [&[13][..], &string(key), &string(data), &flags.to_be_bytes()].concat()
 }
 
-/// Returns the data that is signed to log in as `git`.
+/// Returns the data to sign for a login as `git`.
 fn login(session: &[u8], key: &[u8], host_key: Option<&[u8]>) -> Vec<u8> {
     let method = if host_key.is_some() { "publickey-hostbound-v00@openssh.com" } else { "publickey" };
     let parts = [string(b"git"), string(b"ssh-connection"), string(method.as_bytes())].concat();
@@ -129,7 +130,7 @@ fn shell(world: &World, agent: &Agent, options: &[&str]) -> Shell {
     Shell::of(command.env("IRONCURTAIN_HOME", world.ours()).env("SSH_AUTH_SOCK", agent.socket()))
 }
 
-/// Sends requests on one connection, and returns the types of the answers.
+/// Sends requests on one connection. Returns the response types.
 fn send(shell: &mut Shell, requests: &[Vec<u8>]) -> Vec<u8> {
     let requests: Vec<String> = requests.iter().map(|request| hex(request)).collect();
     let said = shell.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {}", requests.join(" ")));
@@ -142,7 +143,7 @@ fn allow(world: &World) {
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
 }
 
-/// Returns what a question says is signed.
+/// Returns the description of the signed data in a question.
 fn signed(question: &Question) -> String {
     let consequence = &question.consequences[0];
     assert_eq!(consequence.verb, Verb::Sign);
@@ -174,7 +175,7 @@ fn each_signature_is_asked_about_and_keys_are_listed() {
     assert_eq!((asked.len(), signed(&asked[0]).as_str()), (1, "a text for file"));
     let key = &asked[0].with[0];
     assert!(key.0 == "key" && key.1.starts_with("my-key (SHA256:"), "{key:?}");
-    // An answer is for one signature.
+    // An approval covers one signature.
     let denied = shell.run("rm own.sig; ssh-keygen -q -Y sign -f my-key.pub -n file own; ls own.sig");
     assert!(denied.contains("agent refused operation") && denied.contains("No such file"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
@@ -202,7 +203,7 @@ fn git_signs_a_commit_after_the_answer() {
     verify.arg(format!("gpg.ssh.allowedSignersFile={}", world.path("signers").display()));
     let verify = verify.args(["verify-commit", "HEAD"]).current_dir(world.path("project")).output().unwrap();
     assert!(verify.status.success(), "{verify:?}");
-    // Without the answer, there is no commit.
+    // Without an approval, there is no commit.
     let denied = shell.run(&format!("{} ; git log --oneline | wc -l", commit.replace("git init -q && ", "")));
     assert!(denied.ends_with("1\nstatus 0\n"), "{denied}");
 }
@@ -219,7 +220,8 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
         let said = shell.run(&format!("setsid {command} < /dev/null"));
         assert!(!said.ends_with("status 0\n"), "{command}: {said}");
     }
-    // Removing, adding, locking and unlocking, smartcards, constrained keys, unknown extensions, and the first protocol's requests.
+    // Covers removing, adding, locking, unlocking, smartcards, constrained keys, unknown extensions and the requests
+    // of SSH protocol 1.
     let password = string(b"x");
     let others =
         [18, 19, 20, 21, 22, 23, 25, 26, 17, 1, 9, 99].map(|kind| [vec![kind], password.clone()].concat());
@@ -228,7 +230,8 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     let malformed = [vec![13], [vec![11], vec![0]].concat(), sign_request(&key, b"", 0)];
     let all: Vec<Vec<u8>> = others.into_iter().chain(extensions).chain(malformed).collect();
     assert_eq!(send(&mut shell, &all), vec![5; all.len()]);
-    // Data whose purpose is unknown is refused without a question: a login for another key, a signature with more data.
+    // Data with an unknown purpose is refused without a question: a login with another key, and a signature with
+    // trailing data.
     let session = [7; 32];
     let login_of_another = login(&session, b"another key", None);
     let longer = [login(&session, &key, None), vec![0]].concat();
@@ -236,16 +239,16 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     for data in [&b"any data"[..], &login_of_another, &longer, &file, b"SSHSIG"] {
         assert_eq!(send(&mut shell, &[sign_request(&key, data, 0)]), [5], "{}", hex(data));
     }
-    // A key that the user's agent does not have.
+    // A key that is not in the user's agent.
     let stranger = sign_request(b"stranger", &login(&session, b"stranger", None), 0);
     assert_eq!(send(&mut shell, &[stranger]), [5]);
     assert_eq!((world.user.count(), agent.keys().as_str()), (0, "my-key"));
-    // The twin: a login at a host that cannot be determined is a question.
+    // Permitted counterpart: a login to a host that cannot be determined raises a question.
     allow(&world);
     assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, None), 0)]), [14]);
     let asked = world.user.asked();
     assert_eq!(signed(&asked[0]), "a login as git at a host that cannot be determined");
-    // The user's own agent is out of reach.
+    // The user's own agent is unreachable.
     let direct = shell.run(&format!("SSH_AUTH_SOCK={} ssh-add -l", agent.socket().display()));
     assert!(direct.contains("Error connecting to agent"), "{direct}");
 }
@@ -254,7 +257,7 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
 fn the_host_of_a_login_is_the_one_that_proved_it() {
     let (world, agent, host) = (world(), Agent::start(), Agent::start());
     let key = agent.add("ed25519", "my-key");
-    // For RSA with SHA-512.
+    // The flag selects SHA-512 for the RSA key.
     let kinds = [("ed25519", "one", 0), ("ecdsa", "two", 0), ("rsa", "three", 4)];
     let keys = kinds.map(|(kind, name, flags)| (host.add(kind, name), name, flags));
     let known: String =
@@ -304,7 +307,7 @@ fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let request = sign_request(&key, &login(&[7; 32], &key, None), 0);
-    // A program that no longer waits withdraws its question.
+    // The question is withdrawn when its program stops waiting.
     let mut asking = shell(&world, &agent, &[]);
     world.user.will(Next::Ignore);
     let said = asking.run(&format!("timeout 1 /usr/bin/python3 agent.py {IN_RUN} {}", hex(&request)));

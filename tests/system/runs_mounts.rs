@@ -1,4 +1,4 @@
-//! A folder in which a run may do everything is mounted while it runs.
+//! A folder to which a run has full access is mounted while the run lasts.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
 fn is_mounted(shell: &mut Shell, path: &Path) -> bool {
     shell.run(&format!("grep -qF ' {} ' /proc/self/mountinfo", path.display())) == "status 0\n"
 }
 
-/// Starts a shell, and has `~/docs` granted and mounted. IronCurtain's lines go to the file `said`.
+/// Starts a shell with `~/docs` granted and mounted. IronCurtain's output goes to the file `said`.
 fn mounted(world: &World) -> Shell {
     world.file("docs/a", "a\n");
     world.file("project/own", "own");
@@ -46,7 +46,7 @@ fn becomes_mounted(shell: &mut Shell, path: &Path) {
 }
 
 #[test]
-fn a_folder_that_may_be_changed_is_mounted_until_it_is_revoked() {
+fn a_writable_folder_is_mounted_until_revoked() {
     let world = World::new();
     let mut shell = mounted(&world);
     assert_eq!(
@@ -61,7 +61,7 @@ fn a_folder_that_may_be_changed_is_mounted_until_it_is_revoked() {
     let denied = shell.run("cat ~/docs/a");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
-    // It is mounted again after a further answer.
+    // The folder is mounted again after another approval.
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(shell.run("echo more >> ~/docs/a"), "status 0\n");
     becomes_mounted(&mut shell, &world.path("docs"));
@@ -101,7 +101,7 @@ fn autostart_files_in_a_mounted_folder_are_protected() {
     }
     assert_eq!(std::fs::read_to_string(&tasks).unwrap(), "{}");
     assert_eq!(std::fs::read_to_string(&hook).unwrap(), "#!/bin/sh\n");
-    // A new one is moved away, and another new file stays.
+    // A new autostart file is moved away, and other new files stay.
     let new = "~/docs/repo/.git/hooks/post-commit";
     shell.run(&format!("echo '#!/bin/sh' > {new} && chmod +x {new}; echo x > ~/docs/plain"));
     let new = world.path("docs/repo/.git/hooks/post-commit");
@@ -111,7 +111,7 @@ fn autostart_files_in_a_mounted_folder_are_protected() {
 }
 
 #[test]
-fn a_served_autostart_file_is_covered_by_no_permission_for_another_file() {
+fn permission_for_another_file_does_not_cover_an_autostart_file() {
     let world = World::new();
     world.file("docs/.vscode/tasks.json", "{}");
     world.file("docs/plain", "old\n");
@@ -129,7 +129,7 @@ fn a_served_autostart_file_is_covered_by_no_permission_for_another_file() {
 }
 
 #[test]
-fn a_folder_with_a_denied_path_in_it_stays_served() {
+fn a_granted_folder_with_a_denied_path_is_not_mounted() {
     let world = World::with(|prepared| {
         let deny = json!({ "name": "shut", "description": "d", "principle": "p", "reason": "r", "then": "deny",
             "if": { "paths": { "roles": ["write-path", "delete-path"], "within": "~/docs/shut" } } });
@@ -154,7 +154,7 @@ fn a_folder_with_a_denied_path_in_it_stays_served() {
 }
 
 #[test]
-fn a_granted_folder_that_is_replaced_outside_is_not_mounted_any_more() {
+fn a_granted_folder_that_is_replaced_is_unmounted() {
     let world = World::new();
     let mut shell = mounted(&world);
     std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
@@ -170,7 +170,7 @@ fn a_granted_folder_that_is_replaced_outside_is_not_mounted_any_more() {
 }
 
 #[test]
-fn a_folder_that_is_always_granted_is_mounted_from_the_start() {
+fn a_permanently_granted_folder_is_mounted_from_the_start() {
     let world = World::new();
     world.file("docs/a", "a\n");
     world.file("project/own", "own");

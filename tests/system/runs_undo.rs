@@ -29,7 +29,7 @@ fn checkpoints(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn what_a_run_changed_is_listed_and_undone() {
+fn changes_of_a_run_are_listed_and_undone() {
     let world = World::new();
     world.file("project/own", "own\n");
     world.file("project/.git/HEAD", "ref: refs/heads/main\n");
@@ -85,7 +85,7 @@ fn a_run_cannot_use_its_checkpoint_to_reach_others() {
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(read_to_string(&target).unwrap(), "the user's\n");
     assert_eq!(read_to_string(world.path("project/sub/own")).unwrap(), "own\n");
-    // The copies are IronCurtain's own files, which no run sees.
+    // The copies are IronCurtain's own files, which no run can see.
     let copies = world.home.checkpoints();
     assert!(copies.is_dir());
     let (_, said) = run(&world, &format!("ls {}", copies.display()));
@@ -103,7 +103,7 @@ fn a_folder_that_is_not_granted_has_no_checkpoint() {
         home.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("a run in this folder has none"), "{said}");
-    // A run that does not start leaves none either.
+    // A run that fails to start creates no checkpoint either.
     let (status, _) = command(&world, &["run", "--checkpoint", "--", "/nonexistent"]);
     assert_ne!(status, Some(0));
     assert_eq!(checkpoints(&world), [""; 0]);

@@ -13,7 +13,7 @@ export const AGENTS = {
   drifted: "starts another IronCurtain",
   unreadable: "settings unreadable",
   bypass: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  open: (/** @type {number} */ n) => `${count(n, "server")} not sandboxed`,
+  reachesAll: (/** @type {number} */ n) => `can reach everything, through ${count(n, "server")}`,
   verified: "Verified:",
   details: (/** @type {string} */ name) => `Details of ${name}`,
   more: (/** @type {string} */ name) => `More about ${name}`,

@@ -124,6 +124,7 @@ export const SERVERS = {
   loginAgain: "Log in again\u2026",
   loginLabel: (/** @type {string} */ name) => `Log in\u2026 to ${name}`,
   loggedIn: (/** @type {string} */ issuer, /** @type {string[]} */ scopes) => `Logged in at ${issuer}${scopes.length === 0 ? "" : ` (${scopes.join(", ")})`}`,
+  loginEnded: (/** @type {string} */ issuer) => `Your login at ${issuer} has expired`,
   openBrowser: { ready: "Open browser", going: "Waiting for your browser\u2026", done: "Logged in", failed: "Not logged in" },
   openBrowserLabel: (/** @type {string} */ name) => `Open browser: log in to ${name}`,
   logout: { ready: "Log out", going: "Logging out\u2026", done: "Logged out", failed: "Not logged out" },

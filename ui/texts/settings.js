@@ -26,7 +26,7 @@ export const SETTINGS = {
   appearances: { system: "Same as system", light: "Light", dark: "Dark" },
   servers: "Servers",
   enforce: "Require a sandbox",
-  enforceOn: "Servers start only in a sandbox.",
+  enforceOn: "Servers need a sandbox, unless exempted.",
   enforceOff: "Servers start without a sandbox if none can be made: each can do anything you can.",
   sessions: "Sessions at once",
   sessionsHint: "Anything above this is refused.",

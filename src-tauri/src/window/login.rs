@@ -4,9 +4,11 @@
 //! - INVARIANT: no token, client secret or page address is sent to the page.
 
 use super::AppState;
-use super::command_error::CommandError;
+use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
+use ironcurtain_config::Servers;
+use ironcurtain_daemon::server::process::{self, EndedLogin};
 use ironcurtain_secrets::{Logins, Secret, in_time};
 use ironcurtain_visible as visible;
 use serde::Serialize;
@@ -54,8 +56,24 @@ pub(super) async fn log_in(state: &AppState) -> Result<String, CommandError> {
 }
 
 pub(super) async fn log_out(state: &AppState, server: String) -> Result<String, CommandError> {
-    let logins = Logins::of(&trusted(state)?.daemon.secrets());
     let name = visible::line(&server);
-    in_time(move || logins.end(&server)).await.map_err(CommandError::refused)?;
-    Ok(format!("You are logged out of {name}, and its tokens were deleted here."))
+    let is_revoked = end_login(state, &server).await?.is_some_and(|ended| ended.is_revoked);
+    let tokens = if is_revoked {
+        "Its tokens were revoked, and deleted here."
+    } else {
+        "Its tokens were deleted here."
+    };
+    Ok(format!("You are logged out of {name}. {tokens}"))
+}
+
+/// Ends the login at a server, if there is one.
+pub(super) async fn end_login(state: &AppState, server: &str) -> Result<Option<EndedLogin>, CommandError> {
+    let trusted = trusted(state)?;
+    let (home, name) = (trusted.home.clone(), server.to_owned());
+    // An invalid entry only prevents the revocation.
+    let entry =
+        aside(move || Servers::load(&home).map(|servers| servers.find(Some(name.as_str())).cloned())).await;
+    let remote = entry.ok().flatten().and_then(|entry| entry.remote);
+    let ended = process::log_out(&trusted.daemon.secrets(), server, remote.as_ref()).await;
+    ended.map_err(CommandError::refused)
 }

@@ -7,12 +7,14 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::file_picker::Picked;
 use super::grants::trusted;
+use super::login::end_login;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::limits::{Limit, LimitsChange};
 use ironcurtain_admin::openings::{Opening, OpeningChange};
 use ironcurtain_admin::removal::{Removal, forget, put_back};
 use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_secrets::Logins;
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -92,9 +94,13 @@ pub(super) async fn remove_server(state: &AppState) -> Result<String, CommandErr
     let removal =
         removal.ok_or_else(|| CommandError::malformed("nothing to remove: review the removal again"))?;
     let server = removal.name.clone();
+    let logins = Logins::of(&trusted(state)?.daemon.secrets());
+    // The login ends even if its tokens cannot be deleted.
+    let keeps_tokens = logins.mark(&server).is_some() && end_login(state, &server).await.is_err();
     aside(move || removal.write()).await?;
     let ended = end_sessions_of(state, &server).await?;
-    Ok(format!("{} was removed.{}", visible::line(&server), words(ended)))
+    let tokens = if keeps_tokens { " The tokens of its login could not be deleted." } else { "" };
+    Ok(format!("{} was removed.{}{tokens}", visible::line(&server), words(ended)))
 }
 
 pub(super) async fn restore_server(state: &AppState, name: String) -> Result<(), CommandError> {

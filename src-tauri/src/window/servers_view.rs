@@ -28,6 +28,7 @@ use ironcurtain_secrets::{LoginMark, Logins, SecretStore};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 /// Maximum length of a description, in characters.
 const DESCRIPTION: usize = 300;
@@ -117,6 +118,7 @@ struct ServerRow {
 struct LoginRow {
     issuer: String,
     scopes: Vec<String>,
+    has_ended: bool,
 }
 
 /// Hosts that a server can reach, and how all other hosts are handled.
@@ -263,7 +265,7 @@ fn row(
 
 fn logged_in(mark: LoginMark) -> LoginRow {
     let scopes = mark.scopes.iter().map(|scope| visible::line(scope)).collect();
-    LoginRow { issuer: visible::line(&mark.issuer), scopes }
+    LoginRow { issuer: visible::line(&mark.issuer), scopes, has_ended: mark.has_ended(SystemTime::now()) }
 }
 
 fn network(server: &Server) -> Option<NetworkRow> {

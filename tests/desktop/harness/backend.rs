@@ -68,7 +68,7 @@ impl Made {
         self.state.lock().expect("no panic while it was held")
     }
 
-    /// Applies a change and notifies the test and the window.
+    /// Applies a change, and notifies the test and the window.
     fn done(&self, event: &str, act: impl FnOnce(&mut State)) -> Reply {
         println!("{event}");
         act(&mut self.state());
@@ -194,6 +194,7 @@ impl Made {
             Request::SecretNames => Reply::SecretNames(Vec::new()),
             Request::StoreSecret { .. } => self.done("stored", |_| {}),
             Request::RemoveSecret { .. } => self.done("removed", |_| {}),
+            Request::EndLogin { .. } => Reply::LoginEnded(None),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Shutdown => {
                 println!("shutdown");

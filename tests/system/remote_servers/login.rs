@@ -1,5 +1,8 @@
 //! Logins at a server of the Python SDK: made on a terminal, used and renewed by a session, and ended.
 
+mod keyring;
+mod oidc;
+
 use super::world;
 use crate::client::BOUND;
 use crate::secret_file::{PASSPHRASE, create_file_with_secret, run};
@@ -12,7 +15,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The server, and its authorization server at the same address.
+/// The server, with its authorization server at the same address.
 struct LoginHost {
     port: u16,
     process: Child,
@@ -40,12 +43,12 @@ impl LoginHost {
         format!("{}/mcp", self.base())
     }
 
-    /// Sends a request that controls the server.
+    /// Sends a control request to the server.
     fn control(&self, path: &str) -> String {
         get(&format!("{}{path}", self.base())).unwrap().1
     }
 
-    /// Returns all codes and tokens so far.
+    /// Returns all codes and tokens issued so far.
     fn issued(&self) -> Vec<String> {
         serde_json::from_str(&self.control("/tokens")).unwrap()
     }
@@ -58,7 +61,7 @@ impl Drop for LoginHost {
     }
 }
 
-/// Requests a page, and returns the head and body of the response.
+/// Requests a page. Returns the response's head and body.
 fn get(url: &str) -> Option<(String, String)> {
     let (address, target) = url.strip_prefix("http://")?.split_once('/')?;
     let mut stream = TcpStream::connect(address).ok()?;
@@ -70,7 +73,7 @@ fn get(url: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Follows redirects as a browser does, and returns the last page.
+/// Follows redirects as a browser does. Returns the last page.
 fn browse(page: &str) -> (String, String) {
     let mut url = page.to_owned();
     for _ in 0..5 {
@@ -86,33 +89,55 @@ fn browse(page: &str) -> (String, String) {
     panic!("too many redirects: {url}");
 }
 
-/// Starts a login on a terminal.
-fn login(world: &World, more: &[&str]) -> (Terminal, Started) {
-    let terminal = Terminal::new(40, 1000);
+/// Returns a command without a keyring.
+fn command(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
-    command.args(["servers", "login", "far", "--no-browser"]).args(more);
-    command.env("IRONCURTAIN_HOME", world.ours()).env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
-    let started = terminal.start(&command);
-    (terminal, started)
+    command.args(arguments).env("IRONCURTAIN_HOME", world.ours());
+    command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    command
+}
+
+/// A login on a terminal.
+struct TypedLogin {
+    terminal: Terminal,
+    started: Started,
+}
+
+impl TypedLogin {
+    fn start(mut command: Command) -> Self {
+        let terminal = Terminal::new(40, 1000);
+        command.args(["servers", "login", "far", "--no-browser"]);
+        let started = terminal.start(&command);
+        Self { terminal, started }
+    }
+
+    /// Agrees, and returns the address of the page to open.
+    fn page(&mut self) -> String {
+        self.terminal.shows("in your browser, to log in for `far`? [y/N]");
+        self.terminal.types("y\n");
+        self.terminal.shows("Open this page in your browser:\r\n");
+        self.terminal.shows("\r\n").trim().to_owned()
+    }
+
+    /// Waits for the end of a login, and returns everything that was shown.
+    fn is_made(mut self) -> String {
+        self.terminal.shows("You are logged in to `far` (use).");
+        assert_eq!(self.started.wait(), 0);
+        self.terminal.all()
+    }
 }
 
 /// Logs in as the user, and returns everything that was shown.
-fn log_in(world: &World) -> String {
-    let (mut terminal, started) = login(world, &[]);
-    terminal.shows("in your browser, to log in for `far`? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Open this page in your browser:\r\n");
-    let page = terminal.shows("\r\n");
-    let (head, body) = browse(page.trim());
+fn log_in(command: Command) -> String {
+    let mut login = TypedLogin::start(command);
+    let (head, body) = browse(&login.page());
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("You can close this page"), "{head}\n{body}");
-    terminal.shows("You are logged in to `far` (use).");
-    assert_eq!(started.wait(), 0);
-    terminal.all()
+    login.is_made()
 }
 
 /// Creates a world with this server and an unlocked file for its tokens.
-fn world_of(host: &LoginHost) -> World {
-    let world = world(&json!({ "url": host.url() }));
+fn world_of(entry: &Value) -> World {
+    let world = world(entry);
     create_file_with_secret(&world.ours());
     let unlocked = run(&world.ours(), &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
     assert!(unlocked.0, "{unlocked:?}");
@@ -126,9 +151,9 @@ fn refused_initialize(world: &World) -> String {
 }
 
 #[test]
-fn a_login_is_made_used_renewed_and_ended() {
+fn login_token_is_used_renewed_and_removed() {
     let host = LoginHost::start();
-    let world = world_of(&host);
+    let world = world_of(&json!({ "url": host.url() }));
     let ours = world.ours();
     let added = run(&ours, &["servers", "add", &host.url(), "--name", "other", "--yes"], "");
     let wanted = format!("`{}` wants you to log in (401); run: ironcurtain servers login other", host.url());
@@ -139,7 +164,7 @@ fn a_login_is_made_used_renewed_and_ended() {
         world.user.notices().contains(&"far needs you to log in: ironcurtain servers login far".to_owned())
     });
 
-    let shown = log_in(&world);
+    let shown = log_in(command(&world, &[]));
     for line in [
         format!("Server: far, {}", host.url()),
         format!("Authorization server: {}", host.base()),
@@ -151,6 +176,14 @@ fn a_login_is_made_used_renewed_and_ended() {
     assert_eq!(client.say("hello").ok(), "hello");
     let first = host.issued();
     assert_eq!(first.len(), 3, "a code and two tokens");
+    for token in &first[1..] {
+        assert_eq!(client.say(&format!("<{token}>")).ok(), "<[secret]>", "the server repeats a token");
+    }
+    let listed = |wanted: &str| {
+        let listed = run(&ours, &["servers", "list"], "");
+        assert!(listed.0 && listed.1.contains(&format!("{}  {wanted}\n", host.url())), "{listed:?}");
+    };
+    listed("logged in");
 
     // The session renews the token.
     host.control("/expire");
@@ -158,13 +191,25 @@ fn a_login_is_made_used_renewed_and_ended() {
     assert_eq!(host.issued().len(), 5);
 
     // A login that was revoked there is an error, until the user logs in again; the session goes on.
+    let notices =
+        || world.user.notices().iter().filter(|notice| notice.contains("far needs you to log in")).count();
+    let expired = "has expired; to log in again, run: ironcurtain servers login far";
     host.control("/revoke");
-    client.say("x").refused("has expired; to log in again, run: ironcurtain servers login far");
-    let shown_again = log_in(&world);
+    client.say("x").refused(expired);
+    eventually("the user is notified of the session's login", BOUND, || notices() == 2);
+    listed("login expired");
+    let checked = run(&ours, &["doctor"], "");
+    assert!(checked.1.contains("server far: your login has expired"), "{checked:?}");
+    let shown_again = log_in(command(&world, &[]));
     assert_eq!(client.say("back").ok(), "back");
+    listed("logged in");
+    host.control("/revoke");
+    client.say("x").refused(expired);
+    eventually("the user is notified again", BOUND, || notices() == 3);
 
     let out = run(&ours, &["servers", "logout", "far"], "");
     assert!(out.0 && out.1.contains("You are logged out of `far`"), "{out:?}");
+    listed("not logged in");
     client.say("x").refused(&wanted);
     assert!(refused_initialize(&world).contains(&wanted));
     let out = run(&ours, &["servers", "logout", "far"], "");
@@ -182,18 +227,18 @@ fn a_login_is_made_used_renewed_and_ended() {
 }
 
 #[test]
-fn nothing_is_registered_or_opened_without_a_yes() {
+fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
-    let world = world_of(&host);
-    let (mut terminal, started) = login(&world, &[]);
-    terminal.shows("to log in for `far`? [y/N]");
-    terminal.types("\n");
-    terminal.shows("You are not logged in.");
-    assert_ne!(started.wait(), 0);
-    assert!(!terminal.all().contains("/authorize"));
+    let world = world_of(&json!({ "url": host.url() }));
+    let mut login = TypedLogin::start(command(&world, &[]));
+    login.terminal.shows("to log in for `far`? [y/N]");
+    login.terminal.types("\n");
+    login.terminal.shows("You are not logged in.");
+    assert_ne!(login.started.wait(), 0);
+    assert!(!login.terminal.all().contains("/authorize"));
     assert!(host.issued().is_empty());
     let piped = run(&world.ours(), &["servers", "login", "far"], "y\n");
     assert!(!piped.0 && piped.1.contains("a login needs your answer: run this in a terminal"), "{piped:?}");
-    log_in(&world);
+    log_in(command(&world, &[]));
     assert_eq!(world.connect("far").say("hello").ok(), "hello");
 }

@@ -8,6 +8,7 @@ mod checks;
 
 use crate::clients::Clients;
 use crate::inspect::{InspectError, Inspection, inspect};
+use crate::login::{LoginState, LoginStates};
 use futures_util::StreamExt;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Server, Servers};
@@ -133,9 +134,14 @@ impl Doctor {
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
                         .with_fix("run `ironcurtain policy check` to see where"),
                 });
+                let logins = LoginStates::load(&self.home);
                 let checks = futures_util::stream::iter(servers.iter()).map(|server| async {
                     progress(&server.name);
-                    if self.deep { self.started(server).await } else { self.stored(server) }
+                    match logins.of(server) {
+                        Some(LoginState::Expired) => expired_login(&server.name),
+                        login if self.deep => self.started(server, login).await,
+                        login => with_login(self.stored(server), login),
+                    }
                 });
                 found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
             }
@@ -179,10 +185,12 @@ impl Doctor {
     }
 
     /// Starts a server and reports whether it lists its tools.
-    async fn started(&self, server: &Server) -> Diagnosis {
+    async fn started(&self, server: &Server, login: Option<LoginState>) -> Diagnosis {
         let (name, secrets) = (server.name.as_str(), self.secrets());
         let about = format!("server {name}");
-        if !server.secret_names().is_empty() && matches!(secrets.file_is_locked(), Ok(Some(true))) {
+        let has_secrets =
+            !server.secret_names().is_empty() || matches!(login, Some(LoginState::LoggedIn { .. }));
+        if has_secrets && matches!(secrets.file_is_locked(), Ok(Some(true))) {
             let says =
                 "not started for this check, because its secrets are in the encrypted file, which is locked";
             return Diagnosis::warning(&about, says)
@@ -196,7 +204,9 @@ impl Doctor {
             secrets,
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
-            Ok(tools) => Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())),
+            Ok(tools) => {
+                with_login(Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())), login)
+            }
             // The check of the grants already reports an unreadable database.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
@@ -204,4 +214,16 @@ impl Doctor {
             Err(problem) => Diagnosis::problem(&about, problem.to_string()),
         }
     }
+}
+
+fn expired_login(server: &str) -> Diagnosis {
+    Diagnosis::warning(&format!("server {server}"), "your login has expired")
+        .with_fix(format!("`ironcurtain servers login {server}`"))
+}
+
+/// Adds the login to a diagnosis.
+fn with_login(diagnosis: Diagnosis, login: Option<LoginState>) -> Diagnosis {
+    // Without a login, the server may not need one.
+    let Some(login @ LoginState::LoggedIn { .. }) = login else { return diagnosis };
+    Diagnosis { says: format!("{}; {login}", diagnosis.says), ..diagnosis }
 }

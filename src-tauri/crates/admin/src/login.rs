@@ -5,16 +5,16 @@
 //! - The tokens are returned to be stored, and are never part of a description.
 
 mod browser;
+mod state;
 
 pub use browser::open_in_browser;
+pub use state::{LoginState, LoginStates};
 
 use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_daemon::server::process::unrecorded;
-use ironcurtain_mcp::remote::login::{
-    CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
-};
+use ironcurtain_daemon::server::process::{login_server, unrecorded};
+use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginOffer, StoredLogin};
 use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
@@ -121,14 +121,7 @@ impl LoginPlan {
             (None, None) => ClientChoice::default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
-        let offer = LoginOffer::discover(LoginServer {
-            name: name.to_owned(),
-            url: remote.url().clone(),
-            target: remote.target().clone(),
-            allowed_addresses: remote.allowed_addresses(),
-            dial: unrecorded(name),
-        });
-        let offer = offer.await?;
+        let offer = LoginOffer::discover(login_server(name, remote, unrecorded(name))).await?;
         offer.check(&choice)?;
         let all: BTreeMap<String, LoginMark> = logins.all()?;
         let shares = |(other, mark): (String, LoginMark)| {
@@ -171,8 +164,7 @@ impl LoginPlan {
     /// Returns the question that the user must confirm.
     #[must_use]
     pub fn question(&self) -> String {
-        let host = Url::parse(self.offer.issuer()).ok().and_then(|url| url.host_str().map(str::to_owned));
-        let host = visible::line(&host.unwrap_or_else(|| self.offer.issuer().to_owned()));
+        let host = visible::line(&self.offer.page_host());
         format!("Open `{host}` in your browser, to log in for `{}`?", self.server.name)
     }
 
@@ -189,8 +181,9 @@ impl LoginPlan {
         }
         let callback = listener.answer(&begun.state()).await?;
         let login = begun.finish(callback).await?;
-        let mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
-        let tokens = Secret::new(login.text().to_string());
+        let mut mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
+        mark.ends_at = login.ends_at();
+        let tokens = Secret::new(login.with_id(&mark.id).text().to_string());
         Ok(NewLogin { server: self.server.name, mark, tokens })
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the differences from a checkpoint, and those that a run made.
+//! Finds the differences from a checkpoint, and which of them a run made.
 
 use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, kind, permissions};
 use crate::tree::{ListError, Tree};
@@ -12,29 +12,29 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Difference between a checkpoint and the folder now.
+/// Difference between a checkpoint and the current folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Path below the folder.
+    /// Path relative to the folder.
     pub path: String,
-    /// Difference.
+    /// Kind of difference.
     pub kind: DifferenceKind,
-    /// True unless the run left the path exactly as it is now.
+    /// `true` unless the path is exactly as the run left it.
     pub is_later: bool,
-    /// True for a repository's own state: `.git` and what is below it.
+    /// `true` for a repository's own state: `.git` and everything below it.
     pub is_in_git: bool,
-    /// State of the path when it was compared.
+    /// State of the path at the time of the comparison.
     pub(crate) now: Seen,
 }
 
-/// Kind of a difference.
+/// Kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DifferenceKind {
-    /// It did not exist.
+    /// The path did not exist in the checkpoint.
     Created,
-    /// Its content, its target, its permissions or its kind differ.
+    /// The content, target, permissions or file type differs.
     Changed,
-    /// It does not exist now.
+    /// The path no longer exists.
     Removed,
 }
 
@@ -43,13 +43,13 @@ pub enum DifferenceKind {
 pub struct Changes {
     /// The differences, in the order of their paths.
     pub all: Vec<Change>,
-    /// Paths that are not covered, so that differences there are unknown.
+    /// Paths that the checkpoint does not cover, so their differences are unknown.
     pub not_copied: Vec<NotCopied>,
-    /// False if the end of the run is not recorded: its changes cannot be told from later ones.
+    /// `false` if the end of the run is not recorded, so its changes cannot be distinguished from later ones.
     pub is_finished: bool,
 }
 
-/// Identity of the file that a comparison found at a path.
+/// State that a comparison found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Nothing,
@@ -59,7 +59,7 @@ pub(crate) enum Seen {
 impl Seen {
     pub(crate) fn of(stat: Option<&Stat>) -> Self {
         stat.map_or(Self::Nothing, |stat| {
-            // Other entries of a folder may come and go.
+            // Other entries of a folder may change meanwhile.
             let stamp =
                 if kind(stat) == FileType::Directory { Stamp::of_folder(stat) } else { Stamp::of(stat) };
             Self::Something { file_type: kind(stat), mode: permissions(stat), stamp }

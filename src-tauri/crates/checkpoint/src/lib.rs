@@ -1,10 +1,10 @@
 //! Copies a folder before a run, finds later changes, and restores the folder.
 //!
-//! - No symbolic link is followed, and no other file system is entered: every operation opens its path beneath the folder.
-//! - Runs no program. Paths below `.git` are marked, so that a caller can leave them.
-//! - INVARIANT: a path is changed only if it is as the comparison found it.
-//! - Not copied, and reported: pipes, sockets, devices, unreadable files, names that are not UTF-8, other file systems.
-//!   Owners, dates, extended attributes and further names of a file are not restored.
+//! - Follows no symbolic link and enters no other file system: every operation opens its path beneath the folder.
+//! - Runs no program. Paths below `.git` are marked, so that a caller can exclude them.
+//! - INVARIANT: a path is changed only if it is still in the state that the comparison found.
+//! - Not copied, but reported: pipes, sockets, devices, unreadable files, names that are not UTF-8, other file
+//!   systems. Owners, timestamps, extended attributes and additional hard links are not restored.
 
 #![cfg(target_os = "linux")]
 
@@ -23,16 +23,16 @@ pub use store::{Checkpoint, Checkpoints};
 use std::io;
 use std::path::PathBuf;
 
-/// Maximum number of files and folders of a checkpoint.
+/// Maximum number of files and folders in a checkpoint.
 pub const MOST_ENTRIES: usize = 200_000;
 
 /// Maximum size of a checkpoint. A file that shares its blocks with the original counts too.
 pub const MOST_BYTES: u64 = 4 << 30;
 
-/// Number of checkpoints that are kept. A new one removes the oldest.
+/// Number of checkpoints to keep. A new checkpoint removes the oldest.
 pub const KEPT: usize = 10;
 
-/// Error of a checkpoint.
+/// Reason why a checkpoint operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// A file of the checkpoint, or the folder itself, cannot be used.
@@ -43,7 +43,7 @@ pub enum CheckpointError {
         /// Error from the operating system.
         source: io::Error,
     },
-    /// The path of the folder is not UTF-8.
+    /// The folder's path is not UTF-8.
     #[error("the path `{}` is not valid UTF-8", .0.display())]
     NotUtf8(PathBuf),
     /// The folder has too many entries.
@@ -63,7 +63,7 @@ pub enum CheckpointError {
         /// Error from parsing it.
         source: serde_json::Error,
     },
-    /// Another folder is at the path now.
+    /// A different folder is now at the path.
     #[error("`{0}` is not the folder of the checkpoint any more")]
     OtherFolder(String),
 }

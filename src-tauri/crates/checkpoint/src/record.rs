@@ -11,9 +11,9 @@ use std::io;
 pub(crate) struct Before {
     #[serde(flatten)]
     pub(crate) info: CheckpointInfo,
-    /// Device and inode of the folder.
+    /// Device and inode number of the folder.
     pub(crate) identity: (u64, u64),
-    /// Content by path below the folder.
+    /// Content by path relative to the folder.
     pub(crate) entries: BTreeMap<String, Copied>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
@@ -21,30 +21,30 @@ pub(crate) struct Before {
 /// Folder and time of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointInfo {
-    /// The folder.
+    /// Path of the folder.
     pub folder: String,
-    /// Time, in milliseconds since the Unix epoch.
+    /// Time of the copy, in milliseconds since the Unix epoch.
     pub taken_ms: u64,
 }
 
 /// A path that a checkpoint does not cover, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCopied {
-    /// Path below the folder. For a name that is not UTF-8, the folder that contains it.
+    /// Path relative to the folder. For a name that is not UTF-8, the path of the folder that contains it.
     pub path: String,
-    /// Reason.
+    /// Reason, as a sentence.
     pub why: String,
-    /// True if only the name in the folder is not covered.
+    /// `true` if only one name in the folder is not covered.
     pub is_name: bool,
 }
 
-/// Something that a checkpoint can restore.
+/// A file, link or folder that a checkpoint can restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Copied {
     Folder {
         mode: u32,
     },
-    /// A file, the number of its copy, and how it was then.
+    /// A file, with the number of its copy and its original attributes.
     File {
         mode: u32,
         copy: usize,
@@ -62,7 +62,7 @@ pub(crate) struct After {
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
-/// Something that a run left at a path.
+/// State in which a run left a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Left {
     Nothing,
@@ -80,7 +80,7 @@ pub(crate) enum Left {
     Other,
 }
 
-/// Identity and times of a file. A program cannot set the time of the last change of its inode.
+/// Identity and times of a file. Programs cannot set the inode change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -101,14 +101,14 @@ impl Stamp {
 }
 
 impl Stamp {
-    /// Returns the identity of a folder, whose times change with its entries.
+    /// Returns the identity of a folder without its times, which change with its entries.
     pub(crate) fn of_folder(stat: &Stat) -> Self {
         Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
     }
 }
 
 impl Before {
-    /// Returns the number of the copy of a file.
+    /// Returns the number of a file's copy.
     pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
         match self.entries.get(path) {
             Some(Copied::File { copy, .. }) => Some(*copy),

@@ -26,7 +26,7 @@ pub struct Restored {
 /// A path that was not restored.
 #[derive(Debug)]
 pub struct NotRestored {
-    /// Path below the folder.
+    /// Path relative to the folder.
     pub path: String,
     /// Cause.
     pub why: io::Error,

@@ -1,4 +1,4 @@
-//! Checkpoints on the disk: a folder each, with the copies and two records.
+//! Checkpoints on disk. Each is a folder with the copies and two records.
 
 use crate::compare::{Changes, compare, left_by_run};
 use crate::record::{After, Before, CheckpointInfo, NotCopied};
@@ -24,7 +24,7 @@ const AFTER: &str = "after.json";
 /// Prefix of the name of a checkpoint whose run has not started.
 const NEW: &str = "new-";
 
-/// Maximum size of a text that is compared line by line.
+/// Maximum size of a text that is compared line by line, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
 
 /// Number of unchanged lines that a diff shows around a change.
@@ -42,16 +42,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Uses the folder of all checkpoints, which need not exist.
+    /// Opens the folder of all checkpoints, which need not exist.
     #[must_use]
     pub fn of(dir: PathBuf) -> Self {
         Self(dir)
     }
 
-    /// Copies a folder, and removes the oldest checkpoints.
+    /// Copies a folder and removes the oldest checkpoints.
     ///
     /// # Errors
-    /// [`CheckpointError`]; nothing is kept.
+    /// [`CheckpointError`]. No partial checkpoint is kept.
     pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
         let name = random_name().map_err(at(&self.0))?;
         let dir = self.0.join(format!("{NEW}{name}"));
@@ -74,10 +74,10 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the checkpoints of runs, the newest first.
+    /// Returns the runs' checkpoints, newest first.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder cannot be read.
+    /// [`CheckpointError`] if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let mut all = Vec::new();
         for (name, info) in self.all()? {
@@ -130,7 +130,7 @@ impl Checkpoints {
 }
 
 impl Checkpoint {
-    /// Returns its folder and time.
+    /// Returns the folder and the time of the checkpoint.
     #[must_use]
     pub fn info(&self) -> &CheckpointInfo {
         &self.before.info
@@ -142,10 +142,10 @@ impl Checkpoint {
         &self.before.not_copied
     }
 
-    /// Gives the checkpoint to the run with this id.
+    /// Assigns the checkpoint to the run with this id.
     ///
     /// # Errors
-    /// [`CheckpointError`], if it cannot be renamed.
+    /// [`CheckpointError`] if the checkpoint cannot be renamed.
     pub fn belongs_to(&mut self, run: &str) -> Result<(), CheckpointError> {
         let dir = self.dir.with_file_name(run);
         std::fs::rename(&self.dir, &dir).map_err(at(&dir))?;
@@ -153,10 +153,10 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Records the differences, once the run has ended.
+    /// Records the differences when the run has ended.
     ///
     /// # Errors
-    /// [`CheckpointError`]; the changes of the run cannot be told from later ones then.
+    /// [`CheckpointError`]. The run's changes then cannot be distinguished from later ones.
     pub fn finish(&self) -> Result<(), CheckpointError> {
         write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
     }
@@ -164,22 +164,22 @@ impl Checkpoint {
     /// Returns the current differences from the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder or the checkpoint cannot be read.
+    /// [`CheckpointError`] if the folder or the checkpoint cannot be read.
     pub fn changes(&self) -> Result<Changes, CheckpointError> {
         let after = read::<After>(&self.dir.join(AFTER))?;
         compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
     }
 
-    /// Restores these paths. A path that is no longer as it was compared stays.
+    /// Restores these paths. Skips a path that has changed since the comparison.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder cannot be opened. Errors of single paths are in the result.
+    /// [`CheckpointError`] if the folder cannot be opened. The result contains the errors of single paths.
     pub fn restore(&self, changes: &[Change]) -> Result<Restored, CheckpointError> {
         Ok(restore(&self.tree()?, &self.before, changes, &self.copies()))
     }
 
-    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header. Returns `None` unless both
-    /// are short texts.
+    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header.
+    /// Returns `None` unless both versions are short texts.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
         let text = |file: File| {
@@ -203,7 +203,7 @@ impl Checkpoint {
     /// Removes the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`], if a file cannot be removed.
+    /// [`CheckpointError`] if a file cannot be removed.
     pub fn forget(self) -> Result<(), CheckpointError> {
         std::fs::remove_dir_all(&self.dir).map_err(at(&self.dir))
     }

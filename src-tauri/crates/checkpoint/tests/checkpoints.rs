@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder, its checkpoints, and a place outside of the folder.
+/// A folder, its checkpoints, and a location outside the folder.
 struct Place(TempDir);
 
 impl Place {
@@ -54,7 +54,7 @@ impl Place {
         taken
     }
 
-    /// Returns everything in the folder: kind, permissions and content.
+    /// Returns the type, permissions and content of everything in the folder.
     fn content(&self) -> BTreeMap<PathBuf, (String, u32)> {
         let (mut all, mut folders) = (BTreeMap::new(), vec![self.inside("")]);
         while let Some(folder) = folders.pop() {
@@ -132,12 +132,12 @@ fn no_link_leads_out_of_the_folder() {
     taken.finish().unwrap();
     let changes = taken.changes().unwrap();
     assert_eq!(changes.all[0].path, "src");
-    // The comparison did not follow it: the files below it do not exist.
+    // The comparison did not follow the link, so the files below it do not exist.
     assert_eq!(
         kinds(&taken)[1..],
         ["src/b", "src/deep", "src/deep/c"].map(|path| (path.to_owned(), DifferenceKind::Removed))
     );
-    // If the link itself stays, what was below it fails.
+    // If the link itself is not restored, restoring the paths below it fails.
     let below: Vec<_> = changes.all[1..].to_vec();
     let restored = taken.restore(&below).unwrap();
     assert_eq!((restored.count, restored.failed.len()), (0, 3));
@@ -163,7 +163,7 @@ fn later_changes_and_the_repository_are_marked() {
     taken.finish().unwrap();
     fs::write(place.inside("src/b"), "by the user").unwrap();
     fs::write(place.inside("own"), "by the user").unwrap();
-    // The same content again is no later change.
+    // Restoring the same content does not count as a later change.
     fs::write(place.inside("a"), "by the run").unwrap();
     let changes = taken.changes().unwrap();
     let marked: Vec<_> =
@@ -172,7 +172,7 @@ fn later_changes_and_the_repository_are_marked() {
         marked,
         [(".git/HEAD", false, true), ("a", false, false), ("own", true, false), ("src/b", true, false)]
     );
-    // A path that changes between comparing and restoring stays.
+    // A path that changes between comparing and restoring is kept.
     fs::write(place.inside("a"), "by the user").unwrap();
     let restored = taken.restore(&changes.all[1..2]).unwrap();
     assert_eq!((restored.count, restored.failed[0].why.to_string().as_str()), (0, "it has changed again"));
@@ -206,7 +206,7 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
     let expected =
         [("socket", "it is a pipe, a socket or a device"), ("src", "it contains a name that is not UTF-8")];
     assert_eq!(reasons, expected);
-    // A file in its place is not covered either, and others are.
+    // A file in its place is not covered either, but other files are.
     fs::remove_file(place.inside("socket")).unwrap();
     fs::write(place.inside("socket"), "new").unwrap();
     fs::write(place.inside("src/b"), "new").unwrap();

@@ -34,6 +34,8 @@ pub fn text(reply: &Reply) -> TextLines {
         Reply::Activity(entries) => {
             entries.iter().for_each(|entry| out.line(activity(entry, &clock(entry.time_ms))));
         }
+        Reply::LoginEnded(None) => out.line("You were not logged in."),
+        Reply::LoginEnded(Some(ended)) => out.line(format_args!("You are logged out at {}.", ended.issuer)),
         Reply::SecretNames(names) => names.iter().for_each(|name| out.line(name)),
         Reply::Metrics(figures) => figures.lines().for_each(|line| out.line(line)),
         Reply::Audit(check) => out.line(match &check.problem {

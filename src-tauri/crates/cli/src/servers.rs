@@ -20,6 +20,7 @@ use clap::Subcommand;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
 use ironcurtain_admin::inspect::{Inspection, Wants, inspect};
 use ironcurtain_admin::introduction::UnannotatedCalls;
+use ironcurtain_admin::login::LoginStates;
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicyFiles, Sandbox, Servers};
@@ -103,7 +104,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Identity(options) => identity::perform(&home, options, screen),
         ServersAction::Diff(options) => diff::perform(&home, options, screen),
         ServersAction::Login(arguments) => login::login(&home, arguments, screen),
-        ServersAction::Logout { name } => login::logout(name, screen),
+        ServersAction::Logout { name } => login::logout(&home, name, screen),
         ServersAction::Limits(options) => limits::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
@@ -193,7 +194,7 @@ fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()>
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let annotated = AnnotationsFile::open(home)?;
-    let packages = Packages::of(home);
+    let (packages, logins) = (Packages::of(home), LoginStates::load(home));
     let rows: Vec<Value> = servers
         .iter()
         .map(|server| {
@@ -205,10 +206,11 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
                 "sandboxed": server.sandbox != Sandbox::OptedOut,
                 "annotatedTools": annotated.tools(&server.name),
                 "package": install::state_json(&packages.state(server)),
+                "login": logins.of(server),
             })
         })
         .collect();
-    screen.show(&show::list(&servers, &annotated, &packages), &json!({ "servers": rows }))?;
+    screen.show(&show::list(&servers, &annotated, (&packages, &logins)), &json!({ "servers": rows }))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -367,7 +367,7 @@ mod tests {
         starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");
         starts(problem(r#"{ "command": "~root/c" }"#), "`~root/c`");
         starts(problem(r#"{ "command": "" }"#), "`command` is empty");
-        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may have"));
+        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may contain only"));
         assert!(parse(r#"{ "x": "#).unwrap_err().contains("line 1"));
         starts(problem("[\"c\"]"), "invalid type: list, expected an object");
         starts(

@@ -7,14 +7,16 @@ mod revoking;
 mod stopping;
 
 use crate::daemon_state::DaemonState;
+use crate::server::process::{EndedLogin, log_out};
 use crate::view;
 use ironcurtain_audit as audit;
 use ironcurtain_autostart::DecideError;
+use ironcurtain_config::Servers;
 use ironcurtain_connection::{Peer, send};
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
-    AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
-    Request, RequestFrame, SecretsFileView, SessionView, StatusView,
+    AuditCheckView, EndedLoginView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply,
+    ReplyFrame, Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
 use std::sync::Arc;
@@ -31,7 +33,7 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
-        // Erase the line after use, because it may contain a passphrase.
+        // The line is erased after use, because it may contain a passphrase.
         let line = Zeroizing::new(line);
         let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
@@ -107,6 +109,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
+        Request::EndLogin { server } => end_login(state, &server).await,
         Request::LockSecrets => {
             state.services.programs.secrets.lock();
             state.services.changed();
@@ -119,7 +122,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
     }
 }
 
-/// Lists the active sessions and runs for display.
+/// Returns the active sessions and runs for display.
 fn sessions(state: &DaemonState) -> Vec<SessionView> {
     let sessions = state.live().into_iter().map(|session| session.view());
     sessions.chain(state.runs().into_iter().map(|run| run.view())).collect()
@@ -174,6 +177,18 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
+async fn end_login(state: &DaemonState, server: &str) -> Reply {
+    let programs = &state.services.programs;
+    let servers = Servers::load(&state.services.home);
+    let entry = servers.as_ref().ok().and_then(|servers| servers.find(Some(server)));
+    match log_out(&programs.secrets, server, entry.and_then(|entry| entry.remote.as_ref())).await {
+        Ok(ended) => Reply::LoginEnded(
+            ended.map(|EndedLogin { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }),
+        ),
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}
+
 /// Returns the state of the encrypted secrets file, if it exists. Treats an unreachable keyring as locked.
 fn secrets_file(store: &SecretStore) -> Option<SecretsFileView> {
     let locked = store.file_is_locked().unwrap_or(Some(true))?;
@@ -203,7 +218,7 @@ fn done(outcome: Result<(), Reply>) -> Reply {
     outcome.map_or_else(|failed| failed, |()| Reply::Done)
 }
 
-/// Lists standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
+/// Returns standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
@@ -218,7 +233,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     all
 }
 
-/// Asks the user about an access before the run needs it.
+/// Asks the user about an access before a run needs it.
 async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(
@@ -261,9 +276,9 @@ async fn verify(state: &DaemonState) -> Reply {
     let (written, stands) = state.services.audit.standing();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
-            // A replaced log file would explain all other problems, so report that first.
+            // A replaced log file would explain all other problems, so it is reported first.
             let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
-            let known_by = "the trusted process that writes it".to_owned();
+            let known_by = "the trusted process that writes the log".to_owned();
             let (intact, entries) = (found.is_none(), checked.entries);
             let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
             Reply::Audit(AuditCheckView { intact, entries, problem, known_by })

@@ -135,7 +135,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     options.home.programs = Some(options.programs.clone());
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
-    // Take the lock first, so that two processes cannot perform the following steps at the same time.
+    // Takes the lock first, so that two processes cannot perform the following steps at the same time.
     let listener = if consent.asked_on() != AskedOn::Nobody {
         take_over::listen(&options.home).await?
     } else {
@@ -305,7 +305,7 @@ fn sweep_temporary(home: &Home) {
     let sessions =
         std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
     let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
-    // Ignore errors: the next start tries again.
+    // Errors are ignored, because the next start tries again.
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
@@ -325,7 +325,7 @@ async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Aud
     Ok(audit)
 }
 
-/// Records the end of sessions that were open when the previous daemon was killed.
+/// Records the end of the sessions that were open when the previous daemon was killed.
 async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
@@ -335,7 +335,7 @@ async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<U
     };
     for Unfinished { session, client, server, .. } in unfinished {
         let name = client.as_deref().unwrap_or("a client");
-        let summary = format!("the session of {name} ended with the trusted process, which did not end it");
+        let summary = format!("the session of {name} ended when the trusted process stopped unexpectedly");
         let mut entry = Entry::new(Event::Session, summary);
         (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
         if let Err(problem) = state.services.audit.record(entry).await {

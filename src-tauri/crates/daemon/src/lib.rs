@@ -39,4 +39,5 @@ pub use daemon::{
 };
 pub use event_log::EventLog;
 pub use ironcurtain_connection::ListenError;
+pub use record_export::path_form;
 pub use view::{shown_entry, time_of_day};

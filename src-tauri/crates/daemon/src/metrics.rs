@@ -93,8 +93,7 @@ impl Metrics {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// Records the time between a call's arrival and its forwarding. Call this only for calls that required no
-    /// approval.
+    /// Records the time between a call's arrival and its forwarding. Only for calls that required no approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }

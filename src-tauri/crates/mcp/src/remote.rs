@@ -20,18 +20,17 @@ mod http;
 pub mod login;
 mod renewal;
 mod session;
-mod tls;
 
 use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
+use ironcurtain_tls::TlsError;
 use login::ServerLogin;
 use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use url::Url;
@@ -67,7 +66,7 @@ pub struct RemoteOptions<'a> {
     pub refused: RefusedLogin,
     /// Login whose token is sent; `None` if the entry has its own credentials.
     pub login: Option<ServerLogin>,
-    /// Called once, when the server first refuses a request because the user must log in.
+    /// Called when the server first refuses a request because the user must log in, and again after it has accepted another one.
     pub needs_login: Box<dyn Fn() + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
@@ -94,17 +93,12 @@ pub enum RemoteError {
     /// A header value is invalid.
     #[error("`headers.{0}` has a character that is not allowed in a header")]
     Header(String),
-    /// The system has no trusted root certificates.
-    #[error(
-        "no trusted root certificates found ({0}); install them, for example with the package `ca-certificates`"
-    )]
-    NoRoots(String),
+    /// TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The streams could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The task that loads the certificates panicked.
-    #[error(transparent)]
-    Thread(#[from] JoinError),
 }
 
 /// Keeps a remote connection open. Dropping it closes the session at the server.
@@ -117,7 +111,7 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Returns whether the server refused a request because the user must log in.
+    /// Returns whether the server refuses requests because the user must log in.
     #[must_use]
     pub fn needs_login(&self) -> bool {
         self.needs_login.load(Ordering::Relaxed)

@@ -2,7 +2,8 @@
 
 use crate::questions::{QuestionsView, WaitingChoice};
 use crate::view::{
-    ActivityView, AuditCheckView, GrantView, LeftChoice, SessionRecordView, SessionView, StatusView,
+    ActivityView, AuditCheckView, EndedLoginView, GrantView, LeftChoice, SessionRecordView, SessionView,
+    StatusView,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -131,6 +132,11 @@ pub enum Request {
         /// Name of the secret.
         name: String,
     },
+    /// Ends the login at a remote server, and deletes its tokens from the unlocked file.
+    EndLogin {
+        /// Name of the server.
+        server: String,
+    },
     /// Locks the encrypted secrets file. Running servers keep the secrets they were started with.
     LockSecrets,
     /// Stops the daemon and every session.
@@ -212,6 +218,8 @@ pub enum Reply {
     Audit(AuditCheckView),
     /// Reply to [`Request::SecretNames`].
     SecretNames(Vec<String>),
+    /// Reply to [`Request::EndLogin`]; `None` if there was no login.
+    LoginEnded(Option<EndedLoginView>),
     /// Reply to [`Request::Metrics`], in the Prometheus text format.
     Metrics(String),
     /// The request failed.

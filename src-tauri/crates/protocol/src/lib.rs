@@ -23,8 +23,9 @@ pub use socket::{
     ConnectError, HOME_VARIABLE, RUN_SOCKET, SocketPathError, Sockets, usual_runtime_directory,
 };
 pub use view::{
-    ActivityView, AskedOn, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState,
-    ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
+    ActivityView, AskedOn, AuditCheckView, ClientView, EndedLoginView, GrantView, LeftChoice, LeftFileView,
+    LeftState, ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView,
+    StatusView,
 };
 
 /// Version of this protocol. Both sides are installed together and must have the same version.

@@ -332,6 +332,15 @@ pub struct ActivityView {
     pub paths: Vec<String>,
 }
 
+/// Login at a remote server that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedLoginView {
+    /// Authorization server.
+    pub issuer: String,
+    /// `true` if the authorization server has revoked the tokens.
+    pub is_revoked: bool,
+}
+
 /// Result of verifying the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditCheckView {

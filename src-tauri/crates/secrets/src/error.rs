@@ -86,6 +86,14 @@ pub enum SecretFileError {
         /// Error from the operating system.
         source: io::Error,
     },
+    /// Reading or writing the list of logins, or a lock, failed.
+    #[error("failed to read or write `{path}`: {source}")]
+    Logins {
+        /// Path of the list or of the lock.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
     /// The file has no secret with this name.
     #[error("there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),

@@ -31,7 +31,7 @@ pub use age::AgeError;
 pub use error::{SecretError, SecretFileError, in_time};
 pub use fill::{Filled, UnfilledError, filled_env, filled_headers};
 pub use keyring::{Keyring, Shelf};
-pub use login::{LoginMark, Logins};
+pub use login::{LoginMark, LoginTurn, Logins};
 pub use mask::SecretMask;
 pub use name::{SecretName, SecretNameError};
 pub use store::{SecretPlace, SecretStore};

@@ -2,16 +2,23 @@
 //! login.
 //!
 //! - The list is authoritative: without an entry there is no login. Removing an entry therefore ends the login even
-//!   if the keyring is locked.
+//!   if the keyring is locked. Tokens belong to the login only if they have its id.
+//! - Only one process at a time changes the tokens of a server: it holds the server's [`LoginTurn`].
 //! - Settings cannot refer to a login, because its name contains a colon.
 
 use super::file::turn;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
-use ironcurtain_paths::{atomic_file, random_name};
+use base64::engine::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ironcurtain_paths::{atomic_file, bounded_read, random_name};
+use ring::digest::{SHA256, digest};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Logins of all servers. All methods block.
 #[derive(Debug, Clone)]
@@ -30,9 +37,19 @@ pub struct LoginMark {
     pub url: String,
     /// Authorization server.
     pub issuer: String,
-    /// Scopes that the user approved.
+    /// Scopes of the tokens.
     pub scopes: Vec<String>,
+    /// Time at which the user must log in again, in seconds since 1970; `None` if the login is renewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<u64>,
+    /// The authorization server refused to renew the login.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_expired: bool,
 }
+
+/// Right to change the tokens of one server, until it is dropped.
+#[derive(Debug)]
+pub struct LoginTurn(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 impl LoginMark {
     /// Creates the description of a new login.
@@ -41,7 +58,14 @@ impl LoginMark {
     /// Returns an error if the operating system provides no random bytes.
     pub fn new(url: &str, issuer: &str, scopes: &[String]) -> io::Result<Self> {
         let (id, url, issuer) = (random_name()?, url.to_owned(), issuer.to_owned());
-        Ok(Self { id, url, issuer, scopes: scopes.to_vec() })
+        Ok(Self { id, url, issuer, scopes: scopes.to_vec(), ends_at: None, is_expired: false })
+    }
+
+    /// Returns whether the user must log in again at this time.
+    #[must_use]
+    pub fn has_ended(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        self.is_expired || self.ends_at.is_some_and(|at| at <= now)
     }
 }
 
@@ -57,10 +81,9 @@ impl Logins {
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be read.
     pub fn all(&self) -> Result<BTreeMap<String, LoginMark>, SecretError> {
-        match std::fs::read(&self.list) {
-            Ok(text) => Ok(serde_json::from_slice(&text).map_err(|problem| self.at(problem.into()))?),
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-            Err(problem) => Err(self.at(problem).into()),
+        match bounded_read::text(&self.list).map_err(|problem| self.at(problem))? {
+            Some(text) => Ok(serde_json::from_str(&text).map_err(|problem| self.at(problem.into()))?),
+            None => Ok(BTreeMap::new()),
         }
     }
 
@@ -78,16 +101,31 @@ impl Logins {
         self.store.get(&SecretName::of_login(server))
     }
 
+    /// Waits for the turn to change the tokens of a server.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the lock file cannot be used.
+    pub fn turn(&self, server: &str) -> Result<LoginTurn, SecretError> {
+        let hash = digest(&SHA256, server.as_bytes());
+        let name = URL_SAFE_NO_PAD.encode(hash.as_ref().get(..9).unwrap_or_default());
+        let path = self.list.with_file_name(format!("login-{name}.lock"));
+        let at = |source| SecretFileError::Logins { path: path.clone(), source };
+        let file = bounded_read::open_own(&path).map_err(at)?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|problem| at(problem.into()))?;
+        Ok(LoginTurn(file))
+    }
+
     /// Stores a login, replacing any earlier one.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn begin(&self, server: &str, mark: &LoginMark, tokens: &Secret) -> Result<(), SecretError> {
+        let _turn = self.turn(server)?;
         self.store.set(&SecretName::of_login(server), tokens)?;
         self.note(server, mark)
     }
 
-    /// Adds a login whose tokens are already stored to the list.
+    /// Adds a login whose tokens are already stored to the list. The caller holds the server's turn.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -95,15 +133,40 @@ impl Logins {
         self.change(|all| drop(all.insert(server.to_owned(), mark.clone())))
     }
 
-    /// Replaces the tokens of a login, unless the user has logged in or out since.
+    /// Replaces the tokens of a login, unless the user has logged in or out since. The caller holds the server's turn.
     ///
     /// # Errors
     /// Returns the same errors as [`Self::begin`].
-    pub fn renew(&self, server: &str, id: &str, tokens: &Secret) -> Result<(), SecretError> {
-        if self.mark(server).is_some_and(|mark| mark.id == id) {
-            self.store.set(&SecretName::of_login(server), tokens)?;
+    pub fn renew(
+        &self,
+        server: &str,
+        (id, ends_at): (&str, Option<u64>),
+        tokens: &Secret,
+    ) -> Result<(), SecretError> {
+        let Some(mark) = self.mark(server).filter(|mark| mark.id == id) else { return Ok(()) };
+        self.store.set(&SecretName::of_login(server), tokens)?;
+        let is_noted = !mark.is_expired && mark.ends_at == ends_at;
+        if is_noted {
+            Ok(())
+        } else {
+            self.amend(server, id, |mark| (mark.is_expired, mark.ends_at) = (false, ends_at))
         }
-        Ok(())
+    }
+
+    /// Notes that the user must log in again, unless there is another login now.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the list cannot be written.
+    pub fn note_expired(&self, server: &str, id: &str) -> Result<(), SecretError> {
+        self.amend(server, id, |mark| mark.is_expired = true)
+    }
+
+    fn amend(&self, server: &str, id: &str, amend: impl FnOnce(&mut LoginMark)) -> Result<(), SecretError> {
+        self.change(|all| {
+            if let Some(mark) = all.get_mut(server).filter(|mark| mark.id == id) {
+                amend(mark);
+            }
+        })
     }
 
     /// Ends a login by removing it from the list. Returns the login if there was one.
@@ -116,17 +179,19 @@ impl Logins {
         Ok(struck)
     }
 
-    /// Ends a login and removes its tokens. Returns the login if there was one.
+    /// Removes the tokens of a server, also those of a login that has ended. Returns them if there were any.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the list cannot be written. If only the tokens cannot be removed, returns an error
-    /// although the login has ended.
-    pub fn end(&self, server: &str) -> Result<Option<LoginMark>, SecretError> {
-        let struck = self.strike(server)?;
-        match self.store.remove(&SecretName::of_login(server)) {
-            Ok(()) | Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => {
-                Ok(struck)
-            }
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
+    pub fn remove_tokens(&self, server: &str) -> Result<Option<Secret>, SecretError> {
+        let _turn = self.turn(server)?;
+        let removed = self.tokens(server).and_then(|tokens| {
+            self.store.remove(&SecretName::of_login(server))?;
+            Ok(tokens)
+        });
+        match removed {
+            Ok(tokens) => Ok(Some(tokens)),
+            Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(None),
             Err(problem) => Err(problem),
         }
     }
@@ -140,7 +205,7 @@ impl Logins {
     }
 
     fn at(&self, source: io::Error) -> SecretFileError {
-        SecretFileError::Io { path: self.list.clone(), source }
+        SecretFileError::Logins { path: self.list.clone(), source }
     }
 }
 
@@ -148,6 +213,7 @@ impl Logins {
 mod tests {
     use super::*;
     use crate::named;
+    use std::time::Duration;
 
     #[test]
     fn a_login_is_listed_until_it_ends_and_never_a_secret_of_settings() {
@@ -165,13 +231,56 @@ mod tests {
         assert!(written.contains("https://auth.example") && !written.contains("tokens-1"));
 
         let renewed = Secret::new("tokens-2".into());
-        logins.renew("far", "another login", &renewed).unwrap();
+        logins.renew("far", ("another login", None), &renewed).unwrap();
         assert_eq!(logins.tokens("far").unwrap(), tokens, "a login that was replaced is not renewed");
-        logins.renew("far", &mark.id, &renewed).unwrap();
+        logins.renew("far", (&mark.id, None), &renewed).unwrap();
         assert_eq!(logins.tokens("far").unwrap(), renewed);
+
+        let ended = |at: u64| logins.mark("far").unwrap().has_ended(UNIX_EPOCH + Duration::from_secs(at));
+        logins.note_expired("far", "another login").unwrap();
+        assert!(!ended(u64::from(u32::MAX)));
+        logins.note_expired("far", &mark.id).unwrap();
+        assert!(ended(0));
+        logins.renew("far", (&mark.id, Some(100)), &renewed).unwrap();
+        assert!(!ended(99) && ended(100));
+
         store.lock();
-        assert!(logins.end("far").is_err());
+        assert_eq!(logins.strike("far").unwrap().map(|mark| mark.id), Some(mark.id));
+        assert!(logins.remove_tokens("far").is_err());
         assert_eq!(logins.mark("far"), None, "it ends even if its tokens cannot be removed");
-        assert_eq!(logins.end("near").ok(), None);
+        store.unlock(Secret::new("four words are enough".into())).unwrap();
+        assert_eq!(logins.remove_tokens("far").unwrap(), Some(renewed));
+        assert_eq!(logins.remove_tokens("far").unwrap(), None);
+    }
+
+    #[test]
+    fn one_at_a_time_changes_the_tokens_of_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::of(&SecretStore::of(dir.path()));
+        let turn = logins.turn("far").unwrap();
+        let lock = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+        let other = bounded_read::open_own(&lock).unwrap();
+        let tried = || flock(&other, FlockOperation::NonBlockingLockExclusive);
+        assert_eq!(tried(), Err(rustix::io::Errno::WOULDBLOCK));
+        drop(logins.turn("near").unwrap());
+        drop(turn);
+        assert_eq!(tried(), Ok(()));
+    }
+
+    #[test]
+    fn a_list_that_is_a_pipe_or_endless_is_an_error_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::of(&SecretStore::of(dir.path()));
+        let list = dir.path().join("logins.json");
+        let refused = || logins.all().unwrap_err().to_string();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &list, rustix::fs::Mode::RUSR).unwrap();
+        assert!(refused().contains("it is a named pipe, not a regular file"), "{}", refused());
+        assert_eq!(logins.mark("far"), None);
+        std::fs::remove_file(&list).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &list).unwrap();
+        assert!(refused().contains("it is a device, not a regular file"), "{}", refused());
+        std::fs::remove_file(&list).unwrap();
+        std::fs::write(&list, "{}").unwrap();
+        assert_eq!(logins.all().unwrap(), BTreeMap::new());
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to an ssh agent, and what a signature is for. Pure.
+//! Parses requests to an ssh agent, and determines the purpose of a signature. Performs no I/O.
 //!
 //! - Formats: the [agent protocol](https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/), [RFC 4252] for logins, and OpenSSH's
 //!   `PROTOCOL`, `PROTOCOL.agent` and `PROTOCOL.sshsig`.

@@ -1,19 +1,19 @@
-//! Purpose of a signature, from the data to sign.
+//! Determines a signature's purpose from the data to sign.
 
 use crate::wire::{Malformed, Reader};
 
 /// `SSH_MSG_USERAUTH_REQUEST`.
 const LOGIN: u8 = 50;
 
-/// Start of data for a signature of a file or a commit.
+/// First bytes of the data to sign for a file or a commit.
 const SIGNED_FILE: &[u8] = b"SSHSIG";
 
 /// Purpose of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignaturePurpose {
-    /// A login at a host.
+    /// A login to a host.
     Login {
-        /// Account at the host.
+        /// Account on the host.
         user: String,
         /// Session that the login is for.
         session: Vec<u8>,
@@ -28,10 +28,10 @@ pub enum SignaturePurpose {
 }
 
 impl SignaturePurpose {
-    /// Determines the purpose of data that this key is to sign.
+    /// Determines the purpose of the data that a key is asked to sign.
     ///
     /// # Errors
-    /// [`Malformed`], if the data has no known purpose.
+    /// [`Malformed`] if the data has no known purpose.
     pub fn of(data: &[u8], key: &[u8]) -> Result<Self, Malformed> {
         match data.strip_prefix(SIGNED_FILE) {
             Some(rest) => file(Reader::new(rest)),

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::digest::{SHA256, digest};
 
-/// A message that does not have its format.
+/// The message does not have the expected format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the message is malformed")]
 pub struct Malformed;

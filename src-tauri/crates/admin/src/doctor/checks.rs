@@ -231,6 +231,10 @@ pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnos
         return Some(Diagnosis::problem(about, problem.to_string()).with_fix(fix));
     }
     Some(match ExportState::read(&home.export_state()) {
+        Ok(Some(ExportState { failure: Some(failure), dropped, refused, .. })) => {
+            let says = format!("{failure}; {dropped} entries were not sent and {refused} were refused");
+            Diagnosis::problem(about, says).with_fix("check the collector, or `ironcurtain export disable`")
+        }
         Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
             let says =
                 format!("the collector answers; {dropped} entries were not sent and {refused} were refused");

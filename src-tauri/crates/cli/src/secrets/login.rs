@@ -3,9 +3,13 @@
 use super::{ask, make, may_make, open, store, unlocked_elsewhere};
 use crate::connection::Connection;
 use crate::screen::Screen;
+use anyhow::bail;
 use ironcurtain_admin::login::NewLogin;
-use ironcurtain_protocol::{Passphrase, Request};
-use ironcurtain_secrets::{LoginMark, Logins, SecretName, SecretPlace, SecretStore};
+use ironcurtain_config::Servers;
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::server::process::{EndedLogin, remove_tokens};
+use ironcurtain_protocol::{EndedLoginView, Passphrase, Reply, Request};
+use ironcurtain_secrets::{Logins, SecretName, SecretPlace, SecretStore};
 
 /// Open store for a login.
 pub struct LoginKeeper {
@@ -49,27 +53,34 @@ impl LoginKeeper {
         let Some(mut connection) = self.unlocked else {
             return ask(move || logins.begin(&server, &mark, &tokens));
         };
+        let (turns, of) = (logins.clone(), server.clone());
+        let _turn = ask(move || turns.turn(&of))?;
         let (name, secret) = (SecretName::of_login(&server), Passphrase::new(tokens.reveal().to_owned()));
         connection.ask(Request::StoreSecret { name: name.to_string(), secret })?;
         ask(move || logins.note(&server, &mark))
     }
 
-    /// Removes a login and deletes its tokens. Returns the login, if there was one.
-    pub fn end(server: &str) -> anyhow::Result<Option<LoginMark>> {
+    /// Ends a login and deletes its tokens, also those of a login that has ended. Returns the login if there was one.
+    pub fn end(home: &Home, server: &str) -> anyhow::Result<Option<EndedLoginView>> {
         let store = store()?;
+        if let Some(mut connection) = unlocked_elsewhere()? {
+            return match connection.ask(Request::EndLogin { server: server.to_owned() })? {
+                Reply::LoginEnded(ended) => Ok(ended),
+                other => bail!("unexpected reply: {other:?}"),
+            };
+        }
         let (logins, name) = (Logins::of(&store), server.to_owned());
         // The login is removed even if its tokens cannot be deleted.
-        let ended = ask(move || logins.strike(&name))?;
-        let Some(ended) = ended else { return Ok(None) };
-        if let Some(mut connection) = unlocked_elsewhere()? {
-            connection.ask(Request::RemoveSecret { name: SecretName::of_login(server).to_string() })?;
-            return Ok(Some(ended));
-        }
+        let mark = ask(move || logins.strike(&name))?;
         if store.file_is_locked()? == Some(true) {
             open(&store)?;
         }
-        let (logins, name) = (Logins::of(&store), server.to_owned());
-        ask(move || logins.end(&name))?;
-        Ok(Some(ended))
+        // An invalid entry only prevents the revocation.
+        let servers = Servers::load(home).ok();
+        let entry = servers.as_ref().and_then(|servers| servers.find(Some(server)));
+        let remote = entry.and_then(|entry| entry.remote.as_ref());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let ended = runtime.block_on(remove_tokens(&store, (server, remote), mark))?;
+        Ok(ended.map(|EndedLogin { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }))
     }
 }

@@ -2,17 +2,20 @@
 //!
 //! - If IronCurtain is running, sessions that lose access are closed.
 
+use super::login::ended_text;
 use super::programs;
 use crate::connection::Connection;
 use crate::lines::{TextLines, counted};
 use crate::problem::Refused;
 use crate::screen::Screen;
+use crate::secrets::LoginKeeper;
 use clap::Args;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::openings::{Opening, OpeningChange};
 use ironcurtain_admin::removal::{Removal, put_back};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_secrets::{Logins, SecretStore};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,6 +91,9 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     if !removal.profiles.is_empty() {
         out.line(format_args!("These profiles refer to it: {}.", removal.profiles.join(", ")));
     }
+    if Logins::of(&SecretStore::of(&home.state)).mark(&removal.name).is_some() {
+        out.line("You will be logged out of it.");
+    }
     if let Some(data) = &removal.data {
         out.line(format_args!("Its data stays in {}.", data.display()));
     }
@@ -100,6 +106,16 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     screen.show(&out, &value)?;
     if !accepted("Remove it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
+    }
+    // With the entry, because it says which hosts a logout may contact.
+    if Logins::of(&SecretStore::of(&home.state)).mark(&removal.name).is_some() {
+        match LoginKeeper::end(home, &removal.name) {
+            Ok(ended) => screen.note(&ended_text(&removal.name, ended.as_ref()))?,
+            Err(problem) => screen.note(&format!(
+                "The login has ended, but its tokens were not deleted: {problem:#}. To delete them, run: ironcurtain servers logout {}",
+                removal.name
+            ))?,
+        }
     }
     removal.write()?;
     if let Some(connection) = &mut connection {

@@ -11,6 +11,7 @@ use anyhow::bail;
 use clap::Args;
 use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
 use ironcurtain_config::home::Home;
+use ironcurtain_protocol::EndedLoginView;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -78,16 +79,26 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs out of a server.
-pub fn logout(name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
-    let ended = LoginKeeper::end(name)?;
-    let text = match &ended {
-        Some(mark) => format!(
-            "You are logged out of `{name}`, and its tokens were deleted here. To end the login there too, use your account at {}.",
-            mark.issuer
+/// Ends the login at a server.
+pub fn logout(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
+    let ended = LoginKeeper::end(home, name)?;
+    let text = ended_text(name, ended.as_ref());
+    let is_revoked = ended.as_ref().is_some_and(|ended| ended.is_revoked);
+    let value = json!({ "loggedOut": ended.is_some(), "revoked": is_revoked });
+    screen.show(&[text.as_str()].into_iter().collect(), &value)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the outcome of a logout for the user.
+pub fn ended_text(name: &str, ended: Option<&EndedLoginView>) -> String {
+    match ended {
+        Some(EndedLoginView { is_revoked: true, .. }) => {
+            format!("You are logged out of `{name}`. Its tokens were revoked, and deleted here.")
+        }
+        Some(EndedLoginView { issuer, .. }) => format!(
+            "You are logged out of `{name}`, and its tokens were deleted here. To end the login there too, use your account at \
+             {issuer}."
         ),
         None => format!("You were not logged in to `{name}`."),
-    };
-    screen.show(&[text.as_str()].into_iter().collect(), &json!({ "loggedOut": ended.is_some() }))?;
-    Ok(ExitCode::SUCCESS)
+    }
 }

@@ -3,6 +3,7 @@
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
 use ironcurtain_admin::introduction::UnannotatedCalls;
+use ironcurtain_admin::login::LoginStates;
 use ironcurtain_config::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
 use ironcurtain_packages::{PackageState, Packages};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
@@ -154,7 +155,11 @@ fn change_json(change: &AnnotationChange) -> Value {
 }
 
 /// Formats the list of configured servers.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> TextLines {
+pub fn list(
+    servers: &Servers,
+    annotated: &AnnotationsFile,
+    (packages, logins): (&Packages, &LoginStates),
+) -> TextLines {
     let mut out = TextLines::default();
     for server in servers.iter() {
         let contained = contained(server, annotated);
@@ -168,7 +173,8 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
             PackageState::Installed { version, .. } => format!("  version {version}"),
             PackageState::NotReady(problem) => format!("  NOT READY: {problem}"),
         };
-        out.line(format_args!("{}  {contained}  {tools}  {place}{package}", server.name));
+        let login = logins.of(server).map_or_else(String::new, |login| format!("  {login}"));
+        out.line(format_args!("{}  {contained}  {tools}  {place}{package}{login}", server.name));
     }
     out
 }

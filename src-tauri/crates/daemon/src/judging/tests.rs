@@ -1,4 +1,4 @@
-//! Tests that calls are judged by the files as they are now, both with and without a sandbox.
+//! Tests that calls are judged by the current files, both with and without a sandbox.
 
 use super::*;
 use ironcurtain_config::Servers;

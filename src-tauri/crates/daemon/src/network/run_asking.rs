@@ -4,8 +4,8 @@
 //! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it is
 //!   listed and can be revoked.
 //! - A denial applies for the rest of the run.
-//! - Questions about hosts appear wherever the run's questions about files appear. If those are denied automatically,
-//!   so are these.
+//! - Questions about hosts appear wherever the run's questions about files appear, and are denied automatically if
+//!   those are.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -33,16 +33,16 @@ const MOST_ROUNDS: usize = 20;
 /// Reason that a requested host may not be reached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostRequestError {
-    /// The text is no host with a port, or names an address or the user's own network.
+    /// The text is not a host with a port, or it names an address or the user's own network.
     #[error("`{0}` cannot be requested: name a public host, or `localhost` with a port")]
     Unusable(String),
-    /// A rule denies it.
+    /// A rule denies the host.
     #[error("denied without a question: {0}")]
     Denied(String),
-    /// The run uses too many hosts, or the rules changed too often.
+    /// The run has connected to too many hosts, or the rules changed too often.
     #[error("the run uses too many hosts")]
     TooMany,
-    /// It was not approved.
+    /// The user did not approve the host.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
@@ -117,7 +117,7 @@ impl RunAsking {
         no("the rules changed too often")
     }
 
-    /// Asks about a host before a program connects to it, and returns once it may be reached.
+    /// Asks about a host before a program connects to it. Returns once the host is reachable.
     pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
         let is_full = !self.targets.note(target);
         for _ in 0..MOST_ROUNDS {
@@ -167,7 +167,7 @@ impl RunAsking {
             .iter_mut()
             .for_each(|offer| offer.lifetimes.retain(|lifetime| self.notes.may_offer(lifetime)));
         if let Some(why) = requested {
-            // Without a waiting access, a one-time approval would have no effect.
+            // Without a waiting connection, a one-time approval would have no effect.
             question
                 .offers
                 .iter_mut()

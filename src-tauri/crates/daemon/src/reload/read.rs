@@ -1,4 +1,4 @@
-//! Reads the configuration files and compares them with the current state. Blocks on file access; changes nothing.
+//! Reads the configuration files and compares them with the current state. Blocks on file access and changes nothing.
 
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
@@ -21,7 +21,7 @@ pub(super) struct Current {
 /// Result of reading the configuration files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// New state. Where a file was rejected, it contains that file's previous value.
+    /// New state. Contains the previous value of each rejected file.
     pub(super) now: Current,
     /// Reasons why files were rejected.
     pub(super) refused: Refused,
@@ -80,7 +80,7 @@ impl Current {
     }
 }
 
-/// Reads the files again. Protected paths are updated even if files are rejected.
+/// Reads the files again. Updates the protected paths even if files are rejected.
 pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
@@ -161,7 +161,7 @@ fn snapshot(
     Ok(PolicySnapshot::of(home, hosts, text)?)
 }
 
-/// Rejects a file that was removed, because its default could be less strict.
+/// Rejects the removal of a file, because its default could be less strict.
 fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());

@@ -1,6 +1,7 @@
 //! Starts a server process in our own sandbox, in an `srt` sandbox, or without a sandbox.
 
 mod alone;
+mod logout;
 mod native;
 mod plain;
 mod remote;
@@ -9,6 +10,8 @@ mod srt;
 mod stderr;
 
 pub use alone::{LoneProcess, ServersBeside, start_alone, unrecorded};
+pub use logout::{EndedLogin, log_out, remove_tokens};
+pub use remote_login::login_server;
 pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};

@@ -67,9 +67,9 @@ pub(super) struct Notes {
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
-    /// Set when the server refused a request because the user must log in.
+    /// Set while the server refuses requests because the user must log in.
     pub(super) refused_login: Arc<AtomicBool>,
-    /// Called when `refused_login` is set.
+    /// Called each time `refused_login` is set.
     pub(super) needs_login: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -211,9 +211,7 @@ impl Exchange {
             return;
         }
         // On failure, the server's own timeout closes the session.
-        let _ =
-            tokio::time::timeout(GOODBYE_BOUND, self.http.send(Method::DELETE, headers, Vec::new().into()))
-                .await;
+        let _ = tokio::time::timeout(GOODBYE_BOUND, self.http.send_last(Method::DELETE, headers)).await;
     }
 
     /// Writes a line to the connection's standard output.
@@ -247,7 +245,10 @@ impl Exchange {
         let has_session = self.session().has_session();
         let foreign = |text: &[u8]| self.foreign(text);
         match Head::of(&reply.response, awaited.is_some(), has_session, self.http.refused(), foreign) {
-            Head::Good => Ok(Some(reply)),
+            Head::Good => {
+                self.notes.refused_login.store(false, Ordering::Relaxed);
+                Ok(Some(reply))
+            }
             Head::Faulty(fault) => Err(fault),
             Head::Explained(fault) => {
                 let is_page = form(reply.response.headers()) == Form::WebPage;

@@ -5,7 +5,6 @@
 
 use super::fault::Fault;
 use super::login::ServerLogin;
-use super::tls::{Tls, connector, secured};
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -15,6 +14,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
+use ironcurtain_tls::{TlsClient, secured};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,6 @@ use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::io::StreamReader;
 use url::Position;
 
@@ -49,7 +48,7 @@ pub(super) struct Http {
     target: HostPort,
     /// Path and query of the URL.
     path: String,
-    tls: Option<Tls>,
+    tls: Option<TlsClient>,
     headers: HeaderMap,
     refused: RefusedLogin,
     login: Option<ServerLogin>,
@@ -73,11 +72,7 @@ impl Http {
         let host = url.host_str().unwrap_or_default();
         let tls = match url.scheme() {
             "http" => None,
-            _ => {
-                let unbracketed = host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(unbracketed).map_err(io::Error::other)?;
-                Some((tokio::task::spawn_blocking(connector).await??, name))
-            }
+            _ => Some(TlsClient::new(host).await?),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
@@ -127,6 +122,13 @@ impl Http {
         let Some(token) = login.after(token.as_ref()).await? else { return Ok(reply) };
         headers.insert(header::AUTHORIZATION, token);
         self.send_once(method, headers, body).await
+    }
+
+    /// Sends the last request of a connection with the token as it is: a renewal could not be finished any more.
+    pub(super) async fn send_last(&self, method: Method, mut headers: HeaderMap) -> Result<Reply, Fault> {
+        let token = if let Some(login) = &self.login { login.last_header().await } else { None };
+        headers.extend(token.map(|token| (header::AUTHORIZATION, token)));
+        self.send_once(method, headers, Bytes::new()).await
     }
 
     async fn send_once(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {

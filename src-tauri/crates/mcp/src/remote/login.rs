@@ -13,11 +13,12 @@ mod http_client;
 mod offer;
 mod peer;
 mod refresh;
+mod revocation;
 mod stored;
 
 pub use access::{LoginStore, ServerLogin};
 pub use callback::{Callback, CallbackListener};
-pub use error::LoginError;
+pub use error::{LoginError, login_command, typed};
 pub use offer::{BegunLogin, ClientChoice, LoginOffer};
 pub use stored::StoredLogin;
 

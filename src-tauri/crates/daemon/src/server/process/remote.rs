@@ -1,10 +1,10 @@
 //! Starts the connection to a remote server, with the secrets that its headers name, or the user's login.
 
-use super::remote_login::{Advice, KeptLogin, Masks};
+use super::remote_login::{Advice, KeptLogin, Masks, login_server};
 use super::{Process, ProcessHold, RemoteTransport, ServerStderr};
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::RemoteServer;
-use ironcurtain_mcp::remote::login::{LoginServer, ServerLogin};
+use ironcurtain_mcp::remote::login::ServerLogin;
 use ironcurtain_mcp::remote::{RemoteConnection, RemoteEndpoint, RemoteOptions, connect};
 use ironcurtain_secrets::{Filled, Logins, SecretStore, filled_headers};
 use std::collections::BTreeMap;
@@ -33,14 +33,8 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
     let endpoint = RemoteEndpoint { url: server.url(), target: server.target(), headers: &headers };
     let (logins, masks) = (Logins::of(secrets), Masks::new(mask));
     let login = server.uses_login().then(|| {
-        let of = LoginServer {
-            name: name.to_owned(),
-            url: server.url().clone(),
-            target: server.target().clone(),
-            allowed_addresses: server.allowed_addresses(),
-            dial,
-        };
-        ServerLogin::new(of, Box::new(KeptLogin::new(name, logins.clone(), masks.clone())))
+        let kept = KeptLogin::new(name, logins.clone(), masks.clone());
+        ServerLogin::new(login_server(name, server, dial), Box::new(kept), waited_for.clone())
     });
     let advice = Advice::of(name, server, logins);
     let name = name.to_owned();

@@ -2,12 +2,26 @@
 
 use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
-use ironcurtain_mcp::remote::login::{LoginError, LoginStore, StoredLogin};
+use ironcurtain_mcp::remote::login::{
+    Dial, LoginError, LoginServer, LoginStore, StoredLogin, login_command, typed,
+};
 use ironcurtain_secrets::{
-    LoginMark, Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, in_time, named_in_header,
+    Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, in_time, named_in_header,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Returns the parameters of a login at a server.
+#[must_use]
+pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServer {
+    LoginServer {
+        name: name.to_owned(),
+        url: server.url().clone(),
+        target: server.target().clone(),
+        allowed_addresses: server.allowed_addresses(),
+        dial,
+    }
+}
 
 /// Number of tokens that are redacted. A server can repeat only tokens that it was sent.
 const MOST_TOKENS: usize = 32;
@@ -61,7 +75,10 @@ impl KeptLogin {
 
 impl LoginStore for KeptLogin {
     fn mark(&self) -> BoxFuture<'_, Option<String>> {
-        Box::pin(async { self.logins.mark(&self.server).map(|mark| mark.id) })
+        Box::pin(async {
+            let (logins, server) = (self.logins.clone(), self.server.clone());
+            in_time(move || Ok(logins.mark(&server))).await.ok().flatten().map(|mark| mark.id)
+        })
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
@@ -79,14 +96,32 @@ impl LoginStore for KeptLogin {
         })
     }
 
-    fn save<'a>(&'a self, mark: &'a str, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+        Box::pin(async {
+            let (logins, server) = (self.logins.clone(), self.server.clone());
+            let turn =
+                in_time(move || logins.turn(&server)).await.map_err(|problem| self.failed(&problem))?;
+            Ok(Box::new(turn) as Box<dyn Send>)
+        })
+    }
+
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
         Box::pin(async move {
             // Before it is sent for the first time.
             self.masks.add(login);
-            let (logins, server, mark) = (self.logins.clone(), self.server.clone(), mark.to_owned());
+            let (logins, server) = (self.logins.clone(), self.server.clone());
+            let (id, ends_at) = (login.id().to_owned(), login.ends_at());
             let tokens = Secret::new(login.text().to_string());
-            let saved = in_time(move || logins.renew(&server, &mark, &tokens)).await;
+            let saved = in_time(move || logins.renew(&server, (&id, ends_at), &tokens)).await;
             saved.map_err(|problem| self.failed(&problem))
+        })
+    }
+
+    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let (logins, server, id) = (self.logins.clone(), self.server.clone(), login.id().to_owned());
+            // Without the note, the login is only listed as valid; the agent gets the error in any case.
+            let _ = in_time(move || logins.note_expired(&server, &id)).await;
         })
     }
 }
@@ -96,8 +131,8 @@ pub(super) struct Advice {
     server: String,
     url: String,
     address: String,
-    /// Server address to show in suggested commands, without its query.
-    typed: String,
+    /// Command that stores a token for the server, without the query of its address.
+    add_token: String,
     with: Credentials,
     logins: Logins,
 }
@@ -119,36 +154,41 @@ impl Advice {
             None if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) => Credentials::Plain,
             None => Credentials::Login,
         };
-        let typed = if server.url().query().is_some() { "URL".to_owned() } else { server.to_string() };
         let (url, address) = (server.url().to_string(), server.to_string());
-        Self { server: name.to_owned(), url, address, typed, with, logins }
+        let written = if server.url().query().is_some() { "URL".into() } else { typed(&address) };
+        let add_token = format!("ironcurtain servers add {written} --token");
+        Self { server: name.to_owned(), url, address, add_token, with, logins }
     }
 
     /// Returns a message that the server refused the credentials with this status, and what to do.
     pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
-        let Self { server, url, address, typed, with, logins } = self;
+        let Self { server, url, address, add_token, with, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
-        let token = format!("if you have a token, run: ironcurtain servers add {typed} --token");
+        let token = format!("if you have a token, run: {add_token}");
+        let login = format!("ironcurtain servers login {}", typed(server));
+        let scope = scope.filter(|scope| named(scope).next().is_some());
         match with {
             Credentials::Login => {
                 match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
                     (401, Some(_), _) => format!(
-                        "`{address}` did not accept your login ({status}); to log in again, run: ironcurtain servers login {server}"
+                        "`{address}` did not accept your login ({status}); to log in again, run: {login}"
                     ),
-                    (401, None, _) => format!(
-                        "`{address}` wants you to log in ({status}); run: ironcurtain servers login {server}   ({token})"
-                    ),
-                    (_, Some(LoginMark { scopes, .. }), Some(scope)) => format!(
-                        "`{address}` requires a scope that your login does not have ({status}); to request it, run: ironcurtain servers \
-                     login {server} --scope \"{}\"",
-                        together(&scopes, scope)
-                    ),
+                    (401, None, _) => {
+                        format!("`{address}` wants you to log in ({status}); run: {login}   ({token})")
+                    }
+                    (_, Some(mark), Some(scope)) => {
+                        let advice = login_command(server, together(&mark.scopes, scope));
+                        let advice = advice.map(|command| format!("; to request it, run: {command}"));
+                        format!(
+                            "`{address}` requires a scope that your login does not have ({status}){}",
+                            advice.unwrap_or_default()
+                        )
+                    }
                     (_, _, _) => format!("`{address}` refused access ({status}); {token}"),
                 }
             }
             Credentials::Plain => format!(
-                "`{address}` {refused} the token in its entry ({status}); to give it another one, run: ironcurtain servers add \
-                 {typed} --token"
+                "`{address}` {refused} the token in its entry ({status}); to give it another one, run: {add_token}"
             ),
             Credentials::Secret(secret) => format!(
                 "`{address}` {refused} your secret `{secret}` ({status}); to store another one, run: ironcurtain secrets set {secret}"
@@ -157,10 +197,49 @@ impl Advice {
     }
 }
 
-/// Returns the scopes of the login, and those that the server requires in addition.
-fn together(scopes: &[String], required: &str) -> String {
-    let is_new = |scope: &&str| !scopes.iter().any(|had| had == scope);
-    let all: Vec<&str> =
-        scopes.iter().map(String::as_str).chain(required.split(' ').filter(is_new)).collect();
-    all.join(" ")
+/// Returns the scopes of the login, and those that the server requires in addition. Some servers separate them with commas.
+fn together<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_new = move |scope: &&str| !scopes.iter().any(|had| had == scope);
+    scopes.iter().map(String::as_str).chain(named(required).filter(is_new))
+}
+
+fn named(scopes: &str) -> impl Iterator<Item = &str> {
+    scopes.split([' ', ',']).filter(|scope| !scope.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_config::Servers;
+    use ironcurtain_config::home::Home;
+    use ironcurtain_secrets::{LoginMark, SecretStore};
+
+    #[test]
+    fn advice_requests_the_missing_scopes_and_quotes_the_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), dir.path());
+        home.prepare().unwrap();
+        let text = r#"{ "mcpServers": { "far": { "url": "https://a.example/$(id);x" } } }"#;
+        std::fs::write(home.config.join("mcp-servers.json"), text).unwrap();
+        let servers = Servers::load(&home).unwrap();
+        let remote = servers.find(Some("far")).unwrap().remote.clone().unwrap();
+        let logins = Logins::of(&SecretStore::of(&home.state));
+        let advice = Advice::of("far", &remote, logins.clone());
+        let token = "run: ironcurtain servers add 'https://a.example/$(id);x' --token";
+        let said = advice.words(401, None);
+        assert!(said.contains("wants you to log in (401)") && said.contains(token), "{said}");
+        let mark = LoginMark::new(remote.url().as_str(), "https://auth.example", &["read".into()]).unwrap();
+        logins.note("far", &mark).unwrap();
+        let login = "to request it, run: ironcurtain servers login far --scope";
+        for (required, wanted) in [("write", "read write"), ("read,write", "read write"), ("a b", "read a b")]
+        {
+            let said = advice.words(403, Some(required));
+            assert!(said.ends_with(&format!("{login} \"{wanted}\"")), "{required}: {said}");
+        }
+        for unsafe_scope in ["$(id)", "`id`", "a\"b"] {
+            let said = advice.words(403, Some(unsafe_scope));
+            assert!(said.ends_with("requires a scope that your login does not have (403)"), "{said}");
+        }
+        assert!(advice.words(403, Some("")).ends_with(token));
+    }
 }

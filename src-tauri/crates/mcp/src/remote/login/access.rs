@@ -1,7 +1,9 @@
 //! Access tokens for the requests of a connection.
 //!
 //! - A login that was made or ended during the connection takes effect with the next request.
-//! - Of several connections that need a new token, one renews it.
+//! - Of all connections and processes that need a new token for one server, one renews it.
+//! - A renewal that has begun is finished and stored even if the request that needs it is cancelled, because a refresh token may
+//!   be used only once.
 
 use super::LoginServer;
 use super::error::LoginError;
@@ -9,46 +11,73 @@ use super::refresh::renewed;
 use super::stored::StoredLogin;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
-use tokio::sync::Mutex;
-
-/// Held while a token is renewed, because a refresh token may be used only once.
-static RENEWING: Mutex<()> = Mutex::const_new(());
+use std::sync::Arc;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Stored logins, as one server's connection sees them.
 pub trait LoginStore: Send + Sync {
-    /// Returns a value that changes when the user logs in or out; `None` without a login. Called for each request.
+    /// Returns the id of the login, which changes when the user logs in or out; `None` without a login. Called for each request.
     fn mark(&self) -> BoxFuture<'_, Option<String>>;
 
     /// Returns the login.
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>>;
 
-    /// Stores a renewed login, unless the mark is another one now.
-    fn save<'a>(&'a self, mark: &'a str, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>>;
+    /// Waits until no other connection or process changes the login, and excludes them until the returned value is dropped.
+    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
+
+    /// Stores a renewed login, unless the user has logged in or out since.
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>>;
+
+    /// Notes that the user must log in again.
+    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
 }
 
 /// Login of one connection.
 pub struct ServerLogin {
+    source: Arc<LoginSource>,
+    held: Arc<Mutex<Option<HeldLogin>>>,
+    waited_for: Option<TaskTrackerToken>,
+}
+
+struct LoginSource {
     server: LoginServer,
     store: Box<dyn LoginStore>,
-    held: Mutex<Option<(String, StoredLogin)>>,
+}
+
+struct HeldLogin {
+    login: StoredLogin,
+    is_saved: bool,
 }
 
 impl ServerLogin {
-    /// Creates the login of a connection. Nothing is read before the first request.
+    /// Creates the login of a connection. Nothing is read before the first request. A renewal holds `waited_for`.
     #[must_use]
-    pub fn new(server: LoginServer, store: Box<dyn LoginStore>) -> Self {
-        Self { server, store, held: Mutex::new(None) }
+    pub fn new(
+        server: LoginServer,
+        store: Box<dyn LoginStore>,
+        waited_for: Option<TaskTrackerToken>,
+    ) -> Self {
+        Self { source: Arc::new(LoginSource { server, store }), held: Arc::default(), waited_for }
     }
 
     /// Returns the `Authorization` header for a request; `None` without a login. Renews a token that expires soon.
     pub(crate) async fn header(&self) -> Result<Option<HeaderValue>, LoginError> {
-        let mut held = self.held.lock().await;
-        let Some((mark, login)) = self.current(&mut held).await? else { return Ok(None) };
+        let mut held = Arc::clone(&self.held).lock_owned().await;
+        let Some(login) = self.source.current(&mut held).await? else { return Ok(None) };
         if !login.is_expiring() || login.refresh_token.is_none() {
-            return Ok(bearer(login));
+            return Ok(bearer(&login));
         }
-        let (mark, stale) = (mark.clone(), login.access_token.clone());
-        self.renew(&mut held, &mark, &stale).await
+        match self.renew(held, login.clone()).await {
+            Err(_) if login.is_valid() => Ok(bearer(&login)),
+            renewed => renewed,
+        }
+    }
+
+    /// Returns the header as it is, for the last request of a connection. Renews nothing.
+    pub(crate) async fn last_header(&self) -> Option<HeaderValue> {
+        let mut held = Arc::clone(&self.held).lock_owned().await;
+        bearer(&self.source.current(&mut held).await.ok()??)
     }
 
     /// Returns another header after the server refused this one with 401; `None` if there is no other.
@@ -56,56 +85,84 @@ impl ServerLogin {
         &self,
         refused: Option<&HeaderValue>,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let mut held = self.held.lock().await;
-        let Some((mark, login)) = self.current(&mut held).await? else { return Ok(None) };
-        let now = bearer(login);
-        if now.as_ref() != refused {
-            return Ok(now);
-        }
-        let (mark, stale) = (mark.clone(), login.access_token.clone());
-        self.renew(&mut held, &mark, &stale).await
-    }
-
-    /// Returns the login that is in force, reading it if it changed.
-    async fn current<'a>(
-        &self,
-        held: &'a mut Option<(String, StoredLogin)>,
-    ) -> Result<Option<&'a (String, StoredLogin)>, LoginError> {
-        let mark = self.store.mark().await;
-        if held.as_ref().map(|(mark, _)| mark) != mark.as_ref() {
-            *held = match mark {
-                Some(mark) => self.read().await?.map(|login| (mark, login)),
-                None => None,
-            };
-        }
-        Ok(held.as_ref())
-    }
-
-    /// Reads the login, if it is for this address.
-    async fn read(&self) -> Result<Option<StoredLogin>, LoginError> {
-        Ok(self.store.load().await?.filter(|login| login.url == self.server.url.as_str()))
+        let mut held = Arc::clone(&self.held).lock_owned().await;
+        let Some(login) = self.source.current(&mut held).await? else { return Ok(None) };
+        let now = bearer(&login);
+        if now.as_ref() == refused { self.renew(held, login).await } else { Ok(now) }
     }
 
     async fn renew(
         &self,
-        held: &mut Option<(String, StoredLogin)>,
-        mark: &str,
-        stale: &str,
+        held: OwnedMutexGuard<Option<HeldLogin>>,
+        stale: StoredLogin,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let _turn = RENEWING.lock().await;
-        let expired = || LoginError::Expired { server: self.server.name.clone() };
-        // Another connection, or another process, may have renewed it.
-        let stored = self.read().await?.ok_or_else(expired)?;
-        let login = if stored.access_token == stale {
-            let login = renewed(&self.server, &stored).await?;
-            self.store.save(mark, &login).await?;
-            login
-        } else {
-            stored
+        let (source, waited_for) = (Arc::clone(&self.source), self.waited_for.clone());
+        let renewal = tokio::spawn(async move {
+            let renewed = source.renew(held, stale).await;
+            drop(waited_for);
+            renewed
+        });
+        let failed = |_| LoginError::Step { step: "renewing the login", reason: "it was stopped".to_owned() };
+        renewal.await.map_err(failed)?
+    }
+}
+
+impl LoginSource {
+    /// Returns the login that is in force, reading it if it changed.
+    async fn current(&self, held: &mut Option<HeldLogin>) -> Result<Option<StoredLogin>, LoginError> {
+        let mark = self.store.mark().await;
+        if held.as_ref().map(|held| &held.login.id) != mark.as_ref() {
+            *held = match mark {
+                Some(mark) => self.read(&mark).await?.map(HeldLogin::saved),
+                None => None,
+            };
+        }
+        Ok(held.as_ref().map(|held| held.login.clone()))
+    }
+
+    /// Reads the login with this id, if it is for this address.
+    async fn read(&self, id: &str) -> Result<Option<StoredLogin>, LoginError> {
+        let is_ours = |login: &StoredLogin| login.url == self.server.url.as_str() && login.id == id;
+        Ok(self.store.load().await?.filter(is_ours))
+    }
+
+    async fn renew(
+        &self,
+        mut held: OwnedMutexGuard<Option<HeldLogin>>,
+        stale: StoredLogin,
+    ) -> Result<Option<HeaderValue>, LoginError> {
+        let _turn = self.store.turn().await?;
+        let is_saved = held.as_ref().is_none_or(|held| held.is_saved);
+        let login = match self.read(&stale.id).await? {
+            None => None,
+            // Another connection, or another process, has renewed it.
+            Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
+            Some(_) => {
+                let login = renewed(&self.server, &stale).await;
+                if let Err(LoginError::Expired { .. }) = &login {
+                    self.store.note_expired(&stale).await;
+                }
+                let login = login?;
+                // The old refresh token may be used up, so the new one counts even if it cannot be stored.
+                *held = Some(HeldLogin { login: login.clone(), is_saved: false });
+                self.store.save(&login).await?;
+                Some(login)
+            }
         };
-        let header = bearer(&login);
-        *held = Some((mark.to_owned(), login));
+        // The user may have logged in or out in the meantime.
+        let login = match self.store.mark().await {
+            Some(mark) => login.filter(|login| login.id == mark),
+            None => None,
+        };
+        let header = login.as_ref().and_then(bearer);
+        *held = login.map(HeldLogin::saved);
         Ok(header)
+    }
+}
+
+impl HeldLogin {
+    fn saved(login: StoredLogin) -> Self {
+        Self { login, is_saved: true }
     }
 }
 

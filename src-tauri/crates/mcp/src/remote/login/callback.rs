@@ -6,6 +6,7 @@
 
 use super::error::{LoginError, said};
 use super::peer::is_own;
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -89,7 +90,8 @@ impl CallbackListener {
                     let (stream, _) = accepted?;
                     let (state, port) = (state.to_owned(), self.port);
                     connections.spawn(async move {
-                        let served = serve(stream, &state, port);
+                        let is_own = is_own(&stream);
+                        let served = serve(stream, is_own, &state, port);
                         tokio::time::timeout(REQUEST_BOUND, served).await.unwrap_or(Heard::Other)
                     });
                     continue;
@@ -106,9 +108,15 @@ impl CallbackListener {
 }
 
 /// Reads one request and answers it.
-async fn serve(mut stream: TcpStream, state: &str, port: u16) -> Heard {
-    let Some(head) = head(&mut stream).await else { return Heard::Other };
-    let heard = if is_own(&stream) { heard(&head, state, port) } else { Heard::Other };
+async fn serve(mut stream: TcpStream, is_own: bool, state: &str, port: u16) -> Heard {
+    // Another user's request is not even read.
+    let heard = match is_own {
+        true => match head(&mut stream).await {
+            Some(head) => heard(&head, state, port),
+            None => return Heard::Other,
+        },
+        false => Heard::Other,
+    };
     let (status, text) = match &heard {
         Heard::Answer(_) => ("200 OK", "Return to IronCurtain. You can close this page."),
         Heard::Refused(_) => ("200 OK", "The login was refused. You can close this page."),
@@ -153,13 +161,12 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
     if !lines.any(is_host) || url.path() != PATH || !target.starts_with(PATH) {
         return Heard::Other;
     }
+    let mut values = HashMap::new();
     // A parameter that occurs twice is ambiguous.
-    let value = |key: &str| {
-        let mut found =
-            url.query_pairs().filter(|(name, _)| name == key).map(|(_, value)| value.into_owned());
-        let first = found.next();
-        first.filter(|_| found.next().is_none())
-    };
+    if url.query_pairs().into_owned().any(|(key, value)| values.insert(key, value).is_some()) {
+        return Heard::Other;
+    }
+    let value = |key: &str| values.get(key).cloned();
     if state.is_empty() || value("state").as_deref() != Some(state) {
         return Heard::Other;
     }
@@ -199,6 +206,9 @@ mod tests {
             "/callback?code=c1",
             "/callback?code=c1&state=s2",
             "/callback?code=c1&state=s1&state=s1",
+            "/callback?code=a&code=b&state=s1",
+            "/callback?code=c1&state=s1&iss=a&iss=b",
+            "/callback?error=access_denied&error=x&state=s1",
             "/other?code=c1&state=s1",
             "//evil.example/callback?code=c1&state=s1",
             "/x/../callback?code=c1&state=s1",
@@ -206,8 +216,34 @@ mod tests {
             assert_eq!(of(other), "other", "{other}");
         }
         assert_eq!(of("/callback?access_token=t1&state=s1"), "refused: it sent no code");
-        assert_eq!(of("/callback?code=a&code=b&state=s1"), "refused: it sent no code");
         assert_eq!(of("/callback?error=access_denied&state=s1"), "refused: access_denied");
+    }
+
+    #[tokio::test]
+    async fn a_request_of_another_user_is_refused_unread() {
+        for (is_own, status) in [(false, "HTTP/1.1 400"), (true, "HTTP/1.1 200")] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let served = tokio::spawn(async move { serve(stream, is_own, "s1", address.port()).await });
+            if is_own {
+                let head = format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: {address}\r\n\r\n");
+                client.write_all(head.as_bytes()).await.unwrap();
+            }
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(status), "{answer}");
+            assert_eq!(matches!(served.await.unwrap(), Heard::Answer(_)), is_own);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_ends_after_five_minutes() {
+        let (listener, began) = (CallbackListener::open().await.unwrap(), tokio::time::Instant::now());
+        let late = listener.answer("s1").await.unwrap_err();
+        assert!(matches!(late, LoginError::TimedOut(5)), "{late}");
+        assert_eq!(began.elapsed().as_secs(), 300);
     }
 
     #[test]

@@ -4,20 +4,21 @@
 //! - Connects to an address that is not public only if the server has it itself, or its entry lists it.
 //! - Follows no redirect.
 
-use super::super::tls::{connector, secured};
 use super::LoginServer;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{self, HeaderValue};
-use hyper::{Request, Response, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::address::{AddressScope, is_own, scope};
 use ironcurtain_egress::{ConnectionRefusal, Dialed, Host, HostPort, HostRules};
+use ironcurtain_tls::{TlsClient, TlsError, secured};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde::Deserialize;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Position, Url};
 
 /// Timeout for one request.
@@ -46,25 +47,68 @@ pub(super) enum LoginRequestError {
     #[error("the answer of `{host}` is larger than {n} KiB, or incomplete", n = LARGEST >> 10)]
     Body { host: String },
     #[error(transparent)]
-    Setup(#[from] super::super::RemoteError),
+    Setup(#[from] TlsError),
 }
 
 /// Sends rmcp's requests.
-pub(super) struct LoginHttpClient(pub(super) LoginServer);
+pub(super) struct LoginHttpClient {
+    server: LoginServer,
+    found: Mutex<Option<Url>>,
+    error: Mutex<Option<String>>,
+}
 
 impl OAuthHttpClient for LoginHttpClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move { Ok(self.fetch(request.request).await?) })
+        Box::pin(async move {
+            let sent = Url::parse(&request.request.uri().to_string()).ok();
+            let is_get = request.request.method() == Method::GET;
+            let response = self.fetch(request.request).await?;
+            if is_get && response.status() == StatusCode::OK {
+                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+            } else if !is_get {
+                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error_code(&response);
+            }
+            Ok(response)
+        })
     }
 }
 
+/// Returns the error code of a token endpoint (RFC 6749, section 5.2).
+fn error_code(response: &Response<Vec<u8>>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    if !response.status().is_client_error() {
+        return None;
+    }
+    Some(serde_json::from_slice::<Refusal>(response.body()).ok()?.error)
+}
+
 impl LoginHttpClient {
-    async fn fetch(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, LoginRequestError> {
+    pub(super) fn new(server: LoginServer) -> Self {
+        Self { server, found: Mutex::default(), error: Mutex::default() }
+    }
+
+    /// Returns the URL of the last GET that was answered with 200.
+    pub(super) fn found(&self) -> Option<Url> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the error code of the answer to the last POST, if it was an error of OAuth.
+    pub(super) fn error(&self) -> Option<String> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) async fn fetch(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Vec<u8>>, LoginRequestError> {
         let url = request.uri().to_string();
         let not_secure =
             || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
         let parsed = Url::parse(&url).map_err(|_| not_secure())?;
-        let target = self.0.checked(&parsed)?;
+        let target = self.server.checked(&parsed)?;
         let host = target.to_string();
         let fetched = self.send(&parsed, &target, request);
         tokio::time::timeout(BOUND, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))
@@ -77,19 +121,11 @@ impl LoginHttpClient {
         request: Request<Vec<u8>>,
     ) -> Result<Response<Vec<u8>>, LoginRequestError> {
         let host = || target.to_string();
-        let dialer = (self.0.dial)(self.0.rules(target)?);
+        let dialer = (self.server.dial)(self.server.rules(target)?);
         let Dialed { stream, mut permit } = dialer.open(target).await?;
         let tls = match url.scheme() {
             "http" => None,
-            _ => {
-                let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(name).map_err(io::Error::other);
-                let name = name.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
-                let connector = tokio::task::spawn_blocking(connector)
-                    .await
-                    .map_err(super::super::RemoteError::from)??;
-                Some((connector, name))
-            }
+            _ => Some(TlsClient::new(url.host_str().unwrap_or_default()).await?),
         };
         let stream = secured(stream, tls.as_ref()).await;
         let stream = stream.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;

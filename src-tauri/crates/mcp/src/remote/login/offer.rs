@@ -6,8 +6,21 @@ use super::http_client::LoginHttpClient;
 use super::stored::{AUTH_METHODS, StoredLogin};
 use super::{LoginServer, unlogged};
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use url::Url;
+
+/// Parameters of the page that only this login may set.
+const RESERVED: [&str; 8] = [
+    "state",
+    "resource",
+    "redirect_uri",
+    "code_challenge",
+    "code_challenge_method",
+    "client_id",
+    "scope",
+    "response_type",
+];
 
 /// Name under which a client is registered.
 const CLIENT_NAME: &str = "IronCurtain Desktop";
@@ -47,26 +60,34 @@ impl LoginOffer {
     /// # Errors
     /// [`LoginError`] if the server offers no login, or names an address that may not be contacted.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
-        let http = Arc::new(LoginHttpClient(server.clone()));
-        let address = shown(&server.url);
-        let failed = |problem| LoginError::of("reading where to log in", &problem, &[]).or_a_token(&address);
+        let http = Arc::new(LoginHttpClient::new(server.clone()));
+        let failed =
+            |problem| LoginError::of("reading where to log in", &problem, &server, &[]).or_a_token(&server);
         let discovered = unlogged(async {
+            let client = http.clone();
             let mut manager =
-                AuthorizationManager::new_with_oauth_http_client(server.url.clone(), http).await?;
-            let found = manager.resolve_metadata().await?;
-            manager.set_metadata(found.metadata.clone());
+                AuthorizationManager::new_with_oauth_http_client(server.url.clone(), client).await?;
+            let resolved = manager.resolve_metadata().await?;
+            let found = http.found();
+            manager.set_metadata(resolved.metadata.clone());
             let scopes = manager.select_initial_scopes(&[]).await;
-            Ok::<_, AuthError>((manager, found, scopes))
+            Ok::<_, AuthError>((manager, resolved, found, scopes))
         });
-        let (manager, found, scopes) = discovered.await.map_err(failed)?;
-        if !found.source.is_discovered() {
+        let (manager, resolved, found, scopes) = discovered.await.map_err(failed)?;
+        if !resolved.source.is_discovered() {
             return Err(LoginError::NotOffered { url: shown(&server.url) });
         }
-        let metadata = found.metadata;
-        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
-        for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
+        let metadata = resolved.metadata;
+        check_issuer(&metadata, found.as_ref())?;
+        let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+        if !methods.iter().any(|method| method == "S256") {
+            let issuer = said(metadata.issuer.as_deref().unwrap_or_default());
+            return Err(LoginError::NoPkce { issuer, url: shown(&server.url) });
+        }
+        for endpoint in endpoints(&metadata) {
             checked(&server, endpoint)?;
         }
+        check_query(&metadata.authorization_endpoint)?;
         Ok(Self { server, manager, metadata, scopes })
     }
 
@@ -76,19 +97,19 @@ impl LoginOffer {
         self.metadata.issuer.as_deref().unwrap_or(&self.metadata.authorization_endpoint)
     }
 
-    /// Returns the hosts of the page to open and of the token endpoint, if they are not the issuer's.
+    /// Returns the host of the page to open.
+    #[must_use]
+    pub fn page_host(&self) -> String {
+        host(&self.metadata.authorization_endpoint).unwrap_or_default()
+    }
+
+    /// Returns the hosts of all endpoints that are not the issuer's.
     #[must_use]
     pub fn other_hosts(&self) -> Vec<String> {
-        let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         let issuer = host(self.issuer());
-        let endpoints = [&self.metadata.authorization_endpoint, &self.metadata.token_endpoint];
-        let mut hosts: Vec<String> = endpoints
-            .into_iter()
-            .filter_map(|url| host(url))
-            .filter(|one| Some(one) != issuer.as_ref())
-            .collect();
-        hosts.dedup();
-        hosts
+        let hosts: BTreeSet<String> =
+            endpoints(&self.metadata).filter_map(host).filter(|one| Some(one) != issuer.as_ref()).collect();
+        hosts.into_iter().collect()
     }
 
     /// Returns whether the authorization server is on another host than the server.
@@ -144,12 +165,15 @@ impl LoginOffer {
             Ok::<_, AuthError>((client, manager.get_authorization_url(&named).await?))
         });
         let begun = begun.await;
-        let (client, page) = begun.map_err(|problem| LoginError::of("starting the login", &problem, &[]))?;
+        let (client, page) =
+            begun.map_err(|problem| LoginError::of("starting the login", &problem, &server, &[]))?;
         let page = checked(&server, &page)?;
         let value =
             |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
         let methods = metadata.additional_fields.get(AUTH_METHODS);
+        let revocation_endpoint = revocation(&metadata).map(str::to_owned);
         let login = StoredLogin {
+            id: String::new(),
             url: server.url.to_string(),
             resource: value("resource").unwrap_or_else(|| server.url.to_string()),
             issuer: metadata.issuer,
@@ -159,6 +183,7 @@ impl LoginOffer {
                 .cloned()
                 .and_then(|all| serde_json::from_value(all).ok())
                 .unwrap_or_default(),
+            revocation_endpoint,
             client_id: client.client_id,
             client_secret: client.client_secret,
             is_own_client,
@@ -199,21 +224,61 @@ impl BegunLogin {
         let response = unlogged(exchanged).await;
         let step = "exchanging the code for a token";
         let sent = [code.as_str(), login.client_secret.as_deref().unwrap_or_default()];
-        let response = response.map_err(|problem| LoginError::of(step, &problem, &sent))?;
-        login.take(&server.name, &response)?;
+        let response = response.map_err(|problem| LoginError::of(step, &problem, &server, &sent))?;
+        login.take_first(&server.name, &response)?;
         Ok(login)
     }
 }
 
+/// Step that checks the metadata.
+const CHECKING: &str = "checking the authorization server's addresses";
+
 fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
-    let step = "checking the authorization server's addresses";
-    let failed = |reason: String| LoginError::Step { step, reason };
+    let failed = |reason: String| LoginError::Step { step: CHECKING, reason };
     let parsed = Url::parse(url).map_err(|_| failed(format!("`{}` is not an address", said(url))))?;
     server.checked(&parsed).map_err(|problem| failed(said(&problem.to_string())))?;
     Ok(parsed)
 }
 
+/// Checks that the metadata names an issuer, of the host that published it.
+fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result<(), LoginError> {
+    let expected = found.map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+    let received = metadata.issuer.as_deref();
+    let is_same = |issuer: &str| {
+        let origin = Url::parse(issuer).ok().map(|issuer| issuer.origin());
+        origin.is_some_and(|origin| origin.is_tuple() && found.is_some_and(|found| found.origin() == origin))
+    };
+    if received.is_some_and(is_same) {
+        return Ok(());
+    }
+    Err(LoginError::Issuer { expected: said(&expected), received: said(received.unwrap_or("nobody")) })
+}
+
+/// Checks that the page's address leaves the parameters of the login to us.
+fn check_query(endpoint: &str) -> Result<(), LoginError> {
+    let url = Url::parse(endpoint).ok();
+    let mut pairs = url.iter().flat_map(Url::query_pairs);
+    let Some((key, _)) = pairs.find(|(key, _)| RESERVED.contains(&&**key)) else { return Ok(()) };
+    let reason = format!("the authorization endpoint has a parameter `{key}` of its own");
+    Err(LoginError::Step { step: CHECKING, reason })
+}
+
+/// Returns the addresses that the login may contact or open.
+fn endpoints(metadata: &AuthorizationMetadata) -> impl Iterator<Item = &str> {
+    let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+    let endpoints = endpoints.into_iter().chain(&metadata.registration_endpoint).map(String::as_str);
+    endpoints.chain(revocation(metadata))
+}
+
+fn revocation(metadata: &AuthorizationMetadata) -> Option<&str> {
+    metadata.additional_fields.get("revocation_endpoint")?.as_str()
+}
+
+fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
 /// Returns an address without its query.
-fn shown(url: &Url) -> String {
+pub(super) fn shown(url: &Url) -> String {
     url[..url::Position::AfterPath].to_owned()
 }

@@ -21,10 +21,11 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
     let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
         return Err(expired());
     };
+    let http = Arc::new(LoginHttpClient::new(server.clone()));
+    let sender = http.clone();
     let refreshed = unlogged(async {
-        let http = Arc::new(LoginHttpClient(server.clone()));
         // The manager names its base address as the resource.
-        let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, http).await?;
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, sender).await?;
         manager.set_metadata(login.metadata());
         let mut client = OAuthClientConfig::new(login.client_id.as_str(), "http://127.0.0.1/callback");
         if let Some(secret) = &login.client_secret {
@@ -46,9 +47,12 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
     let response = refreshed.await.map_err(|problem| {
         let is_over =
             matches!(problem, AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired);
-        if is_over { expired() } else { LoginError::of("renewing the login", &problem, &sent) }
+        // The authorization server has forgotten the client, or does not accept it any more.
+        let is_over = is_over
+            || http.error().is_some_and(|code| ["invalid_client", "unauthorized_client"].contains(&&*code));
+        if is_over { expired() } else { LoginError::of("renewing the login", &problem, server, &sent) }
     })?;
     let mut renewed = login.clone();
-    renewed.take(&server.name, &response)?;
+    renewed.take_renewed(&server.name, &response)?;
     Ok(renewed)
 }

@@ -1,6 +1,6 @@
 //! A login as it is stored: the client, its tokens, and the authorization server that the user approved.
 
-use super::error::{LoginError, said};
+use super::error::{LoginError, login_command, said};
 use oauth2::TokenResponse;
 use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ const EARLY: Duration = Duration::from_secs(30);
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StoredLogin {
+    /// Id of the entry in the list of logins. Tokens with another id belong to an earlier login.
+    pub(super) id: String,
     /// Address of the server that gets the access token.
     pub(super) url: String,
     /// Identifier of the server at the authorization server (RFC 8707).
@@ -24,11 +26,12 @@ pub struct StoredLogin {
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) token_endpoint_auth_methods: Vec<String>,
+    pub(super) revocation_endpoint: Option<String>,
     pub(super) client_id: String,
     pub(super) client_secret: Option<String>,
     /// The client was given by the user, not registered by us.
     pub(super) is_own_client: bool,
-    /// Scopes that the user approved; empty if the authorization server named none.
+    /// Scopes of the tokens: first those that the user approved, then those that were granted. Empty if nobody named any.
     pub(super) scopes: Vec<String>,
     pub(super) access_token: String,
     pub(super) refresh_token: Option<String>,
@@ -41,6 +44,26 @@ impl StoredLogin {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// Sets the id of the entry in the list of logins.
+    #[must_use]
+    pub fn with_id(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.id);
+        self
+    }
+
+    /// Returns the id of the entry in the list of logins.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the time at which the user must log in again, in seconds since 1970; `None` if it is unknown because the login is
+    /// renewed.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<u64> {
+        self.expires_at.filter(|_| self.refresh_token.is_none())
     }
 
     /// Returns the form that is stored. It is secret.
@@ -67,7 +90,7 @@ impl StoredLogin {
         self.issuer.as_deref().unwrap_or(&self.token_endpoint)
     }
 
-    /// Returns the scopes that the user approved.
+    /// Returns the scopes of the tokens; empty if nobody named any.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         &self.scopes
@@ -84,30 +107,71 @@ impl StoredLogin {
         self.expires_at.is_some_and(|at| at <= (now() + EARLY).as_secs())
     }
 
-    /// Takes the tokens of a response, unless they allow more than what the user approved.
+    /// Returns whether the access token has not expired yet.
+    pub(super) fn is_valid(&self) -> bool {
+        self.expires_at.is_none_or(|at| at > now().as_secs())
+    }
+
+    /// Takes the tokens of a login and their scopes, unless they allow more than what the user approved.
     ///
     /// # Errors
     /// [`LoginError::Scope`].
-    pub(super) fn take(&mut self, server: &str, response: &OAuthTokenResponse) -> Result<(), LoginError> {
-        let granted: Option<Vec<&str>> =
-            response.scopes().map(|granted| granted.iter().map(|scope| scope.as_str()).collect());
+    pub(super) fn take_first(
+        &mut self,
+        server: &str,
+        response: &OAuthTokenResponse,
+    ) -> Result<(), LoginError> {
+        let granted = self.granted(server, response)?;
+        self.take(response);
         if let Some(granted) = granted {
-            let is_new = |scope: &&str| !self.scopes.iter().any(|approved| approved == scope);
-            let extra: Vec<&str> = granted.iter().copied().filter(is_new).collect();
-            if self.scopes.is_empty() {
-                self.scopes = granted.into_iter().map(str::to_owned).collect();
-            } else if !extra.is_empty() {
-                let (server, extra) = (server.to_owned(), extra.join(" "));
-                let all = said(&format!("{} {extra}", self.scopes.join(" ")));
-                return Err(LoginError::Scope { server, extra: said(&extra), all });
-            }
+            self.scopes = granted;
         }
+        Ok(())
+    }
+
+    /// Takes the tokens of a renewal, unless they allow more than the earlier ones.
+    ///
+    /// # Errors
+    /// [`LoginError::Scope`].
+    pub(super) fn take_renewed(
+        &mut self,
+        server: &str,
+        response: &OAuthTokenResponse,
+    ) -> Result<(), LoginError> {
+        self.granted(server, response)?;
+        self.take(response);
+        Ok(())
+    }
+
+    /// Returns the scopes that a response names, if each is among those of the tokens.
+    fn granted(
+        &self,
+        server: &str,
+        response: &OAuthTokenResponse,
+    ) -> Result<Option<Vec<String>>, LoginError> {
+        let is_known = |scope: &str| self.scopes.iter().any(|known| known == scope);
+        let mut granted: Vec<&str> = Vec::new();
+        for scope in response.scopes().into_iter().flatten() {
+            // Some servers separate scopes with commas, although a scope may contain one.
+            let separators: &[char] = if is_known(scope) { &[] } else { &[','] };
+            granted.extend(scope.split(separators).filter(|scope| !scope.is_empty()));
+        }
+        let extra: Vec<&str> = granted.iter().copied().filter(|scope| !is_known(scope)).collect();
+        if !self.scopes.is_empty() && !extra.is_empty() {
+            let all = self.scopes.iter().map(String::as_str).chain(extra.iter().copied());
+            let command = login_command(server, all);
+            return Err(LoginError::Scope { extra: said(&extra.join(" ")), command });
+        }
+        let granted: Vec<String> = granted.into_iter().map(str::to_owned).collect();
+        Ok(Some(granted).filter(|granted| !granted.is_empty()))
+    }
+
+    fn take(&mut self, response: &OAuthTokenResponse) {
         self.access_token = response.access_token().secret().clone();
         if let Some(refresh) = response.refresh_token() {
             self.refresh_token = Some(refresh.secret().clone());
         }
-        self.expires_at = response.expires_in().map(|after| (now() + after).as_secs());
-        Ok(())
+        self.expires_at = response.expires_in().map(|after| now().saturating_add(after).as_secs());
     }
 
     /// Returns the metadata of the authorization server as far as a refresh needs it.

@@ -2,7 +2,8 @@
 
 use super::hosts::{FakeHost, Hosts, got, tokens};
 use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
-use serde_json::json;
+use crate::remote::login::{login_command, typed};
+use serde_json::{Value, json};
 
 async fn refused(hosts: &Hosts) -> String {
     LoginOffer::discover(hosts.server()).await.err().map(|problem| problem.to_string()).unwrap_or_default()
@@ -173,23 +174,130 @@ async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_the
 #[tokio::test]
 async fn endpoints_at_other_addresses_are_refused_before_anything_is_sent() {
     let hosts = Hosts::start().await;
-    for (key, wrong) in [
-        ("token_endpoint", "https://169.254.169.254/latest"),
-        ("token_endpoint", "http://auth.example.com/token"),
-        ("registration_endpoint", "https://10.0.0.1/register"),
-        ("authorization_endpoint", "http://192.168.1.1/authorize"),
-        ("authorization_endpoint", "file:///etc/passwd"),
-        ("authorization_endpoint", "javascript:alert(1)"),
+    let plain = "is not an address for a login; it must start with `https://`";
+    let private = "is not a public address, so nothing was sent to it";
+    for (key, wrong, why) in [
+        ("token_endpoint", "https://169.254.169.254/latest", format!("`169.254.169.254:443` {private}")),
+        (
+            "token_endpoint",
+            "http://auth.example.com/token",
+            format!("`http://auth.example.com/token` {plain}"),
+        ),
+        ("registration_endpoint", "https://10.0.0.1/register", format!("`10.0.0.1:443` {private}")),
+        ("authorization_endpoint", "http://192.168.1.1/authorize", format!("`192.168.1.1:80` {private}")),
+        ("authorization_endpoint", "file:///etc/passwd", format!("`file:///etc/passwd` {plain}")),
+        ("authorization_endpoint", "javascript:alert(1)", format!("`javascript:alert(1)` {plain}")),
+        (
+            "authorization_endpoint",
+            "https://auth.example.com/authorize?state=fixed",
+            "the authorization endpoint has a parameter `state` of its own".to_owned(),
+        ),
+        (
+            "authorization_endpoint",
+            "https://auth.example.com/authorize?a=1&code%5Fchallenge=x",
+            "the authorization endpoint has a parameter `code_challenge` of its own".to_owned(),
+        ),
     ] {
         let path = "/.well-known/oauth-authorization-server";
         let honest = hosts.auth.answer(path);
         hosts.metadata(|metadata| drop(metadata.insert(key.into(), json!(wrong))));
         let said = refused(&hosts).await;
-        assert!(said.contains("checking the authorization server's addresses failed"), "{wrong}: {said}");
+        let expected = format!("checking the authorization server's addresses failed: {why}");
+        assert!(said.starts_with(&expected), "{wrong}: {said}");
         hosts.auth.set(path, 200, "Content-Type: application/json\r\n", &honest);
         assert_eq!(refused(&hosts).await, "");
     }
+    let harmless = format!("{}/authorize?tenant=1", hosts.auth.base);
+    hosts.metadata(|metadata| drop(metadata.insert("authorization_endpoint".into(), json!(harmless))));
+    assert_eq!(refused(&hosts).await, "");
     assert_eq!(hosts.auth.count("/register") + hosts.auth.count("/token"), 0);
+}
+
+#[tokio::test]
+async fn the_question_names_the_host_of_the_page_and_all_others() {
+    let hosts = Hosts::start().await;
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    assert_eq!((offer.page_host().as_str(), offer.other_hosts()), ("127.0.0.1", vec![]));
+    hosts.metadata(|metadata| {
+        for (key, url) in [
+            ("authorization_endpoint", "https://pages.example/authorize"),
+            ("token_endpoint", "https://tokens.example/token"),
+            ("registration_endpoint", "https://clients.example/register"),
+        ] {
+            metadata.insert(key.into(), json!(url));
+        }
+    });
+    let offer = LoginOffer::discover(hosts.server()).await.unwrap();
+    assert_eq!(offer.page_host(), "pages.example");
+    assert_eq!(offer.other_hosts(), ["clients.example", "pages.example", "tokens.example"]);
+}
+
+#[tokio::test]
+async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
+    let hosts = Hosts::start().await;
+    let path = "/.well-known/unusual/metadata";
+    let metadata: Value =
+        serde_json::from_str(&hosts.auth.answer("/.well-known/oauth-authorization-server")).unwrap();
+    hosts.announces(&format!("{}{path}", hosts.auth.base));
+    let expected = format!("expected an answer of `{}`, received one of", hosts.auth.base);
+    for (issuer, received) in [
+        (json!("https://bank.example"), "`https://bank.example`"),
+        (json!(hosts.mcp.base), hosts.mcp.base.as_str()),
+        (Value::Null, "`nobody`"),
+    ] {
+        let mut other = metadata.clone();
+        other["issuer"] = issuer;
+        hosts.auth.json(path, &other);
+        let said = refused(&hosts).await;
+        assert!(said.contains(&expected) && said.contains(received), "{said}");
+    }
+    hosts.auth.json(path, &metadata);
+    assert_eq!(refused(&hosts).await, "");
+}
+
+#[tokio::test]
+async fn an_authorization_server_must_announce_pkce() {
+    let hosts = Hosts::start().await;
+    for methods in [None, Some(json!(["plain"])), Some(json!([]))] {
+        hosts.metadata(|metadata| {
+            metadata.remove("code_challenge_methods_supported");
+            metadata.extend(methods.map(|methods| ("code_challenge_methods_supported".to_owned(), methods)));
+        });
+        let said = refused(&hosts).await;
+        let expected = format!("`{}` does not announce PKCE with `S256`", hosts.auth.base);
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    let both = json!(["plain", "S256"]);
+    hosts.metadata(|metadata| drop(metadata.insert("code_challenge_methods_supported".into(), both)));
+    assert_eq!(refused(&hosts).await, "");
+}
+
+#[tokio::test]
+async fn an_error_repeats_no_query_of_the_servers_address() {
+    let hosts = Hosts::start().await;
+    let mut server = hosts.server();
+    server.url.set_query(Some("key=s3cret-key"));
+    hosts.mcp.json(
+        "/.well-known/oauth-protected-resource/mcp",
+        &json!({ "resource": "https://other.example/mcp" }),
+    );
+    let said = LoginOffer::discover(server).await.err().unwrap().to_string();
+    assert!(said.contains(&hosts.url()) && said.contains("resource mismatch"), "{said}");
+    assert!(!said.contains("s3cret-key"), "{said}");
+}
+
+#[test]
+fn advice_contains_nothing_that_a_shell_interprets() {
+    let scopes = |scopes: &[&str]| login_command("far", scopes.iter().copied());
+    assert_eq!(
+        scopes(&["read:user", "https://a.example/x.y_z~*+-"]).unwrap(),
+        "ironcurtain servers login far --scope \"read:user https://a.example/x.y_z~*+-\""
+    );
+    for wrong in ["$(id)", "`id`", "a\"b", "a;b", "a\\b", "a!b", "a\nb", "\u{e9}"] {
+        assert_eq!(scopes(&["read", wrong]), None, "{wrong}");
+    }
+    assert_eq!(typed("https://a.example/mcp"), "https://a.example/mcp");
+    assert_eq!(typed("https://a.example/$(id);x"), "'https://a.example/$(id);x'");
 }
 
 #[tokio::test]
@@ -239,6 +347,9 @@ async fn more_scopes_than_requested_are_refused() {
         "{said}"
     );
     assert!(!said.contains("access-1"));
+    hosts.auth.json("/token", &tokens(1, "read $(id)"));
+    let said = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    assert!(said.ends_with("requested (`$(id)`), so its token was discarded"), "{said}");
     hosts.auth.json("/token", &tokens(1, "read"));
     logged_in(hosts.server(), "code=code-1").await.unwrap();
 }
@@ -248,7 +359,7 @@ async fn the_answer_of_a_host_is_limited() {
     let hosts = Hosts::start().await;
     let path = "/.well-known/oauth-authorization-server";
     let padded = |length: usize| {
-        let mut metadata: serde_json::Value = serde_json::from_str(&hosts.auth.answer(path)).unwrap();
+        let mut metadata: Value = serde_json::from_str(&hosts.auth.answer(path)).unwrap();
         metadata["padding"] = json!("x".repeat(length));
         metadata.to_string()
     };

@@ -6,43 +6,74 @@ use crate::remote::login::{LoginError, LoginStore, ServerLogin, StoredLogin};
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A stored login and its mark.
+/// A store with one login.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Option<(String, StoredLogin)>>>);
+struct Kept {
+    login: Arc<Mutex<Option<StoredLogin>>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    is_broken: Arc<AtomicBool>,
+    expired: Arc<Mutex<Vec<String>>>,
+}
 
 impl Kept {
-    fn set(&self, mark: &str, login: StoredLogin) {
-        *self.0.lock().unwrap() = Some((mark.to_owned(), login));
+    fn set(&self, id: &str, login: StoredLogin) {
+        *self.login.lock().unwrap() = Some(login.with_id(id));
     }
 
     fn change(&self, change: impl FnOnce(&mut StoredLogin)) {
-        change(&mut self.0.lock().unwrap().as_mut().unwrap().1);
+        change(self.login.lock().unwrap().as_mut().unwrap());
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        self.login.lock().unwrap().as_ref().unwrap().secrets().map(str::to_owned).collect()
     }
 }
 
 impl LoginStore for Kept {
     fn mark(&self) -> BoxFuture<'_, Option<String>> {
-        let mark = self.0.lock().unwrap().as_ref().map(|(mark, _)| mark.clone());
+        let mark = self.login.lock().unwrap().as_ref().map(|login| login.id().to_owned());
         Box::pin(async { mark })
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
-        let login = self.0.lock().unwrap().as_ref().map(|(_, login)| login.clone());
+        let login = self.login.lock().unwrap().clone();
         Box::pin(async { Ok(login) })
     }
 
-    fn save<'a>(&'a self, mark: &'a str, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
-        self.set(mark, login.clone());
+    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+        let turn = self.turn.clone();
+        Box::pin(async { Ok(Box::new(turn.lock_owned().await) as Box<dyn Send>) })
+    }
+
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            let problem = LoginError::Store { server: "far".into(), reason: "broken".into() };
+            return Box::pin(async { Err(problem) });
+        }
+        let mut stored = self.login.lock().unwrap();
+        if stored.as_ref().is_some_and(|stored| stored.id() == login.id()) {
+            *stored = Some(login.clone());
+        }
         Box::pin(async { Ok(()) })
+    }
+
+    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+        self.expired.lock().unwrap().push(login.id().to_owned());
+        Box::pin(async {})
     }
 }
 
 async fn kept(hosts: &Hosts) -> (Kept, ServerLogin) {
     let kept = Kept::default();
     kept.set("first", logged_in(hosts.server(), "code=code-1").await.unwrap());
-    (kept.clone(), ServerLogin::new(hosts.server(), Box::new(kept)))
+    (kept.clone(), connection(hosts, &kept))
+}
+
+fn connection(hosts: &Hosts, kept: &Kept) -> ServerLogin {
+    ServerLogin::new(hosts.server(), Box::new(kept.clone()), None)
 }
 
 fn bearer(header: Option<HeaderValue>) -> String {
@@ -76,11 +107,9 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     // A response without a refresh token keeps the old one.
     hosts.auth.json("/token", &json!({ "access_token": "access-3", "token_type": "Bearer" }));
     kept.change(|login| login.expires_at = Some(1));
-    let login = ServerLogin::new(hosts.server(), Box::new(kept.clone()));
+    let login = connection(&hosts, &kept);
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-3");
-    let secrets: Vec<String> =
-        kept.0.lock().unwrap().as_ref().unwrap().1.secrets().map(str::to_owned).collect();
-    assert_eq!(secrets, ["access-3", "refresh-2"]);
+    assert_eq!(kept.secrets(), ["access-3", "refresh-2"]);
 }
 
 #[tokio::test]
@@ -91,7 +120,7 @@ async fn a_renewal_cannot_widen_the_scopes() {
     hosts.auth.json("/token", &tokens(2, "read admin"));
     let said = login.after(first.as_ref()).await.unwrap_err().to_string();
     assert!(said.contains("granted more than was requested (`admin`), so its token was discarded"), "{said}");
-    assert_eq!(kept.0.lock().unwrap().as_ref().unwrap().1.secrets().next(), Some("access-1"));
+    assert_eq!(kept.secrets()[0], "access-1");
     hosts.auth.json("/token", &tokens(3, "read"));
     assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-3");
 }
@@ -99,19 +128,211 @@ async fn a_renewal_cannot_widen_the_scopes() {
 #[tokio::test]
 async fn a_login_that_cannot_be_renewed_has_expired() {
     let hosts = Hosts::start().await;
-    let (_, login) = kept(&hosts).await;
+    let (kept, login) = kept(&hosts).await;
     let first = login.header().await.unwrap();
-    let rejected = json!({ "error": "invalid_grant" }).to_string();
-    hosts.auth.set("/token", 400, "Content-Type: application/json\r\n", &rejected);
-    let said = login.after(first.as_ref()).await.unwrap_err();
-    assert!(matches!(said, LoginError::Expired { .. }), "{said}");
-    assert!(said.to_string().ends_with("run: ironcurtain servers login far"), "{said}");
+    for (status, code) in [(400, "invalid_grant"), (401, "invalid_client"), (400, "unauthorized_client")] {
+        let rejected = json!({ "error": code }).to_string();
+        hosts.auth.set("/token", status, "Content-Type: application/json\r\n", &rejected);
+        let said = login.after(first.as_ref()).await.unwrap_err();
+        assert!(matches!(said, LoginError::Expired { .. }), "{code}: {said}");
+        assert!(said.to_string().ends_with("run: ironcurtain servers login far"), "{said}");
+        assert_eq!(std::mem::take(&mut *kept.expired.lock().unwrap()), ["first"], "{code}");
+    }
     // An authorization server that is down does not end the login.
     hosts.auth.set("/token", 503, "", "");
     let said = login.after(first.as_ref()).await.unwrap_err();
     assert!(matches!(said, LoginError::Step { .. }), "{said}");
+    assert!(kept.expired.lock().unwrap().is_empty());
     hosts.auth.json("/token", &tokens(2, "read"));
     assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2");
+}
+
+#[tokio::test]
+async fn a_renewal_names_the_granted_scopes() {
+    let hosts = Hosts::start().await;
+    hosts.mcp.set("/mcp", 405, "", "");
+    let resource = json!({ "resource": hosts.url(), "authorization_servers": [hosts.auth.base],
+        "scopes_supported": ["read", "write", "a,b"] });
+    hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
+    for (granted, stored) in
+        [("read", "read"), ("read,write", "read write"), ("a,b read", "a,b read"), ("", "read write a,b")]
+    {
+        hosts.auth.json("/token", &tokens(1, granted));
+        let (kept, login) = kept(&hosts).await;
+        let first = login.header().await.unwrap();
+        hosts.auth.json("/token", &tokens(2, granted));
+        assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2", "{granted}");
+        assert_eq!(hosts.auth.last("/token").form()["scope"], stored);
+        if granted == "read" {
+            hosts.auth.json("/token", &tokens(3, "read write"));
+            kept.change(|login| login.expires_at = Some(1));
+            let said = connection(&hosts, &kept).header().await.unwrap_err().to_string();
+            assert!(said.contains("granted more than was requested (`write`)"), "{said}");
+        }
+    }
+    // Scopes that a renewal names are not requested later.
+    let resource = json!({ "resource": hosts.url(), "authorization_servers": [hosts.auth.base] });
+    hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
+    hosts
+        .auth
+        .json("/token", &json!({ "access_token": "access-1", "token_type": "Bearer", "refresh_token": "r" }));
+    let (kept, login) = kept(&hosts).await;
+    let first = login.header().await.unwrap();
+    hosts.auth.json("/token", &tokens(2, "admin"));
+    login.after(first.as_ref()).await.unwrap();
+    assert!(kept.login.lock().unwrap().as_ref().unwrap().scopes().is_empty());
+}
+
+#[tokio::test]
+async fn a_lifetime_of_any_length_is_accepted() {
+    let hosts = Hosts::start().await;
+    let mut endless = tokens(1, "read");
+    endless["expires_in"] = json!(u64::MAX);
+    hosts.auth.json("/token", &endless);
+    let (_, login) = kept(&hosts).await;
+    assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-1");
+    assert_eq!(hosts.auth.count("/token"), 1);
+}
+
+#[tokio::test]
+async fn a_renewal_is_stored_even_if_its_request_is_cancelled() {
+    let hosts = Hosts::start().await;
+    let (kept, login) = kept(&hosts).await;
+    let first = login.header().await.unwrap();
+    hosts.auth.json("/token", &tokens(2, "read"));
+    let blocked = kept.turn.lock().await;
+    let login = Arc::new(login);
+    let (connection, refused) = (login.clone(), first.clone());
+    let request = tokio::spawn(async move { connection.after(refused.as_ref()).await });
+    // The renewal waits for its turn when the connection's login is locked.
+    while Arc::strong_count(&kept.turn) < 3 {
+        tokio::task::yield_now().await;
+    }
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    drop(blocked);
+    assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2");
+    assert_eq!((kept.secrets()[0].as_str(), hosts.auth.count("/token")), ("access-2", 2));
+}
+
+#[tokio::test]
+async fn a_renewed_token_is_used_even_if_it_cannot_be_stored() {
+    let hosts = Hosts::start().await;
+    let (kept, login) = kept(&hosts).await;
+    let first = login.header().await.unwrap();
+    hosts.auth.json("/token", &tokens(2, "read"));
+    kept.is_broken.store(true, Ordering::Relaxed);
+    let said = login.after(first.as_ref()).await.unwrap_err();
+    assert!(matches!(said, LoginError::Store { .. }), "{said}");
+    let second = login.header().await.unwrap();
+    assert_eq!(bearer(second.clone()), "Bearer access-2");
+    // The next renewal sends the new refresh token, and is stored.
+    kept.is_broken.store(false, Ordering::Relaxed);
+    hosts.auth.json("/token", &tokens(3, "read"));
+    assert_eq!(bearer(login.after(second.as_ref()).await.unwrap()), "Bearer access-3");
+    assert_eq!(hosts.auth.last("/token").form()["refresh_token"], "refresh-2");
+    assert_eq!(kept.secrets(), ["access-3", "refresh-3"]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_still_valid_is_used_if_it_cannot_be_renewed() {
+    let hosts = Hosts::start().await;
+    let (kept, _) = kept(&hosts).await;
+    hosts.auth.set("/token", 503, "", "");
+    kept.change(|login| login.expires_at = Some(super::super::stored::now().as_secs() + 20));
+    assert_eq!(bearer(connection(&hosts, &kept).header().await.unwrap()), "Bearer access-1");
+    assert_eq!(hosts.auth.count("/token"), 2, "it was tried");
+    kept.change(|login| login.expires_at = Some(1));
+    let said = connection(&hosts, &kept).header().await.unwrap_err();
+    assert!(matches!(said, LoginError::Step { .. }), "{said}");
+}
+
+#[tokio::test]
+async fn the_last_request_renews_nothing() {
+    let hosts = Hosts::start().await;
+    let (kept, _) = kept(&hosts).await;
+    kept.change(|login| login.expires_at = Some(1));
+    let login = connection(&hosts, &kept);
+    assert_eq!(bearer(login.last_header().await), "Bearer access-1");
+    assert_eq!(hosts.auth.count("/token"), 1);
+    hosts.auth.json("/token", &tokens(2, "read"));
+    assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-2");
+}
+
+#[tokio::test]
+async fn a_login_or_logout_during_a_renewal_counts() {
+    let hosts = Hosts::start().await;
+    let (kept, login) = kept(&hosts).await;
+    let (first, login) = (login.header().await.unwrap(), Arc::new(login));
+    let other = kept.login.lock().unwrap().clone().unwrap();
+    hosts.auth.json("/token", &tokens(2, "read"));
+    for new in [Some(other.clone().with_id("second")), None] {
+        kept.set("first", other.clone());
+        let blocked = kept.turn.lock().await;
+        let (connection, refused) = (login.clone(), first.clone());
+        let request = tokio::spawn(async move { connection.after(refused.as_ref()).await });
+        while Arc::strong_count(&kept.turn) < 3 {
+            tokio::task::yield_now().await;
+        }
+        kept.login.lock().unwrap().clone_from(&new);
+        drop(blocked);
+        assert_eq!(request.await.unwrap().unwrap(), None);
+        assert_eq!(*kept.login.lock().unwrap(), new, "the login in force is not overwritten");
+        assert_eq!(login.header().await.unwrap().is_some(), new.is_some());
+    }
+    assert_eq!(hosts.auth.count("/token"), 1);
+}
+
+/// A store that returns another id than that of the tokens, as between the two writes of a login.
+struct Between(Kept);
+impl LoginStore for Between {
+    fn mark(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { Some("second".to_owned()) })
+    }
+    fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
+        self.0.load()
+    }
+    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+        self.0.turn()
+    }
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+        self.0.save(login)
+    }
+    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+        self.0.note_expired(login)
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_an_earlier_login_are_not_sent() {
+    let hosts = Hosts::start().await;
+    let (kept, login) = kept(&hosts).await;
+    let between = ServerLogin::new(hosts.server(), Box::new(Between(kept)), None);
+    assert_eq!(between.header().await.unwrap(), None);
+    assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-1");
+}
+
+#[tokio::test]
+async fn a_logout_revokes_the_refresh_token_where_the_authorization_server_offers_it() {
+    let hosts = Hosts::start().await;
+    let login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    assert!(!login.revoke(&hosts.server()).await);
+    let endpoint = format!("{}/revoke", hosts.auth.base);
+    hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
+    let mut login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    assert!(!login.revoke(&hosts.server()).await, "it answers with 404");
+    hosts.auth.set("/revoke", 200, "", "");
+    assert!(login.revoke(&hosts.server()).await);
+    let form = hosts.auth.last("/revoke").form();
+    let field = |key: &str| form.get(key).map(String::as_str);
+    assert_eq!((field("token"), field("token_type_hint")), (Some("refresh-1"), Some("refresh_token")));
+    assert_eq!((field("client_id"), field("client_secret")), (Some("c1"), None));
+    login.client_secret = Some("s/1".into());
+    assert!(login.revoke(&hosts.server()).await);
+    let last = hosts.auth.last("/revoke");
+    assert!(last.head.to_lowercase().contains("authorization: basic "), "{}", last.head);
+    assert!(last.head.contains("YzE6cyUyRjE="), "`c1:s%2F1`: {}", last.head);
+    assert!(!login.revoke(&hosts.strict()).await, "the entry does not allow its address");
 }
 
 #[tokio::test]
@@ -119,7 +340,7 @@ async fn logging_in_or_out_takes_effect_with_the_next_request() {
     let hosts = Hosts::start().await;
     let (kept, login) = kept(&hosts).await;
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-1");
-    *kept.0.lock().unwrap() = None;
+    *kept.login.lock().unwrap() = None;
     assert_eq!(login.header().await.unwrap(), None);
     assert_eq!(login.after(None).await.unwrap(), None);
     hosts.auth.json("/token", &tokens(5, "read"));
@@ -127,6 +348,6 @@ async fn logging_in_or_out_takes_effect_with_the_next_request() {
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-5");
     // A login of another address is not sent.
     let other = Hosts::start().await;
-    let moved = ServerLogin::new(other.server(), Box::new(kept));
+    let moved = connection(&other, &kept);
     assert_eq!(moved.header().await.unwrap(), None);
 }

@@ -1,0 +1,55 @@
+//! Ends logins at remote servers.
+
+use super::alone::unrecorded;
+use super::remote_login::login_server;
+use ironcurtain_config::RemoteServer;
+use ironcurtain_mcp::remote::login::StoredLogin;
+use ironcurtain_secrets::{LoginMark, Logins, SecretError, SecretStore, in_time};
+
+/// Login that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedLogin {
+    /// Authorization server.
+    pub issuer: String,
+    /// The authorization server has revoked the tokens.
+    pub is_revoked: bool,
+}
+
+/// Ends the login at a server, and removes and revokes its tokens. Returns `None` if there was no login.
+///
+/// # Errors
+/// Returns [`SecretError`] if the list of logins cannot be written, or if the tokens cannot be removed; the login has ended then.
+pub async fn log_out(
+    store: &SecretStore,
+    name: &str,
+    remote: Option<&RemoteServer>,
+) -> Result<Option<EndedLogin>, SecretError> {
+    let (logins, server) = (Logins::of(store), name.to_owned());
+    let mark = in_time(move || logins.strike(&server)).await?;
+    remove_tokens(store, (name, remote), mark).await
+}
+
+/// Removes the tokens of a login that was struck from the list, and revokes them if the authorization server offers that and the
+/// server has an entry. Without a login, removes tokens that are left over.
+///
+/// # Errors
+/// Returns [`SecretError`] if the tokens cannot be removed.
+pub async fn remove_tokens(
+    store: &SecretStore,
+    (name, remote): (&str, Option<&RemoteServer>),
+    mark: Option<LoginMark>,
+) -> Result<Option<EndedLogin>, SecretError> {
+    let (logins, server) = (Logins::of(store), name.to_owned());
+    let tokens = match in_time(move || logins.remove_tokens(&server)).await {
+        Err(SecretError::NoKeyring(_)) if mark.is_none() => None,
+        tokens => tokens?,
+    };
+    let login = tokens.and_then(|tokens| StoredLogin::parse(tokens.reveal()));
+    // For another address, the entry does not say which hosts may be contacted.
+    let login = login.zip(remote).filter(|(login, remote)| login.url() == remote.url().as_str());
+    let is_revoked = match login {
+        Some((login, remote)) => login.revoke(&login_server(name, remote, unrecorded(name))).await,
+        None => false,
+    };
+    Ok(mark.map(|mark| EndedLogin { issuer: mark.issuer, is_revoked }))
+}

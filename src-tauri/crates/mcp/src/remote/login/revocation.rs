@@ -1,0 +1,51 @@
+//! Revokes the tokens of a login at its authorization server (RFC 7009).
+
+use super::LoginServer;
+use super::http_client::LoginHttpClient;
+use super::stored::StoredLogin;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request};
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+impl StoredLogin {
+    /// Revokes the refresh token, or the access token if there is no other. Returns whether the authorization server did it.
+    pub async fn revoke(&self, server: &LoginServer) -> bool {
+        let Some(request) = self.revocation() else { return false };
+        let answer = LoginHttpClient::new(server.clone()).fetch(request).await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    /// Returns the request; `None` if the authorization server does not offer revocation.
+    fn revocation(&self) -> Option<Request<Vec<u8>>> {
+        let (token, kind) = match &self.refresh_token {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&self.access_token, "access_token"),
+        };
+        let mut request = Request::new(Vec::new());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.revocation_endpoint.as_ref()?.parse().ok()?;
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().insert(header::CONTENT_TYPE, form);
+        let mut body = Serializer::new(String::new());
+        body.append_pair("token", token).append_pair("token_type_hint", kind);
+        if let (Some(secret), true) = (&self.client_secret, self.proves_itself_in_header()) {
+            let written = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = format!("{}:{}", written(&self.client_id), written(secret));
+            let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(pair))).ok()?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(header::AUTHORIZATION, value);
+        } else {
+            let secret = self.client_secret.iter().map(|secret| ("client_secret", secret));
+            body.append_pair("client_id", &self.client_id).extend_pairs(secret);
+        }
+        *request.body_mut() = body.finish().into_bytes();
+        Some(request)
+    }
+
+    fn proves_itself_in_header(&self) -> bool {
+        let methods = &self.token_endpoint_auth_methods;
+        methods.is_empty() || methods.iter().any(|method| method == "client_secret_basic")
+    }
+}
