@@ -122,7 +122,8 @@
  *
  * @typedef {{ deadline_seconds: number, questions_per_minute: number, denial_holds_seconds: number,
  *   notifications: "full" | "plain" | "off", max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
- *   autostart: boolean, appearance: "system" | "light" | "dark", file: string }} Settings
+ *   autostart: boolean, appearance: "system" | "light" | "dark", file: string,
+ *   managed: { organization: string, revision: string | null, locked: string[], sees_record: boolean } | null }} Settings
  * @typedef {"full" | "hashed" | "none"} ExportedPaths
  * @typedef {{ url: string | null, paths: ExportedPaths, sent: number, not_sent: number, failure: string | null }} RecordExport
  *

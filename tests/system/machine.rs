@@ -238,11 +238,6 @@ impl Running {
         kill_process(pid(self.pid), Signal::KILL).unwrap();
     }
 
-    pub fn kill_if_alive(&self) {
-        // Fails only if the process has exited.
-        let _ = kill_process(pid(self.pid), Signal::KILL);
-    }
-
     pub fn command_line(&self) -> String {
         std::fs::read_to_string(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()
     }

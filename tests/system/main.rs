@@ -36,6 +36,7 @@ mod late_answers;
 mod limits;
 mod load;
 mod machine;
+mod managed;
 mod memory;
 mod message_validation;
 mod metrics;

@@ -238,6 +238,8 @@ fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
 
 fn assert_works_in_a_run(agent: &'static Agent) {
     let desk = assert_works_alone_in_a_run(agent);
+    let log = read_to_string(desk.log()).unwrap();
+    assert!(log.contains("request_access"), "the built-in server is not offered: {log}");
     let user = &desk.world.user;
     // Each file outside that folder raises a question, and the answer takes effect.
     for next in [Next::Allow(Reach::Paths, Lifetime::Once), Next::Deny] {

@@ -52,16 +52,15 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => terminal.becomes_raw(),
             _ => machine.wait_for_output("Your answer: "),
         }
+        // A process that starts later is found at the end.
         let below = descendants(machine.pid());
         match victim {
             Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),
-            Victim::Supervisor => {
-                let supervisor = below.iter().find(|one| one.command_line().contains("--supervise"));
-                supervisor.into_iter().for_each(Running::kill_if_alive);
-            }
-            Victim::Inside(index) => {
-                below.get(index % below.len().max(1)).into_iter().for_each(Running::kill_if_alive);
-            }
+            Victim::Supervisor => killed(&machine, |all| all.into_iter().find(is_supervisor)),
+            Victim::Inside(index) => killed(&machine, |mut all| {
+                all.retain(|one| !is_supervisor(one));
+                all.into_iter().cycle().nth(index)
+            }),
             Victim::Daemon => drop(machine.kill()),
         }
         eventually(
@@ -95,4 +94,16 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         drop(starter);
         machine.assert_clean(&below);
     }
+}
+
+fn is_supervisor(process: &Running) -> bool {
+    process.command_line().contains("--supervise")
+}
+
+/// Kills the chosen process of a run, once it exists.
+fn killed(machine: &Machine, choose: impl Fn(Vec<Running>) -> Option<Running>) {
+    eventually("a process is killed", BOUND, || {
+        let chosen = choose(descendants(machine.pid()));
+        chosen.is_some_and(|chosen| kill_process(pid(chosen.pid), Signal::KILL).is_ok())
+    });
 }

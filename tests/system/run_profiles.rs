@@ -35,7 +35,8 @@ fn world() -> World {
 }
 
 fn script(world: &World, below: &str) {
-    let file = world.file(below, "#!/bin/sh\nexec /bin/sh \"$@\"\n");
+    let file =
+        world.file(below, "#!/bin/sh\ncase \"$1\" in --mcp-config=*) shift;; esac\nexec /bin/sh \"$@\"\n");
     set_permissions(file, Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -204,6 +205,13 @@ fn user_profiles_extend_shipped_ones_and_open_nothing_protected() {
     assert_eq!(read_to_string(world.path(".ssh/id")).unwrap(), "my key\n");
 }
 
+/// Returns the argument that offers the built-in server to Claude Code.
+fn offered() -> String {
+    let shim = programs().join("ironcurtain-shim");
+    let server = json!({ "command": shim, "args": ["--server", "ironcurtain"] });
+    format!("--mcp-config={}", json!({ "mcpServers": { "ironcurtain": server } }))
+}
+
 #[test]
 fn check_prints_the_access_of_a_run_and_runs_nothing() {
     let world = world();
@@ -211,7 +219,7 @@ fn check_prints_the_access_of_a_run_and_runs_nothing() {
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "profile: claude (Claude Code, measured with 2.1.197)".to_owned(),
-        "command: claude -c touch started".to_owned(),
+        format!("command: claude {} -c touch started", offered()),
         format!("working folder: {}", world.path("project").display()),
         format!("changes: {}", world.path(".claude").display()),
         format!("of these, logins: {}", world.path(".claude/.credentials.json").display()),
@@ -229,7 +237,7 @@ fn check_prints_the_access_of_a_run_and_runs_nothing() {
     world.file(".claude/settings.json", r#"{ "sandbox": { "enabled": true } }"#);
     let (_, said) = output(&world, &["--check", "--json", "--", "claude", "go"]);
     let value: Value = serde_json::from_str(&said).unwrap();
-    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, "go"]);
+    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, offered(), "go"]);
     assert_eq!((&value["argv"], &value["fuse"]), (&argv, &json!(true)), "{said}");
     let (code, said) = output(&world, &["--check", "--profile", "missing", "--", "claude"]);
     assert!(code != Some(0) && said.contains("unknown run profile `missing`"), "{said}");

@@ -1,7 +1,7 @@
 //! Access requests from an agent in a run: the built-in server asks the user and allows nothing by itself.
 
 use crate::client::{BOUND, Client};
-use crate::run_sessions::in_run;
+use crate::run_sessions::{in_run, in_run_with};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -146,6 +146,50 @@ fn a_cancelled_request_withdraws_its_question() {
     assert!(world.grants().is_empty());
     // The connection is still open.
     listed(&mut client);
+}
+
+#[test]
+fn denied_requests_are_recorded() {
+    let world = world();
+    let script = format!("{} --server ironcurtain", programs().join("ironcurtain-shim").display());
+    let mut client = Client::spawn(in_run_with(&world, &["--quiet", "--deny"], &script), &world.ours());
+    client.handshake();
+    let (key, notes) = (world.path(".ssh/id"), world.path("docs/notes"));
+    client.call("request_access", json!({ "path": key, "why": "x" })).refused("denied without a question");
+    client.call("request_access", json!({ "path": notes, "why": "x" })).refused("`--deny`");
+    client.call("request_access", json!({ "host": "example.com:443", "why": "x" })).refused("`--deny`");
+    let log = world.log();
+    let denied = |what: &str, why: &str| {
+        let is_it = |line: &&str| line.contains("\"deny\"") && line.contains(what) && line.contains(why);
+        log.lines().filter(is_it).count()
+    };
+    assert_eq!(denied(key.to_str().unwrap(), "protected"), 1, "{log}");
+    assert_eq!(denied(notes.to_str().unwrap(), "`--deny`"), 1, "{log}");
+    assert_eq!(denied("example.com", "`--deny`"), 1, "{log}");
+    assert_eq!(world.user.count(), 0);
+}
+
+#[test]
+fn a_cancelled_release_is_recorded_only_if_it_revokes() {
+    let world = world();
+    let mut client = connect(&world);
+    let released = || world.log().matches("the agent released a grant of its run").count();
+    for number in 0..8 {
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+        let path = world.file(&format!("docs/{number}"), "x");
+        client.call("request_access", json!({ "path": path, "why": "x" })).ok();
+    }
+    let grants = world.grants();
+    let (last, others) = grants.split_last().unwrap();
+    for grant in others {
+        let call = client.begin_call("release_access", json!({ "grant": grant.id }));
+        let cancelled =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } });
+        client.send(&cancelled);
+    }
+    // The log is written in order.
+    client.call("release_access", json!({ "grant": last.id })).ok();
+    eventually("what is recorded is revoked", BOUND, || released() == grants.len() - world.grants().len());
 }
 
 #[test]

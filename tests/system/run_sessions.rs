@@ -15,7 +15,7 @@ pub fn in_run(world: &World, script: &str) -> Command {
     in_run_with(world, &["--quiet"], script)
 }
 
-fn in_run_with(world: &World, options: &[&str], script: &str) -> Command {
+pub fn in_run_with(world: &World, options: &[&str], script: &str) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(options).args(["--", "/bin/sh", "-c", script]);
     command.current_dir(world.path("project"));
@@ -75,7 +75,7 @@ fn a_run_that_denies_without_asking_denies_calls_too() {
     let script = format!("{} --server hostile", programs().join("ironcurtain-shim").display());
     let mut client = Client::spawn(in_run_with(&world, &["--quiet", "--deny"], &script), &world.ours());
     client.handshake();
-    client.open(&secret).refused("DENIED");
+    client.open(&secret).refused("the run was started with `--deny`");
     assert_eq!(world.user.count(), 0);
     // The same call raises a question in another run.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

@@ -3,6 +3,7 @@
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, eventually, programs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -118,7 +119,11 @@ fn bind_request(host_key: &[u8], session: &[u8], signature: &[u8], is_forwarding
 }
 
 fn world() -> World {
-    let world = World::new();
+    world_with(|_| {})
+}
+
+fn world_with(prepare: impl FnOnce(&Prepared)) -> World {
+    let world = World::with(prepare);
     world.file("project/own", "own\n");
     std::fs::copy(CLIENT, world.path("project/agent.py")).unwrap();
     world
@@ -213,12 +218,16 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let mut shell = shell(&world, &agent, &[]);
-    shell.run("ssh-keygen -q -N '' -t ed25519 -f /tmp/theirs");
-    for command in
-        ["ssh-add -D", "ssh-add /tmp/theirs", "printf 'x\\nx\\n' | SSH_ASKPASS_REQUIRE=never ssh-add -x"]
-    {
-        let said = shell.run(&format!("setsid {command} < /dev/null"));
-        assert!(!said.ends_with("status 0\n"), "{command}: {said}");
+    shell.run("ssh-keygen -q -N '' -t ed25519 -f /tmp/theirs; printf '#!/bin/sh\\necho x\\n' > /tmp/answer; chmod +x /tmp/answer");
+    let answers = "SSH_ASKPASS=/tmp/answer SSH_ASKPASS_REQUIRE=force";
+    for (command, refused) in [
+        ("ssh-add -D", "Failed to remove all identities."),
+        ("ssh-add /tmp/theirs", "Could not add identity \"/tmp/theirs\": agent refused operation"),
+        ("ssh-add -x", "Failed to lock agent: agent refused operation"),
+        ("ssh-add -X", "Failed to unlock agent: agent refused operation"),
+    ] {
+        let said = shell.run(&format!("{answers} {command} < /dev/null"));
+        assert_eq!(said, format!("{refused}\nstatus 1\n"), "{command}");
     }
     // Covers removing, adding, locking, unlocking, smartcards, constrained keys, unknown extensions and the requests
     // of SSH protocol 1.
@@ -254,7 +263,7 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
 }
 
 #[test]
-fn the_host_of_a_login_is_the_one_that_proved_it() {
+fn the_host_of_a_login_is_the_one_in_the_signed_data() {
     let (world, agent, host) = (world(), Agent::start(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     // The flag selects SHA-512 for the RSA key.
@@ -265,41 +274,62 @@ fn the_host_of_a_login_is_the_one_that_proved_it() {
     world.file(".ssh/known_hosts", &known);
     let mut shell = shell(&world, &agent, &[]);
     let session = [7; 32];
-    let request = |session: &[u8]| sign_request(&key, &login(session, &key, None), 0);
+    let request = sign_request(&key, &login(&session, &key, None), 0);
     let asked = |world: &World| signed(&world.user.asked()[0]);
     for (host_key, name, flags) in &keys {
+        // Another host can have its session signed by this one, so the signature does not name the host.
         let signature = host.sign(host_key, &session, *flags);
         allow(&world);
         let bind = bind_request(host_key, &session, &signature, false);
-        assert_eq!(send(&mut shell, &[bind.clone(), request(&session)]).last(), Some(&14));
-        assert_eq!(asked(&world), format!("a login as git at {name}.example"));
-        // A login for another session is not for this host.
-        allow(&world);
-        assert_eq!(send(&mut shell, &[bind, request(&[8; 32])]).last(), Some(&14));
+        assert_eq!(send(&mut shell, &[bind, request.clone()]), [6, 14]);
         assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
-        // Neither a signature of another session nor a forwarded connection proves anything.
-        for bind in [
-            bind_request(host_key, &[8; 32], &signature, false),
-            bind_request(host_key, &session, &signature, true),
-        ] {
-            allow(&world);
-            assert_eq!(send(&mut shell, &[bind, request(&session)]), [5, 14]);
-            assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
-        }
+        // No forwarded connection reaches the agent.
+        let forwarding = bind_request(host_key, &session, &signature, true);
+        assert_eq!(send(&mut shell, &[forwarding]), [5]);
+        allow(&world);
+        let with_host = sign_request(&key, &login(&session, &key, Some(host_key)), 0);
+        assert_eq!(send(&mut shell, &[with_host]), [14]);
+        assert_eq!(asked(&world), format!("a login as git at {name}.example"));
     }
-    // The host's key can be part of the signed data. It must then be that of the connection.
-    let [(one, ..), (two, ..), _] = &keys;
-    let with_host = sign_request(&key, &login(&session, &key, Some(two)), 0);
-    allow(&world);
-    assert_eq!(send(&mut shell, std::slice::from_ref(&with_host)), [14]);
-    assert_eq!(asked(&world), "a login as git at two.example");
-    let bind = bind_request(one, &session, &host.sign(one, &session, 0), false);
-    assert_eq!(send(&mut shell, &[bind, with_host]).last(), Some(&5));
-    assert_eq!(world.user.count(), 0);
     let unknown = host.add("ed25519", "stranger");
     allow(&world);
     assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, Some(&unknown)), 0)]), [14]);
     assert!(asked(&world).starts_with("a login as git at a host that you do not know, key SHA256:"));
+}
+
+#[test]
+fn refused_signatures_are_recorded_and_a_denial_is_for_one_key() {
+    let world = world_with(|prepared| {
+        std::fs::write(prepared.home.config.join("config.json"), r#"{ "denialHoldsSeconds": 60 }"#).unwrap();
+    });
+    let agent = Agent::start();
+    let (one, two) = (agent.add("ed25519", "one"), agent.add("ed25519", "two"));
+    let request = |key: &[u8]| sign_request(key, &login(&[7; 32], key, None), 0);
+    let mut asking = shell(&world, &agent, &[]);
+    assert_eq!(send(&mut asking, &[sign_request(&one, b"any data", 0)]), [5]);
+    let stranger = b"stranger";
+    assert_eq!(send(&mut asking, &[request(stranger)]), [5]);
+    assert_eq!(world.user.count(), 0);
+    let mut denying = shell(&world, &agent, &["--deny"]);
+    assert_eq!(send(&mut denying, &[request(&one)]), [5]);
+    let log = world.log();
+    for (what, why) in [
+        ("data whose purpose is unknown", "the message is malformed"),
+        ("a login as git", "your ssh agent has no such key"),
+        ("a login as git", "the run was started with `--deny`"),
+    ] {
+        let is_recorded =
+            |line: &str| line.contains(&format!("denied: signing {what}")) && line.contains(why);
+        assert_eq!(log.lines().filter(|line| is_recorded(line)).count(), 1, "{what}: {why}: {log}");
+    }
+    // The user denies one key, and is still asked about the other.
+    world.user.will(Next::Deny);
+    assert_eq!(send(&mut asking, &[request(&one)]), [5]);
+    assert_eq!(send(&mut asking, &[request(&one)]), [5]);
+    assert_eq!(world.user.asked().len(), 1);
+    allow(&world);
+    assert_eq!(send(&mut asking, &[request(&two)]), [14]);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -310,8 +340,9 @@ fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     // The question is withdrawn when its program stops waiting.
     let mut asking = shell(&world, &agent, &[]);
     world.user.will(Next::Ignore);
-    let said = asking.run(&format!("timeout 1 /usr/bin/python3 agent.py {IN_RUN} {}", hex(&request)));
-    assert_eq!(said, "status 124\n");
+    asking.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {} & waiting=$!", hex(&request)));
+    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    asking.run("kill $waiting");
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     world.user.asked();
     let mut denying = shell(&world, &agent, &["--deny"]);

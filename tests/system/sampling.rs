@@ -70,7 +70,7 @@ fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     assert!(client.outcome(call).ok().contains("a bill"));
     let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.rule.as_str()), (Verb::AskModel, "sampling"));
-    let Some(Preview::Content(text)) = &question.preview else { panic!("{question:?}") };
+    let Some(Preview::Prompt(text)) = &question.preview else { panic!("{question:?}") };
     assert_eq!(text, "system: be brief\nuser: what is in the letter?\nmaxTokens: 9");
     let log = world.log();
     assert!(

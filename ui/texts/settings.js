@@ -55,6 +55,12 @@ export const SETTINGS = {
     isOff: "The export has stopped",
     counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} given up or refused.`,
   },
+  managed: {
+    section: "Organization",
+    locked: (/** @type {string} */ name) => `Set by ${name}`,
+    facts: (/** @type {string | null} */ revision, /** @type {boolean} */ seesRecord) =>
+      `${revision === null ? "It manages settings." : `It manages rules: revision ${revision}.`} ${seesRecord ? "The record is exported." : "It cannot see your record."}`,
+  },
   file: "Written to",
   units: { seconds: "seconds", questions: "questions", sessions: "sessions", days: "days" },
   about: "About",

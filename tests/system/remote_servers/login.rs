@@ -120,7 +120,7 @@ impl TypedLogin {
     }
 
     /// Waits for the end of a login, and returns everything that was shown.
-    fn is_made(mut self) -> String {
+    fn log_in(mut self) -> String {
         self.terminal.shows("You are logged in to `far` (use).");
         assert_eq!(self.started.wait(), 0);
         self.terminal.all()
@@ -132,7 +132,7 @@ fn log_in(command: Command) -> String {
     let mut login = TypedLogin::start(command);
     let (head, body) = browse(&login.page());
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("You can close this page"), "{head}\n{body}");
-    login.is_made()
+    login.log_in()
 }
 
 /// Creates a world with this server and an unlocked file for its tokens.

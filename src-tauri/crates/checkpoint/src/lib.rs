@@ -26,7 +26,11 @@ use std::path::PathBuf;
 /// Maximum number of files and folders in a checkpoint.
 pub const MOST_ENTRIES: usize = 200_000;
 
-/// Maximum size of a checkpoint. A file that shares its blocks with the original counts too.
+/// Maximum number of files and folders that are compared with a checkpoint.
+pub const MOST_COMPARED: usize = 5 * MOST_ENTRIES;
+
+/// Maximum size of a checkpoint. A file that shares its blocks with the original counts too. A comparison reads at most as much of the
+/// files that are new or have another size; the others are identified by their times.
 pub const MOST_BYTES: u64 = 4 << 30;
 
 /// Number of checkpoints to keep. A new checkpoint removes the oldest.
@@ -49,9 +53,15 @@ pub enum CheckpointError {
     /// The folder has too many entries.
     #[error("`{0}` has more than {MOST_ENTRIES} files and folders; a checkpoint has at most that many")]
     TooMany(String),
+    /// The folder now has too many entries.
+    #[error("`{0}` now has more than {MOST_COMPARED} files and folders; `undo` compares at most that many")]
+    TooManyNow(String),
     /// The folder is too large.
     #[error("the files in `{0}` have more than {most} GiB together; a checkpoint has at most that much", most = MOST_BYTES >> 30)]
     TooLarge(String),
+    /// Another process has the checkpoint open.
+    #[error("the checkpoint `{0}` is in use by its run or another `ironcurtain undo`; end it first")]
+    InUse(String),
     /// There is no such checkpoint.
     #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
     Unknown(String),

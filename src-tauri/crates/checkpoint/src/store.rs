@@ -7,6 +7,8 @@ use crate::take::take;
 use crate::tree::Tree;
 use crate::{Change, CheckpointError, KEPT, at};
 use ironcurtain_paths::{atomic_file, random_name};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use similar::TextDiff;
@@ -21,7 +23,7 @@ const BEFORE: &str = "before.json";
 /// Name of the record of the differences after the run.
 const AFTER: &str = "after.json";
 
-/// Prefix of the name of a checkpoint whose run has not started.
+/// Prefix of the name of a checkpoint whose run has not started, or that is being removed.
 const NEW: &str = "new-";
 
 /// Maximum size of a text that is compared line by line, in bytes.
@@ -34,11 +36,12 @@ const AROUND: usize = 3;
 #[derive(Debug, Clone)]
 pub struct Checkpoints(PathBuf);
 
-/// One checkpoint.
+/// One checkpoint. No other process opens or removes it meanwhile.
 #[derive(Debug)]
 pub struct Checkpoint {
     dir: PathBuf,
     before: Before,
+    _lock: File,
 }
 
 impl Checkpoints {
@@ -53,18 +56,23 @@ impl Checkpoints {
     /// # Errors
     /// [`CheckpointError`]. No partial checkpoint is kept.
     pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
-        let name = random_name().map_err(at(&self.0))?;
-        let dir = self.0.join(format!("{NEW}{name}"));
+        let dir = self.0.join(new_name()?);
         let copies = dir.join("files");
-        DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+        let lock = {
+            // Otherwise, the new folder could be removed before it is locked.
+            let _all = self.lock_all()?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+            try_lock(&dir)?.ok_or_else(|| CheckpointError::InUse(dir.display().to_string()))?
+        };
         let taken = take(folder, &copies).and_then(|before| {
             write(&dir.join(BEFORE), &before)?;
             Ok(before)
         });
         match taken {
             Ok(before) => {
-                self.remove_old()?;
-                Ok(Checkpoint { dir, before })
+                // A later checkpoint removes what is left.
+                let _ = self.remove_old();
+                Ok(Checkpoint { dir, before, _lock: lock })
             }
             Err(problem) => {
                 // The first error is more important.
@@ -91,7 +99,7 @@ impl Checkpoints {
     /// Opens the checkpoint of a run.
     ///
     /// # Errors
-    /// [`CheckpointError`], if it does not exist or is damaged.
+    /// [`CheckpointError`], if it does not exist, is damaged, or is in use.
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -99,8 +107,16 @@ impl Checkpoints {
             return Err(unknown());
         }
         let dir = self.0.join(id);
+        let lock = match try_lock(&dir) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(CheckpointError::InUse(id.to_owned())),
+            Err(CheckpointError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(unknown());
+            }
+            Err(problem) => return Err(problem),
+        };
         let before = read(&dir.join(BEFORE))?.ok_or_else(unknown)?;
-        Ok(Checkpoint { dir, before })
+        Ok(Checkpoint { dir, before, _lock: lock })
     }
 
     /// Returns all checkpoints, newest first. Damaged checkpoints come last.
@@ -120,13 +136,50 @@ impl Checkpoints {
         Ok(all)
     }
 
+    /// Removes the oldest checkpoints, and those whose process was killed before the run started.
     fn remove_old(&self) -> Result<(), CheckpointError> {
-        for (name, _) in self.all()?.into_iter().skip(KEPT) {
+        let _all = self.lock_all()?;
+        let (new, kept): (Vec<_>, Vec<_>) =
+            self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW));
+        for (name, _) in kept.into_iter().skip(KEPT - 1).chain(new) {
             let dir = self.0.join(name);
-            std::fs::remove_dir_all(&dir).map_err(at(&dir))?;
+            // Others are in use.
+            if let Some(_lock) = try_lock(&dir)? {
+                remove(&dir)?;
+            }
         }
         Ok(())
     }
+
+    /// Waits until no other process creates or removes checkpoints.
+    fn lock_all(&self) -> Result<File, CheckpointError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(at(&self.0))?;
+        let all = File::open(&self.0).map_err(at(&self.0))?;
+        flock(&all, FlockOperation::LockExclusive).map_err(|error| at(&self.0)(error.into()))?;
+        Ok(all)
+    }
+}
+
+/// Locks a checkpoint, unless another process has it open.
+fn try_lock(dir: &Path) -> Result<Option<File>, CheckpointError> {
+    let lock = File::open(dir).map_err(at(dir))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(at(dir)(error.into())),
+    }
+}
+
+/// Removes a checkpoint. If that is interrupted, the next checkpoint removes the rest.
+fn remove(dir: &Path) -> Result<(), CheckpointError> {
+    let removed = dir.with_file_name(new_name()?);
+    std::fs::rename(dir, &removed).map_err(at(dir))?;
+    std::fs::remove_dir_all(&removed).map_err(at(removed))
+}
+
+/// Returns a name for a checkpoint that belongs to no run.
+fn new_name() -> Result<String, CheckpointError> {
+    random_name().map(|name| format!("{NEW}{name}")).map_err(at(NEW))
 }
 
 impl Checkpoint {
@@ -193,7 +246,7 @@ impl Checkpoint {
         };
         let now = match self.tree().ok()?.read(&change.path) {
             Ok(file) => text(file)?,
-            Err(rustix::io::Errno::NOENT) => String::new(),
+            Err(Errno::NOENT) => String::new(),
             Err(_) => return None,
         };
         let diff = TextDiff::from_lines(before, now).unified_diff().context_radius(AROUND).to_string();
@@ -205,7 +258,7 @@ impl Checkpoint {
     /// # Errors
     /// [`CheckpointError`] if a file cannot be removed.
     pub fn forget(self) -> Result<(), CheckpointError> {
-        std::fs::remove_dir_all(&self.dir).map_err(at(&self.dir))
+        remove(&self.dir)
     }
 
     fn copies(&self) -> PathBuf {
@@ -215,7 +268,7 @@ impl Checkpoint {
     /// Opens the folder, which must be the one that was copied.
     fn tree(&self) -> Result<Tree, CheckpointError> {
         let folder = &self.before.info.folder;
-        let failed = |error: rustix::io::Errno| at(folder)(error.into());
+        let failed = |error: Errno| at(folder)(error.into());
         let tree = Tree::open(Path::new(folder)).map_err(failed)?;
         if tree.identity().map_err(failed)? != self.before.identity {
             return Err(CheckpointError::OtherFolder(folder.clone()));

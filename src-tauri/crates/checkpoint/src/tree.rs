@@ -89,12 +89,12 @@ impl Tree {
         readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder, at most `most` entries.
+    /// Lists everything below the folder, at most `most` entries, including those that cannot be copied.
     pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
-            let names = match self.names(&folder) {
+            let names = match self.names(&folder, most) {
                 Ok(names) => names,
                 Err(error) if folder.is_empty() => return Err(ListError::Io(error)),
                 Err(error) => {
@@ -103,9 +103,15 @@ impl Tree {
                 }
             };
             for name in names {
-                let Ok(name) = String::from_utf8(name) else {
-                    listing.not_copied.push(NotCopied::unnamed(&folder));
-                    continue;
+                if listing.entries.len() + listing.not_copied.len() >= most {
+                    return Err(ListError::TooMany);
+                }
+                let name = match String::from_utf8(name) {
+                    Ok(name) => name,
+                    Err(error) => {
+                        listing.not_copied.push(NotCopied::not_utf8(&folder, error.as_bytes()));
+                        continue;
+                    }
                 };
                 let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                 match self.look(&path) {
@@ -119,19 +125,20 @@ impl Tree {
                     Ok(None) => {}
                     Err(error) => listing.not_copied.push(NotCopied::of(path, error)),
                 }
-                if listing.entries.len() > most {
-                    return Err(ListError::TooMany);
-                }
             }
         }
         listing.entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(listing)
     }
 
-    fn names(&self, folder: &str) -> Result<Vec<Vec<u8>>, Errno> {
+    /// Returns the names in a folder, at most one more than `most`.
+    fn names(&self, folder: &str, most: usize) -> Result<Vec<Vec<u8>>, Errno> {
         let opened = self.open_below(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::new(opened)? {
+            if names.len() > most {
+                break;
+            }
             let name = entry?.file_name().to_bytes().to_vec();
             if !matches!(name.as_slice(), b"." | b"..") {
                 names.push(name);

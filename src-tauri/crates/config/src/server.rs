@@ -40,6 +40,8 @@ pub struct Server {
     pub sampling: Sampling,
     /// Treatment of a tool whose definition has changed.
     pub pin: ToolPinning,
+    /// Reason why the user's organization does not let the server start, or `None`.
+    pub refused: Option<String>,
 }
 
 /// Access of a server to files beyond its sandbox settings.

@@ -5,6 +5,7 @@
 
 mod revoking;
 mod stopping;
+mod undoing;
 
 use crate::daemon_state::DaemonState;
 use crate::server::process::{EndedLogin, log_out};
@@ -89,6 +90,9 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             stopping::begin_lockdown(state, end_servers, asker).await
         }
         Request::Lockdown { on: false, .. } => stopping::end_lockdown(state, asker).await,
+        Request::Undo { session, folder, count, failed } => {
+            undoing::undo(state, session, &folder, (count, failed), asker).await
+        }
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),

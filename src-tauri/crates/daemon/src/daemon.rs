@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::health::{Concern, Health};
 use crate::identity_gate::Identities;
 use crate::machine::{Machine, MachineOptions};
+use crate::managed_policy;
 use crate::metrics::Metrics;
 use crate::record_export::RecordExport;
 use crate::record_head::{self, RecordHead};
@@ -31,7 +32,7 @@ use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_autostart::{Autostart, AutostartParts};
 use ironcurtain_config::home::{Home, HomeError};
-use ironcurtain_config::{Config, PolicySnapshot, SnapshotError};
+use ironcurtain_config::{Config, ManagedPolicy, PolicySnapshot, SnapshotError};
 use ironcurtain_connection::ListenError;
 use ironcurtain_consent::{Broker, Consent, LateError, Stops};
 use ironcurtain_containment::ServerPrograms;
@@ -141,6 +142,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     } else {
         take_over::bind(&options.home).await?
     };
+    ManagedPolicy::record_arrivals(&options.home)?;
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, first.config(), &health).await?;
@@ -228,6 +230,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
+    tokio::spawn(managed_policy::follow(state.clone()));
     let export = RecordExport::start(state.clone());
     tokio::spawn(accept::accept(state.clone(), listener, export));
     Ok(Daemon(state))

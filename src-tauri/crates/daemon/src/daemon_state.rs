@@ -3,10 +3,10 @@
 use crate::descriptors;
 use crate::metrics::Gauges;
 use crate::reload::Reloader;
-use crate::run::Run;
+use crate::run::{DenyingRun, Run};
 use crate::services::Services;
 use crate::session::Session;
-use ironcurtain_consent::{NobodyToAsk, Principal};
+use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,7 +145,7 @@ impl DaemonState {
         if let Some(Some(run)) = run
             && run.ask() == RunAsk::Deny
         {
-            self.services.broker.ask_elsewhere(&session.id, Arc::new(NobodyToAsk));
+            self.services.broker.ask_elsewhere(&session.id, Arc::new(DenyingRun));
         }
         if self.services.shutdown.is_under_way() || matches!(run, Some(None)) {
             session.end();

@@ -4,6 +4,7 @@
 //! - The network is a proxy that asks about each host.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
+mod denying;
 mod freeze;
 mod network;
 mod open;
@@ -16,6 +17,7 @@ mod tools;
 use crate::network::ServerNetwork;
 use crate::served_files::ServedFiles;
 use crate::services::Services;
+pub(crate) use denying::DenyingRun;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;

@@ -200,7 +200,8 @@ fn sentence(entry: &Entry) -> String {
         | Event::FileDecided
         | Event::Retention
         | Event::Lockdown
-        | Event::Pause => None,
+        | Event::Pause
+        | Event::Undo => None,
     };
     capitalized(fixed.unwrap_or(&entry.summary))
 }
@@ -268,6 +269,7 @@ fn event(event: Event) -> &'static str {
         Event::Retention => "record",
         Event::Lockdown => "lockdown",
         Event::Pause => "pause",
+        Event::Undo => "undo",
     }
 }
 

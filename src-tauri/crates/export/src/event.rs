@@ -207,6 +207,7 @@ fn word(event: Event) -> &'static str {
         Event::Retention => "retention",
         Event::Lockdown => "lockdown",
         Event::Pause => "pause",
+        Event::Undo => "undo",
     }
 }
 
@@ -237,5 +238,6 @@ fn body(event: Event, status: Option<&Status>) -> &'static str {
         (Event::Retention, _) => "old entries removed",
         (Event::Lockdown, _) => "lockdown changed",
         (Event::Pause, _) => "session paused or resumed",
+        (Event::Undo, _) => "user restored paths in the folder of a run",
     }
 }

@@ -196,6 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::await_holding_lock, reason = "the test holds the lock to make a write slow")]
     async fn writing_neither_blocks_the_runtime_nor_brings_back_an_older_state() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("export.json");

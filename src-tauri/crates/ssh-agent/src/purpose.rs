@@ -15,8 +15,6 @@ pub enum SignaturePurpose {
     Login {
         /// Account on the host.
         user: String,
-        /// Session that the login is for.
-        session: Vec<u8>,
         /// Key of the host, if it is part of the data. A host accepts such a signature only for its own key.
         host_key: Option<Vec<u8>>,
     },
@@ -56,8 +54,7 @@ fn file(mut reader: Reader<'_>) -> Result<SignaturePurpose, Malformed> {
 }
 
 fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malformed> {
-    let session = reader.string()?.to_vec();
-    if session.is_empty() || reader.byte()? != LOGIN {
+    if reader.string()?.is_empty() || reader.byte()? != LOGIN {
         return Err(Malformed);
     }
     let user = reader.text()?.to_owned();
@@ -78,5 +75,5 @@ fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malform
     }
     let host_key = if has_host { Some(reader.string()?.to_vec()) } else { None };
     reader.end()?;
-    Ok(SignaturePurpose::Login { user, session, host_key })
+    Ok(SignaturePurpose::Login { user, host_key })
 }

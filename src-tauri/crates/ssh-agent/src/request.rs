@@ -1,6 +1,5 @@
 //! Requests to an agent, and the agent's list of keys.
 
-use crate::binding::SessionBinding;
 use crate::wire::{Malformed, Reader};
 
 /// Maximum length of a message in bytes: `AGENT_MAX_LEN` in OpenSSH.
@@ -21,7 +20,7 @@ const SIGN: u8 = 13;
 /// `SSH_AGENTC_EXTENSION`.
 const EXTENSION: u8 = 27;
 
-/// Extension that names the host of a connection.
+/// Extension with which a program names the host of a connection.
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.
@@ -34,8 +33,11 @@ pub enum AgentRequest {
     List,
     /// Signs data.
     Sign(SignRequest),
-    /// Names the host that later signatures are for.
-    Bind(SessionBinding),
+    /// Names the host that later signatures are for. This is a claim: the program chooses the host and the session.
+    Bind {
+        /// True if the connection is forwarded to the host.
+        is_forwarding: bool,
+    },
     /// Any other request, such as adding or removing a key.
     Other,
 }
@@ -75,7 +77,13 @@ impl AgentRequest {
                 reader.end()?;
                 Ok(Self::Sign(SignRequest { key, data }))
             }
-            EXTENSION if reader.string()? == BIND.as_bytes() => SessionBinding::read(reader).map(Self::Bind),
+            EXTENSION if reader.string()? == BIND.as_bytes() => {
+                let (_host_key, _session, _signature) =
+                    (reader.string()?, reader.string()?, reader.string()?);
+                let is_forwarding = reader.bool()?;
+                reader.end()?;
+                Ok(Self::Bind { is_forwarding })
+            }
             _ => Ok(Self::Other),
         }
     }

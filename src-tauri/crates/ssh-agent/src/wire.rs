@@ -46,13 +46,6 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.string()?).map_err(|_| Malformed)
     }
 
-    /// Reads a positive number without the leading zero that marks it as positive.
-    pub(crate) fn positive(&mut self) -> Result<&'a [u8], Malformed> {
-        let bytes = self.string()?;
-        let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
-        if bytes.first() == Some(&0) { Err(Malformed) } else { Ok(bytes) }
-    }
-
     /// Fails unless everything was read.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }

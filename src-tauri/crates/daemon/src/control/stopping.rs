@@ -145,7 +145,7 @@ fn no_session(id: &str) -> Reply {
     failed(ErrorCode::NotFound, format!("no active session `{id}`"))
 }
 
-async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
+pub(super) async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     let recorded = state.services.audit.record(entry).await.map(drop);
     state.services.changed();
     recorded
@@ -159,7 +159,7 @@ fn tell(state: &DaemonState, asker: Asker, what: &str) {
 }
 
 /// Describes the sender of a request, for the audit log.
-fn by(asker: Asker) -> String {
+pub(super) fn by(asker: Asker) -> String {
     match asker {
         Asker::Own => "by the user, in IronCurtain itself".to_owned(),
         Asker::Peer(pid) => {

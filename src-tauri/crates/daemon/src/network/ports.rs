@@ -2,6 +2,7 @@
 //! computer.
 
 use super::local::LocalServices;
+use crate::accepting::next_connection;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -101,13 +102,12 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     loop {
         // The semaphore is never closed.
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let accepted = loop {
+        let (outside, _) = loop {
             tokio::select! {
-                accepted = listener.accept() => break accepted,
+                accepted = next_connection(|| listener.accept()) => break accepted,
                 Some(_) = connections.join_next() => {}
             }
         };
-        let Ok((outside, _)) = accepted else { return };
         let link = link.clone();
         connections.spawn(async move {
             if let Err(problem) = relay(outside, port, link).await {

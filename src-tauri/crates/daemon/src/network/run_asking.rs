@@ -10,6 +10,7 @@
 use super::caller::Caller;
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, TargetVerdict};
+use crate::judging::denied_by;
 use crate::run_notes::{RunNotes, claimed_reason};
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_consent::{
@@ -18,7 +19,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort};
 use ironcurtain_grants::Granted;
-use ironcurtain_policy::HostConnection;
+use ironcurtain_policy::{Denial, HostConnection};
 use ironcurtain_protocol::RunAsk;
 use serde_json::Map;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ const MOST_OPEN: usize = 8;
 
 /// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
+
+/// Reason for denying without asking.
+const DENYING: &str = "the run was started with `--deny`";
 
 /// Reason that a requested host may not be reached.
 #[derive(Debug, thiserror::Error)]
@@ -127,13 +131,31 @@ impl RunAsking {
                     return Ok(());
                 }
                 TargetVerdict::Deny(denial) => {
+                    self.record_denial(target, &denial).await;
                     return Err(HostRequestError::Denied(denial.reason.to_string()));
                 }
                 TargetVerdict::Ask(_) if is_full => break,
-                TargetVerdict::Ask(_) => _ = self.question(target, Some(why)).await?,
+                TargetVerdict::Ask(_) => {
+                    if self.notes.ask() == RunAsk::Deny {
+                        self.record_denial(target, &Denial::invalid(DENYING)).await;
+                    }
+                    self.question(target, Some(why)).await?;
+                }
             }
         }
+        self.record_denial(target, &Denial::invalid("the run uses too many hosts")).await;
         Err(HostRequestError::TooMany)
+    }
+
+    /// Records a denied request. The proxy records the denial of a connection.
+    async fn record_denial(&self, target: &HostPort, denial: &Denial) {
+        let mut entry = self.caller.entry(Event::Decision, "denied", target);
+        entry.tool_name = Some(HostConnection::NAME.to_owned());
+        entry.policy_decision =
+            Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
+        if let Err(problem) = self.caller.services.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record a denied request for a host");
+        }
     }
 
     /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
@@ -149,7 +171,7 @@ impl RunAsking {
             return Ok(None);
         };
         if self.notes.ask() == RunAsk::Deny {
-            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+            return Err(NotApproved::Unavailable(DENYING.to_owned()).into());
         }
         let Caller { services, principal, .. } = &*self.caller;
         services.metrics.decided("escalate");

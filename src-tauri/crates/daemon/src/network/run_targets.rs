@@ -140,6 +140,10 @@ impl RunTargets {
                 | AllowedBy::Introspection
                 | AllowedBy::Confined => TargetVerdict::Allow(Basis::Rule(&permit.reason().rule).id()),
             },
+            // The run's list does not replace the approval that the organization requires.
+            Ok(Verdict::Escalate(escalation)) if escalation.is_managed() => {
+                TargetVerdict::Ask(Box::new(escalation))
+            }
             Ok(Verdict::Escalate(escalation)) => match self.free.judge(target) {
                 HostDecision::Allow { by: PermittedBy::Rule(pattern) } => {
                     TargetVerdict::Allow(Basis::List(&pattern).id())

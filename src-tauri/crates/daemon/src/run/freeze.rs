@@ -51,7 +51,7 @@ fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_BOUND;
     loop {
         signal_all(supervisor, Signal::STOP);
-        let all = inside(supervisor);
+        let all = inside(supervisor, &|| true);
         // A sandbox has at least one process. An empty list means that the processes could not be listed.
         if !all.is_empty() && all.into_iter().all(has_stopped) {
             return true;
@@ -66,7 +66,7 @@ fn freeze(supervisor: u32) -> bool {
 /// Sends a signal to all processes. Parents are suspended before their children and resumed after them, so that parents
 /// do not notice their children stopping.
 fn signal_all(supervisor: u32, signal: Signal) {
-    let mut all = inside(supervisor);
+    let mut all = inside(supervisor, &|| true);
     if signal == Signal::CONT {
         all.reverse();
     }

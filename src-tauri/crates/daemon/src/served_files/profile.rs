@@ -83,6 +83,7 @@ pub(crate) fn plan(
             cwd: cwd.as_path(),
             path,
             argv: &request.argv,
+            shim: &services.programs.dir.join("ironcurtain-shim"),
         },
     )?;
     for folder in &plan.folders {

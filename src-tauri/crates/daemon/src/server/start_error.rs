@@ -26,6 +26,9 @@ pub enum ContainmentError {
     /// The `srt` sandbox cannot ask about files.
     #[error("`access` is `ask`, which `sandboxBackend` `srt` does not support")]
     AsksInSrt,
+    /// The user's organization does not let the server start.
+    #[error("{0}")]
+    Managed(String),
     /// A host pattern in the server's entry is invalid.
     #[error("`sandbox.network`: {0}")]
     Network(#[from] RuleError),

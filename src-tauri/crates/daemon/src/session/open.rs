@@ -128,7 +128,7 @@ impl Session {
             containment::own_folders(containment, &around, &services.home.server_data(&config.name))
         });
         let is_remote = config.remote.is_some();
-        let whose = principal.clone();
+        let (whose, policies) = (principal.clone(), services.snapshots.clone());
         let facts = SessionFacts {
             client: principal.client.view.name.clone(),
             server: config.name.clone(),
@@ -163,7 +163,9 @@ impl Session {
             snapshots: services.snapshots.clone(),
             gate: services.gate(&config),
             refuses_program: Box::new(services.refuses_program(&config.name)),
-            may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
+            may_use: Box::new(move |g| {
+                whose.is_covered_by(&g.subject) && !policies.borrow().suspends(&whose.server, g)
+            }),
             grants: services.grants.watch(),
             client: to_client.clone(),
             memory: of_server,
