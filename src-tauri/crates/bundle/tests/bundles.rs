@@ -1,11 +1,5 @@
 //! Bundles from outside: signatures, the kept bundle, and downloads from misbehaving servers.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use ironcurtain_bundle::{
     BundleClient, BundleLocation, BundleSource, BundleStore, BundleStoreError, DownloadError, Downloaded,

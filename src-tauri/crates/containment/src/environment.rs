@@ -56,6 +56,7 @@ mod tests {
             unannotated: Unannotated::Deny,
             pin: ToolPinning::Enforce,
             sampling: Sampling::Ask,
+            refused: None,
         };
         let ours = [
             ("LANG", "C"),
