@@ -19,12 +19,12 @@ const TIMES = [["0", ACTIVITY.anyTime], ["1", ACTIVITY.lastHour], ["24", ACTIVIT
 const nothingWanted = () => ({ text: "", decision: "", server: "", client: "", path: "", from_ms: 0, to_ms: 0 });
 
 export const wanted = nothingWanted();
-/** Hours of the chosen time, if it is one of the list. */
+/** Chosen period in hours, as in `TIMES`. */
 let hours = 0;
 
 export const isNarrow = () => Object.values(wanted).some(Boolean);
 
-/** Chooses a time. @param {number} from @param {number} to */
+/** Filters by a period. @param {number} from @param {number} to */
 export function chooseTime(from, to) {
   hours = 0;
   Object.assign(wanted, { from_ms: from, to_ms: to });

@@ -21,14 +21,35 @@ export function mark(decision) {
   return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words ? `${words}, ` : nothing}</span></span>`;
 }
 
-/** Returns the reason and the outcome, without backquotes around names, which are for terminals. @param {Call} call */
-const why = ({ reason, outcome }) => [reason, outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
-
 /**
- * Returns the verb of a call, as done or as wanted.
+ * Returns the reason for the decision, and the outcome unless the verb already says it. Backquotes around names are for
+ * terminals.
  * @param {Call} call
  */
-const verb = ({ verb, decision }) => VERBS[verb]?.[decision === "allow" ? "done" : "would"] ?? "";
+const why = ({ reason, outcome, succeeded }) => [succeeded ? "" : outcome?.toLowerCase(), reason].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
+
+/**
+ * Returns the verb of a call, which says if it happened.
+ * @param {Call} call
+ */
+function verb({ verb, decision, succeeded }) {
+  const words = VERBS[verb];
+  if (!words) return "";
+  if (decision === "deny") return ACTIVITY.didNot(words.would);
+  if (decision !== "allow") return ACTIVITY.askedTo(words.would);
+  return succeeded === false ? ACTIVITY.triedTo(words.would) : words.done;
+}
+
+/**
+ * Returns the words for several similar calls.
+ * @param {number} n
+ * @param {Call} call One of them.
+ */
+function several(n, { verb, decision }) {
+  const many = VERBS[verb]?.many ?? "";
+  if (decision === "deny") return ACTIVITY.manyDenied(n, many);
+  return decision === "escalate" ? ACTIVITY.manyAsked(n, many) : ACTIVITY.many(n, many);
+}
 
 /** @param {string} path */
 const last = (path) => {
@@ -78,10 +99,9 @@ export const cells = (call) => html`
 export function manyCells(calls, isOpen) {
   const [call] = calls;
   if (!call) return nothing;
-  const many = VERBS[call.verb]?.many ?? "";
   return html`
     <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}
-    <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${ACTIVITY.many(calls.length, many)}</span> ${last(folder(call))}</span>
+    <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${several(calls.length, call)}</span> ${last(folder(call))}</span>
     <span class="who">${PAUSE}${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
     <span class="why" title=${why(call)}>${PAUSE}${why(call)}</span>`;
 }

@@ -4,7 +4,7 @@ import * as backend from "./backend.js";
 
 /** @typedef {import("./types.js").Call} Call */
 
-/** Entries of a request for the newest ones, and of one for older ones. */
+/** Maximum number of entries that one request loads: the newest ones, or older ones. */
 const NEWEST = 200;
 const OLDER = 500;
 
@@ -17,7 +17,7 @@ export class ActivityLog {
   #asked = 0;
   #isLoading = false;
 
-  /** Forgets what was loaded, because other entries are wanted. */
+  /** Discards the loaded entries, because the filter has changed. */
   reset() {
     this.#asked += 1;
     this.#isLoading = false;
@@ -42,7 +42,7 @@ export class ActivityLog {
     }
   }
 
-  /** Loads older entries. Returns whether there are more than before. @param {import("./types.js").Wanted} wanted */
+  /** Loads older entries. Returns whether the list or the error has changed. @param {import("./types.js").Wanted} wanted */
   async older(wanted) {
     if (this.#isLoading || this.#next === null || !this.calls) return false;
     this.#isLoading = true;

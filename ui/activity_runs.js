@@ -5,7 +5,7 @@ import { folderOf } from "./words.js";
 /** @typedef {import("./types.js").Call} Call */
 /** @typedef {{ key: number, calls: Call[], isPart: boolean, isOpen: boolean }} Item One line: a call, or a run of several. */
 
-/** Shorter runs are not collapsed. */
+/** Minimum number of calls in a collapsed run. */
 const LEAST = 3;
 
 /**
@@ -20,7 +20,7 @@ const isSimilar = (a, b) =>
   a.reason === b.reason && a.outcome === b.outcome && folder(a) === folder(b);
 
 /**
- * Returns the lines of the calls. A run is known by its oldest call, so that new calls extend it.
+ * Groups calls into lines. A run is identified by its oldest call, so that new calls extend it.
  * @param {Call[]} calls Newest first.
  * @param {Set<number>} open Runs that are shown in full.
  * @returns {Item[]}
@@ -38,7 +38,7 @@ export function lines(calls, open) {
     const isOpen = open.has(key);
     if (run.length < LEAST) items.push(...run.map((call) => ({ key: call.seq, calls: [call], isPart: false, isOpen: false })));
     else {
-      // The run and its oldest call are different lines.
+      // Negative, because the run and its oldest call are different lines.
       items.push({ key: -key, calls: run, isPart: false, isOpen });
       if (isOpen) items.push(...run.map((call) => ({ key: call.seq, calls: [call], isPart: true, isOpen: false })));
     }

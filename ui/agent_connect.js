@@ -1,4 +1,4 @@
-// Connects agents, protects their servers and gives them profiles. Each change is shown whole before it is written.
+// Connects agents, protects their servers and gives them profiles. Each change is shown in full before it is written.
 
 import { actButton, planPanel } from "./action_button.js";
 import { bypassing } from "./agent_list.js";
@@ -10,6 +10,7 @@ import * as parts from "./parts.js";
 import { knownProfiles, loadProfiles } from "./profile_list.js";
 import { focusOn, redraw } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
+import { waysAround } from "./ways_around.js";
 
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {import("./types.js").ClientWish} ClientWish */
@@ -17,11 +18,12 @@ import { AGENTS } from "./texts/agents.js";
 /** @type {FoundClient[]} */
 let found = [];
 let isLoaded = false;
+let hasLooked = false;
 let problem = "";
 /** Planned changes, with the request that each is for.
  * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
 const planned = new Map();
-/** Unprotected keys of the servers to move, even if the keys are not moved.
+/** Unprotected keys of the servers to move, whether or not the keys are moved too.
  * @type {Map<string, import("./types.js").PlainSecret[]>} */
 const keys = new Map();
 /** @type {Map<string, string>} */
@@ -34,13 +36,20 @@ export async function loadClients() {
     found = await backend.foundClients();
     isLoaded = true;
     problem = "";
-    await loadProfiles();
   } catch (failure) {
     problem = backend.sentence(failure);
   }
+  hasLooked = true;
+  if (!problem) await loadProfiles();
 }
 
+/** Returns `true` once the agents were looked for, even if that failed. */
+export const hasLookedForClients = () => hasLooked;
+
 export const foundClients = () => found;
+
+/** Returns the ways around IronCurtain. @param {import("./types.js").Snapshot} snapshot */
+export const currentWays = ({ sessions }) => waysAround(sessions, found);
 
 export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(problem)) : nothing);
 
@@ -78,9 +87,9 @@ export const connectRow = (one, onlyServers = false) => html`
   ${settingsPanel(one)}`;
 
 /**
- * Returns the one visible button of an agent.
+ * Returns an agent's visible button.
  * @param {FoundClient} one
- * @param {boolean} [connects] Offers the connection alone.
+ * @param {boolean} [connects] True to offer only connecting.
  */
 export function mainButton(one, connects = false) {
   if (planned.has(one.id) || one.state === "unreadable") return nothing;
@@ -128,7 +137,7 @@ async function plan(id, wish) {
 }
 
 /**
- * Returns the row with a problem of an agent's settings, the last result, or the planned change.
+ * Returns the row that shows a problem with an agent's settings, the last result, or the planned change.
  * @param {FoundClient | null} one
  */
 export function settingsPanel(one) {
@@ -143,7 +152,7 @@ export function settingsPanel(one) {
 }
 
 /**
- * Lists the unprotected keys of the servers to move, with the choice where to store them.
+ * Lists the unprotected keys of the servers to move, and lets the user choose where to store them.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  */
@@ -159,7 +168,7 @@ function keyChoice(one, wish) {
 }
 
 /**
- * Returns the panel with the whole change before it is written.
+ * Returns the panel that shows the full change before it is written.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  * @param {import("./types.js").PlannedChange} change

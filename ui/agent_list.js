@@ -1,4 +1,4 @@
-// The agents: each with its sessions, its files to review and its settings. Pure functions.
+// Lists agents with their sessions, files to review and settings. Pure functions.
 
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./types.js").SessionRecord} SessionRecord */
@@ -19,7 +19,7 @@ export function agentList({ sessions, records, clients }, found) {
     ...sessions.map((one) => one.client.name),
     ...ended.map((one) => one.client),
     ...clients.map((one) => one.name),
-    ...here.filter((one) => one.state !== "not-connected").map((one) => one.name),
+    ...here.filter((one) => one.state !== "not-connected" || bypassing(one).length > 0).map((one) => one.name),
   ]);
   return [...names].map((name) => ({
     name,

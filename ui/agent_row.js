@@ -1,4 +1,4 @@
-// The first rows of an agent: its state, its proof of identity, and its servers that bypass IronCurtain.
+// The first rows of an agent: its state, its verified identity, and its servers that bypass IronCurtain.
 
 import { connectMenu, mainButton, planButton } from "./agent_connect.js";
 import { bypassing } from "./agent_list.js";
@@ -6,9 +6,9 @@ import { permissions } from "./grant_list.js";
 import { html, nothing, repeat } from "./html.js";
 import { openable } from "./opened.js";
 import * as parts from "./parts.js";
-import { unsandboxed } from "./protection_state.js";
 import { state } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
+import { waysAround } from "./ways_around.js";
 import { list } from "./words.js";
 
 /** @typedef {import("./agent_list.js").Agent} Agent */
@@ -35,11 +35,12 @@ function presence({ sessions }) {
 
 /** @param {Agent} agent */
 function protection({ found, sessions }) {
-  const open = unsandboxed(sessions);
-  if (open > 0) return parts.chip(AGENTS.open(open), "bad", "shield-off");
+  const ways = waysAround(sessions, found ? [found] : []);
+  const open = ways.filter((way) => !way.isRemote).length;
+  if (open > 0) return parts.chip(AGENTS.reachesAll(open), "bad", "shield-off");
   if (found?.state === "drifted") return parts.chip(AGENTS.drifted, "asks", "shield-alert");
   if (found?.state === "unreadable") return parts.chip(AGENTS.unreadable, "bad", "triangle-alert");
-  if (bypassing(found).length > 0) return parts.chip(AGENTS.partly, "asks", "shield-alert");
+  if (ways.length > 0) return parts.chip(AGENTS.partly, "asks", "shield-alert");
   if (sessions.length > 0 || found?.state === "connected") return parts.chip(AGENTS.protected, "good", "shield-check");
   return found?.state === "not-connected" ? parts.chip(AGENTS.notConnected) : nothing;
 }
@@ -62,7 +63,7 @@ export function bypassRow(found) {
   if (!found || past.length === 0) return nothing;
   return openable(`bypass:${found.id}`, AGENTS.details(AGENTS.bypass(past.length)), {
     before: parts.icon("shield-off", "bad"),
-    what: parts.title(AGENTS.bypass(past.length)),
+    what: html`${parts.title(AGENTS.bypass(past.length))}${parts.facts(parts.foreign(list(past.map((entry) => entry.name))))}`,
     act: mainButton(found),
   }, () => html`
     <ul class="small entries">${repeat(past, (entry) => entry.name, (entry) => html`

@@ -1,4 +1,4 @@
-// A session of an agent with a server: its reach, its proof of identity, and pausing, restarting and ending it.
+// An agent's session with a server: what it can reach, the verified client, and buttons to pause, restart and end it.
 
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -11,7 +11,7 @@ import { AGENTS } from "./texts/agents.js";
 
 /** @typedef {import("./types.js").Session} Session */
 
-/** Sources of folders that are always there. */
+/** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
 
 /** @param {Session} session */

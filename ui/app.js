@@ -1,5 +1,6 @@
 // Draws the frame and the selected page, and redraws them when something changes.
 
+import { currentWays, hasLookedForClients, loadClients } from "./agent_connect.js";
 import * as backend from "./backend.js";
 import { brake } from "./brake.js";
 import { keptFocus } from "./focus.js";
@@ -23,10 +24,10 @@ import { FRAME } from "./texts/frame.js";
  * @typedef {object} Page
  * @property {string} id
  * @property {string} name
- * @property {boolean} [wide] It uses the whole width.
- * @property {(snapshot: import("./types.js").Snapshot) => number | "!"} [count] Number beside its name; "!" if it needs the user.
- * @property {() => Promise<void>} [load] Loads what it shows besides the snapshot.
- * @property {boolean} [follows] Reload it at every change.
+ * @property {boolean} [wide] True if the page uses the whole width.
+ * @property {(snapshot: import("./types.js").Snapshot) => number | "!"} [count] Number beside the page's name; "!" if the page needs the user's attention.
+ * @property {() => Promise<void>} [load] Loads data that the page shows in addition to the snapshot.
+ * @property {boolean} [follows] True if the data must be reloaded at every change.
  * @property {(snapshot: import("./types.js").Snapshot, part: string) => unknown} view `part` is what follows the page's id
  *   and a slash in the address.
  * @property {() => void} [drawn] Called after each drawing of the page.
@@ -35,7 +36,7 @@ import { FRAME } from "./texts/frame.js";
 /** @type {Page[]} */
 const PAGES = [home, activity, agents, permissions, servers, rules, settings];
 
-/** Relative times on the page change once a minute. */
+/** Interval for redrawing relative times, in milliseconds. */
 const FRESHEN_MS = 60_000;
 
 const page = element("page");
@@ -54,13 +55,13 @@ function element(id) {
   return found;
 }
 
-/** Returns the page and its part that the address names. @returns {[Page, string]} */
+/** Returns the page that the address names, and the part of that page. @returns {[Page, string]} */
 function chosen() {
   const [id = "", ...part] = location.hash.slice(1).split("/");
   return [[...PAGES, welcome].find((one) => one.id === id) ?? home, decodeURIComponent(part.join("/"))];
 }
 
-/** Loads the snapshot. Only one request runs at a time; a change meanwhile triggers another one. */
+/** Loads the snapshot. Only one request runs at a time. A change during a request triggers another one. */
 async function refresh() {
   again = asking;
   if (asking) return;
@@ -92,14 +93,15 @@ async function load() {
 
 function draw() {
   const { snapshot, failure } = state;
-  if (failure === null && snapshot === null) return;
+  // Protection is not claimed before the agents' own servers are known.
+  if (failure === null && (snapshot === null || !hasLookedForClients())) return;
   document.getElementById("loading")?.remove();
   if (failure !== null || snapshot === null) return unreachable(failure);
   const [current, part] = chosen();
   document.body.dataset.page = current.id;
   const keepFocus = keptFocus(document.body);
   for (const one of PAGES) drawLink(one, current, snapshot);
-  const { mood, word } = protectionState(snapshot);
+  const { mood, word } = protectionState(snapshot, currentWays(snapshot));
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
   render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${content(current, snapshot, part)}</div>`, page);
@@ -125,7 +127,7 @@ function drawLink(one, current, snapshot) {
 }
 
 /**
- * Returns the content of a page, or the reason why it cannot be drawn.
+ * Returns the content of a page, or the reason it cannot be drawn.
  * @param {Page} one
  * @param {import("./types.js").Snapshot} snapshot
  * @param {string} part
@@ -167,5 +169,5 @@ setInterval(() => {
   if (page.querySelector("time")) redraw();
 }, FRESHEN_MS);
 await backend.onChange(refresh);
-await refresh();
+await Promise.all([refresh(), loadClients()]);
 await load();

@@ -1,4 +1,4 @@
-// Autostart files: files left by a session that the user's programs run later, each with Keep and Quarantine.
+// Autostart files: files left by a session that the user's programs run later. Each can be kept or quarantined.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -27,7 +27,7 @@ export const lockDown = (on, endSessions) => invoke("lock_down", { on, end_sessi
 // Expired questions and session denials
 /** @param {string} question */
 export const forgetQuestion = (question) => invoke("forget_question", { question });
-/** @type {(question: string) => Promise<boolean>} Opens the dialog; true if the user allowed. */
+/** @type {(question: string) => Promise<boolean>} Opens the dialog. Resolves to true if the user allows. */
 export const askAgain = (question) => invoke("ask_again", { question });
 
 // Grants
@@ -105,7 +105,7 @@ export const writeOpening = () => invoke("write_opening");
 export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
 /** @type {(server: string, id: string | null, secret: string | null) => Promise<import("./types.js").PlannedLogin>} The client's id and secret, if the user registered one. */
 export const planLogin = (server, id, secret) => invoke("plan_login", { server, client_id: id, client_secret: secret });
-/** @type {() => Promise<string>} Makes the login that was shown. Waits for the browser. */
+/** @type {() => Promise<string>} Starts the login that was shown, and waits for the browser. */
 export const logIn = () => invoke("log_in");
 /** @type {(server: string) => Promise<string>} */
 export const logOut = (server) => invoke("log_out", { server });
@@ -144,7 +144,7 @@ export const makeSecretsFile = (passphrase) => invoke("make_secrets_file", { pas
 // Activity
 /** @type {(wanted: import("./types.js").Wanted, before: number | null, most: number) => Promise<import("./types.js").Calls>} */
 export const activity = (wanted, before, most) => invoke("activity", { wanted, before, most });
-/** @type {(seq: number) => Promise<[string, string][]>} Everything on record about a call, each with its name. */
+/** @type {(seq: number) => Promise<[string, string][]>} Everything on record about a call, as pairs of label and value. */
 export const callDetails = (seq) => invoke("call_details", { seq });
 /** @type {(wanted: import("./types.js").Wanted, format: "jsonl" | "csv") => Promise<string | null>} */
 export const exportActivity = (wanted, format) => invoke("export_activity", { wanted, format });

@@ -8,7 +8,7 @@ import { focusOn } from "./state.js";
 import { FRAME } from "./texts/frame.js";
 
 /**
- * Returns the button that locks down or ends the lockdown, with the stronger way behind it.
+ * Returns the button that locks down or ends the lockdown, and a menu that also ends all sessions.
  * @param {import("./types.js").Status} status
  */
 export const brake = ({ lockdown, sessions }) => html`

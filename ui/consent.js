@@ -1,5 +1,5 @@
-// The consent page for systems without a native dialog. It draws what the app sends and reports its events in order. The app
-// alone decides whether the user allowed.
+// The consent page for systems without a native dialog. It draws what the app sends and reports its events in order. Only the
+// app decides whether the user has allowed.
 
 import * as app from "./backend.js";
 import { html, nothing, render } from "./html.js";
@@ -129,7 +129,7 @@ const means = (event) => (event.pointerType === "touch" ? "touch" : "pointer");
 function listen() {
   const allow = at("allow");
   let byKey = false;
-  /** A press that began on Allow is still held. */
+  /** True while a press that began on Allow is held. */
   let pressed = false;
   /** @param {Event} event */
   const onAllow = (event) => event.target instanceof Node && allow.contains(event.target);
@@ -175,7 +175,7 @@ function listen() {
   let [x, y] = [NaN, NaN];
   /** @param {PointerEvent} event */
   const point = (event) => {
-    // Touch does not move on Allow, and small movements are not reported.
+    // Touch cannot hover over Allow, and small movements are not reported.
     if (means(event) === "touch" || Math.max(Math.abs(event.screenX - x), Math.abs(event.screenY - y)) < 3) return;
     [x, y] = [event.screenX, event.screenY];
     tell({ did: "on-allow", x: Math.round(x), y: Math.round(y) });
@@ -191,7 +191,7 @@ function listen() {
   allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));
   allow.addEventListener("blur", () => tell({ did: "keyed", on: false }));
   const [upper, reading] = [at("upper"), at("reading")];
-  // The page only measures; the app judges what was read.
+  // The page only measures; the app decides what the user has read.
   const measure = () => {
     const height = reading.getBoundingClientRect().bottom - upper.getBoundingClientRect().top + upper.scrollTop;
     tell({ did: "laid-out", above: upper.scrollTop, room: upper.clientHeight, height });

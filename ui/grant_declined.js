@@ -1,4 +1,4 @@
-// Projects that the user declined to grant when asked: lists each denial, and undoes it.
+// Lists the projects that the user declined to grant, and undoes each denial.
 
 import * as backend from "./backend.js";
 import { nothing, html, repeat } from "./html.js";

@@ -23,7 +23,7 @@ let picking = false;
 let told = "";
 let problem = "";
 
-/** The form is open. */
+/** True while the form is open. */
 let adding = false;
 
 /** Returns the button that opens the form. */

@@ -10,7 +10,7 @@ import { folderOf } from "./words.js";
 const OTHER = PERMISSIONS.other;
 
 /**
- * Returns the grants without the declined projects, which are in the same list.
+ * Returns the grants, without the declined projects in the same list.
  * @param {{ grants: Grant[] }} snapshot
  */
 export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !== "declined");
@@ -36,7 +36,7 @@ export function heading(grant, by) {
 }
 
 /**
- * Returns the grants that contain all words, sorted by heading, then as the view says.
+ * Returns the grants that contain all words, sorted by heading and then in the view's order.
  * @param {Grant[]} all
  * @param {View} view
  */

@@ -4,7 +4,8 @@ import { html, svg } from "./html.js";
 import { hue, initials } from "./initials.js";
 
 /**
- * Returns an icon of the sprite, which is part of the page. It is decoration: the words beside it, or the label of its button, name it.
+ * Returns an icon from the sprite in the page. Screen readers skip it, because the text beside it or its button's label gives
+ * its meaning.
  * @param {string} name
  * @param {string} [kind] CSS classes, such as `good`, `asks`, `bad`, `quiet` or `big`.
  */
@@ -12,7 +13,7 @@ export const icon = (name, kind = "") =>
   html`<svg class="icon ${kind}" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${svg`<use href="#i-${name}"></use>`}</svg>`;
 
 /**
- * Returns the icon of an agent: its initials on its colour. The name stands beside it.
+ * Returns an agent's icon: its initials on its colour. The agent's name is shown beside it.
  * @param {string} name
  * @param {"" | "small" | "big"} [size]
  */

@@ -1,6 +1,6 @@
 // The map: agents, their servers in a sandbox or without one, and what each can reach. Drawn from the state.
 //
-// - A way around the sandbox has a colour, a dashed double line and a warning sign.
+// - A connection without a sandbox has its own colour, a dashed double line and a warning sign.
 // - Sentences say the same to screen readers, and replace the picture in a narrow window.
 
 import { html, nothing, svg } from "./html.js";
@@ -14,33 +14,33 @@ import { MAP } from "./texts/map.js";
 /** @typedef {import("./reach_model.js").ServerNode} ServerNode */
 /** @typedef {import("./reach_model.js").Target} Target */
 
-/** Columns of the map: where each begins, and how many letters fit. */
+/** Columns of the map: the start of each, and the number of letters that fit. */
 const WIDE = {
   width: 728,
   agent: { x: 16, size: 36, end: 186, letters: 15 },
   server: { x: 224, width: 176, letters: 18 },
-  target: { x: 448, end: 712, letters: 24 },
+  target: { x: 448, end: 712, letters: 32 },
 };
 /** @type {typeof WIDE} */
 const NARROW = {
   width: 560,
   agent: { x: 16, size: 36, end: 150, letters: 11 },
-  server: { x: 174, width: 150, letters: 14 },
-  target: { x: 366, end: 548, letters: 15 },
+  server: { x: 170, width: 166, letters: 15 },
+  target: { x: 366, end: 548, letters: 20 },
 };
-/** The page has less room than the wide columns need. */
+/** Matches if the page is too narrow for the wide columns. */
 const narrow = matchMedia("(max-width: 940px)");
 narrow.addEventListener("change", redraw);
-const LINE = 28;
+const LINE = 36;
 const BOX = 44;
 const GAP = 14;
-/** Agents shown; the others are counted. */
+/** Maximum number of agents shown. The others are only counted. */
 const MOST_AGENTS = 6;
 
 /**
  * Returns the map.
  * @param {AgentNode[]} all
- * @param {boolean} [isExample] Drawn in narrow columns, and leads nowhere.
+ * @param {boolean} [isExample] True to draw narrow columns without links.
  */
 export function map(all, isExample = false) {
   const columns = isExample || narrow.matches ? NARROW : WIDE;
@@ -92,17 +92,28 @@ const drawn = (name, x, y, size = 16) =>
  * @param {number} from
  * @param {{ server: ServerNode, y: number, height: number }} at
  */
-function ways({ agent, server: box, target }, { name, asks }, from, { server, y, height }) {
+function ways({ agent, server: box, target }, { name, asks, reachesAll }, from, { server, y, height }) {
   const to = y + height / 2;
-  const kind = `way ${server.how} ${server.paused || server.stopped ? "idle" : ""}`;
-  const into = curve(nameEnd(agent, asks ? `${name} you` : name), from, box.x, to);
+  const kind = `way ${look(server)} ${server.paused || server.stopped ? "idle" : ""}`;
+  const into = curve(nameEnd(agent, [name, ...agentStates(agent, asks, reachesAll)]), from, box.x, to);
   return svg`
-    <path class=${kind} d=${into} />${server.how === "open" ? svg`<path class="core" d=${into} />` : nothing}
+    <path class=${kind} d=${into} />${isOpen(server) ? svg`<path class="core" d=${into} />` : nothing}
     ${server.targets.map((_, n) => svg`<path class=${kind} d=${curve(box.x + box.width, to, target.x - 8, middle(server, n, y, height))} />`)}`;
 }
 
-/** Returns where a name ends, so that its line begins beside it. @param {typeof WIDE["agent"]} column @param {string} name */
-const nameEnd = ({ x, size, end, letters }, name) => Math.min(end, x + size + 22 + [...cut(name, letters)].length * 7.8);
+/** Returns the x coordinate at which an agent's texts end and its line starts. @param {typeof WIDE["agent"]} column @param {string[]} texts */
+const nameEnd = ({ x, size, end, letters }, texts) => Math.min(end, x + size + 22 + Math.max(...texts.map((text) => [...cut(text, letters)].length)) * 7.8);
+
+/**
+ * Returns the lines below an agent's name.
+ * @param {typeof WIDE["agent"]} column
+ * @param {boolean} asks
+ * @param {boolean} reachesAll
+ */
+const agentStates = ({ letters }, asks, reachesAll) => [
+  ...(asks ? [MAP.asking] : []),
+  ...(reachesAll ? (letters < WIDE.agent.letters ? MAP.reachesAllNarrow : [MAP.reachesAll]) : []),
+];
 
 /**
  * @param {number} x
@@ -113,7 +124,7 @@ const nameEnd = ({ x, size, end, letters }, name) => Math.min(end, x + size + 22
 const curve = (x, y, toX, toY) => `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}`;
 
 /**
- * Returns the height of a target's middle.
+ * Returns the y coordinate of a target's middle.
  * @param {ServerNode} server
  * @param {number} n
  * @param {number} y
@@ -127,16 +138,19 @@ const middle = (server, n, y, height) => y + (height - server.targets.length * L
  * @param {AgentNode} agent
  * @param {number} at
  */
-function agentNode(columns, node, { name, asks }, at) {
+function agentNode(columns, node, { name, asks, reachesAll }, at) {
   const { x, size, end, letters } = columns.agent;
   const y = at - size / 2;
-  return node(`#agents/${encodeURIComponent(name)}`, asks ? `${name} ${MAP.asking}` : name, "agent", svg`
+  const states = agentStates(columns.agent, asks, reachesAll);
+  const label = [name, asks ? MAP.asking : "", reachesAll ? MAP.reachesAll : ""].filter(Boolean).join(", ");
+  return node(`#agents/${encodeURIComponent(name)}`, label, "agent", svg`
     <rect class="touch" x=${x - 6} y=${y - 6} width=${end - x + 6} height=${size + 12} rx="8" />
     ${asks ? svg`<rect class="pulse" x=${x - 4} y=${y - 4} width=${size + 8} height=${size + 8} rx="14" />` : nothing}
     <rect class="face ${hue(name)}" x=${x} y=${y} width=${size} height=${size} rx="10" />
+    ${reachesAll ? svg`<rect class="exposed" x=${x - 4} y=${y - 4} width=${size + 8} height=${size + 8} rx="14" />` : nothing}
     <text class="initials" aria-hidden="true" x=${x + size / 2} y=${at + 5} text-anchor="middle">${initials(name)}</text>
-    <text class="name" x=${x + size + 10} y=${asks ? at - 2 : at + 5}>${cut(name, letters)}</text>
-    ${asks ? svg`<text class="sub asks" x=${x + size + 10} y=${at + 14}>${MAP.asking}</text>` : nothing}`);
+    <text class="name" x=${x + size + 10} y=${at + 5 - 7 * states.length}>${cut(name, letters)}</text>
+    ${states.map((state, n) => svg`<text class="sub ${state === MAP.asking ? "asks" : "exposed-words"}" x=${x + size + 10} y=${at + 21 - 7 * states.length + 15 * n}>${state}</text>`)}`);
 }
 
 /**
@@ -148,21 +162,33 @@ function serverNodes(columns, node, { server, y, height }) {
   const { x, width, letters } = columns.server;
   const top = y + (height - BOX) / 2;
   const state = stateWords(server);
-  const sign = server.how === "open" ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
+  const sign = isOpen(server) ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
   return svg`
-    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, [server.name, state, MAP[server.how]].filter(Boolean).join(", "), `server ${server.how}`, svg`
+    ${node(server.page, [server.name, state, how(server)].filter(Boolean).join(", "), `server ${look(server)}`, svg`
       <rect class="box" x=${x} y=${top} width=${width} height=${BOX} rx="8" />
       ${drawn(sign, x + 12, top + 13, 18)}
-      <text class="name" x=${x + 40} y=${top + 19}>${cut(server.name, state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
-      <text class="sub" x=${x + 40} y=${top + 35}>${MAP[server.how]}</text>`)}
+      <text class="name" x=${x + 40} y=${top + 19}>${cut(nameOf(server, letters), state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
+      <text class="sub" x=${x + 40} y=${top + 35}>${how(server)}</text>`)}
     ${server.targets.map((target, n) => targetNode(columns, node, target, middle(server, n, y, height)))}`;
 }
 
 /** @param {ServerNode} server */
 const stateWords = ({ paused, stopped }) => (stopped ? MAP.stopped : paused ? MAP.paused : "");
 
+/** Returns `true` for a way around the sandbox. @param {ServerNode} server */
+const isOpen = (server) => server.how === "open" || server.how === "bypass";
+
+/** Returns the class of a server and of its lines. @param {ServerNode} server */
+const look = (server) => (isOpen(server) ? "open" : server.how);
+
 /** @param {ServerNode} server */
-const howWords = (server) => [MAP[server.how], stateWords(server)].filter(Boolean).join(", ");
+const how = (server) => (server.how === "bypass" ? MAP.bypass(server.count) : MAP[server.how]);
+
+/** Returns the names of a node's servers, or their number if the names do not fit. @param {ServerNode} server @param {number} letters */
+const nameOf = (server, letters) => (server.count > 1 && [...server.name].length > letters ? MAP.servers(server.count) : server.name);
+
+/** @param {ServerNode} server */
+const howWords = (server) => [server.how === "bypass" ? MAP.bypassing : how(server), stateWords(server)].filter(Boolean).join(", ");
 
 /** @type {Record<Target["kind"], string>} */
 const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "archive", more: "ellipsis" };
@@ -177,14 +203,13 @@ function targetNode(columns, node, target, at) {
   const { x, end, letters } = columns.target;
   const text = targetWords(target);
   const isPath = target.kind === "folder";
-  const access = target.access.map((one) => one.slice(0, 1)).join("");
-  // Without an access at its end, a line has room for more.
-  const shown = isPath || target.kind === "host" ? fitted(text, access ? letters : letters + 3) : text;
+  const access = target.kind === "host" ? MAP.connect : MAP.access(target.access);
+  const shown = isPath || target.kind === "host" ? fitted(text, letters) : text;
   return node(target.page, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
-    <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
+    <rect class="touch" x=${x - 6} y=${at - 17} width=${end - x + 6} height="34" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
-    <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${at + 4}>${shown}</text>
-    ${access ? svg`<text class="access" x=${end - 4} y=${at + 4} text-anchor="end">${access}</text>` : nothing}`);
+    <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${access ? at - 2 : at + 4}>${shown}</text>
+    ${access ? svg`<text class="sub" x=${x + 24} y=${at + 13}>${access}</text>` : nothing}`);
 }
 
 /** @param {Target} target */
@@ -204,7 +229,7 @@ const sentences = (agent) => [
   ...(agent.asks ? [{ text: `${MAP.asks(agent.name)}.`, isOpen: false }] : []),
   ...agent.servers.map((server) => ({
     text: MAP.sentence(agent.name, server.name, howWords(server), server.targets.map((one) => MAP.reaches(targetWords(one), one.access)).join("; ")),
-    isOpen: server.how === "open",
+    isOpen: isOpen(server),
   })),
 ];
 

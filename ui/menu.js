@@ -1,7 +1,7 @@
-// The menu behind a "…" button. One is open at a time.
+// The menu behind a "…" button. At most one menu is open.
 //
-// - Its items are buttons of any kind: one that asks for confirmation, or shows its progress, does so in the menu.
-// - Escape, a press elsewhere, and moving the focus out close it. The arrow keys move between its items.
+// - Its items are buttons of any kind. They show confirmations and progress in the menu.
+// - Escape, a press elsewhere and moving the focus out of it close it. The arrow keys move between its items.
 
 import { html, nothing } from "./html.js";
 import { icon } from "./icon.js";

@@ -1,6 +1,6 @@
 // What needs the user: open and expired questions, changed servers, servers that bypass IronCurtain, and autostart files.
 //
-// - Nothing here allows. A reopened question is answered in its own dialog.
+// - Nothing here can allow a question. A reopened question is answered in its own dialog.
 
 import { actButton } from "./action_button.js";
 import { foundClients } from "./agent_connect.js";
@@ -13,7 +13,7 @@ import { HOME } from "./texts/home.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 
-/** Rows shown at first. */
+/** Number of rows shown initially. */
 const MOST = 5;
 let isWhole = false;
 
@@ -84,7 +84,7 @@ const changedRow = (name, what, effect) =>
 /** @param {import("./types.js").FoundClient} one */
 const bypassRow = (one) =>
   parts.row(
-    html`${parts.title(HOME.bypass(bypassing(one).length, one.name))}${parts.facts(HOME.bypassText)}`,
+    html`${parts.title(HOME.bypass(bypassing(one).length, one.name))}${parts.facts(parts.foreign(HOME.bypassText(bypassing(one).map((entry) => entry.name))))}`,
     html`<a class="button" href="#agents/${encodeURIComponent(one.name)}" data-key="protect:${one.id}" aria-label=${HOME.protectLabel(one.name)}>${HOME.protect}</a>`,
     parts.icon("shield-off", "bad"),
   );

@@ -1,11 +1,11 @@
-// The rows whose details are open, and the row that the address names.
+// Tracks the rows whose details are open, and opens the row that the address names.
 
 import { opening } from "./parts.js";
 import { redraw } from "./state.js";
 
 /** @type {Set<string>} */
 const open = new Set();
-/** The address that was followed, and the row to scroll to. */
+/** The last address that was followed, and the key of the row to scroll to. */
 let followed = "";
 let target = "";
 
@@ -36,8 +36,8 @@ export const openable = (key, label, shown, body) => opening(key, label, isOpen(
 /**
  * Opens the row that the address names, once.
  * @param {string} page
- * @param {string} part The address after the page.
- * @param {string} key Of the row; empty if the address names none.
+ * @param {string} part Part of the address after the page's id.
+ * @param {string} key Key of the row; empty if the address names none.
  */
 export function openFromAddress(page, part, key) {
   const address = `${page}/${part}`;
@@ -48,7 +48,7 @@ export function openFromAddress(page, part, key) {
   target = key;
 }
 
-/** Scrolls to the row that the address named, once it is drawn. */
+/** Scrolls to the row that the address names, once the row is drawn. */
 export function scrollToOpened() {
   const control = target && document.querySelector(`[data-key="${CSS.escape(target)}"]`);
   if (!control) return;

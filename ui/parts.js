@@ -18,7 +18,7 @@
 //         pager(key, at, shown, all, step, go)
 //         emptyState(icon, sentence, button?)     one drawing, one sentence, one button
 //   say:  chip(text, tone?, icon?)           a word on a tint; tones: good, asks, bad, note
-//         accessChip(access)                 `r`, `rw` or `rwd`, spoken in full
+//         accessChip(access)                 "read", "read and write" or "read, write and delete"
 //         dot(tone, text)                    a state: a dot with its own shape, and the word
 //         statePill(mood, word, line)        the state of protection
 //         badge(decision, otherwise?) thenBadge(then) warning(text) problem(text)
@@ -48,7 +48,7 @@ export { agentIcon, dragHandle, icon, menu };
 /** @typedef {unknown} Content */
 
 /**
- * Returns a path with home as `~` and its last two names strong. All of it can be selected.
+ * Returns a path with the home folder as `~` and its last two names in bold. The text can be selected.
  * @param {string} full
  */
 export function path(full) {
@@ -86,7 +86,7 @@ export const pair = (who, server) => html`${who}<span class="arrow" aria-label="
 const DECISIONS = { allow: ["allow", "Allowed"], deny: ["deny", "Denied"], escalate: ["ask", "Asked"] };
 
 /**
- * Returns the badge of a decision, or of another kind of entry.
+ * Returns the badge for a decision, or for another kind of entry.
  * @param {string | null} decision
  * @param {string} [otherwise]
  */
@@ -99,7 +99,7 @@ export function badge(decision, otherwise = "") {
 const THEN = { allow: "Allows", deny: "Denies", escalate: "Asks" };
 
 /**
- * Returns the badge of a rule's effect.
+ * Returns the badge for a rule's effect.
  * @param {string} then
  */
 export const thenBadge = (then) => html`<span class="badge ${DECISIONS[then]?.[0] ?? "note"}">${THEN[then] ?? then}</span>`;
@@ -184,7 +184,7 @@ export const opening = (key, label, isOpen, toggle, { what, act = nothing, befor
 export const card = (label, content) => html`<section class="card" aria-label=${label}>${content}</section>`;
 
 /**
- * Returns a bar whose length is a share of the longest one.
+ * Returns a bar with a length proportional to `n / most`.
  * @param {number} n
  * @param {number} most
  * @param {string} text Such as "1,204 calls".
@@ -194,7 +194,7 @@ export const hitBar = (n, most, text) => html`
     <rect class="track" width="64" height="6" rx="3" /><rect class="fill" width=${most > 0 && n > 0 ? Math.max(3, Math.round((64 * n) / most)) : 0} height="6" rx="3" />`}</svg>${text}</span>`;
 
 /**
- * Returns what an empty list shows: a drawing, a sentence and a button.
+ * Returns the content of an empty list: an icon, a sentence and a button.
  * @param {string} name Icon in the drawing.
  * @param {Content} sentence
  * @param {Content} [act]
@@ -209,7 +209,7 @@ export const emptyState = (name, sentence, act = nothing) => html`
 /** @typedef {"good" | "asks" | "bad" | "note"} Tone */
 
 /**
- * Returns a word on a tint.
+ * Returns a chip: a word on a tinted background.
  * @param {Content} text
  * @param {Tone} [tone]
  * @param {string} [name] Icon.
@@ -217,14 +217,13 @@ export const emptyState = (name, sentence, act = nothing) => html`
 export const chip = (text, tone = "note", name) => html`<span class="chip ${tone}">${name ? icon(name) : nothing}${text}</span>`;
 
 /**
- * Returns what is possible without asking: `r`, `rw` or `rwd`.
+ * Returns a chip for the granted access, such as "read and write".
  * @param {string[]} access
  */
-export const accessChip = (access) =>
-  html`<span class="chip note access" role="img" aria-label=${words.list(access)} title=${words.list(access)}>${access.map((one) => one.slice(0, 1)).join("")}</span>`;
+export const accessChip = (access) => chip(words.list(access));
 
 /**
- * Returns a state with a shape of its own, so that its colour is not needed.
+ * Returns a state as a dot and a word. Each tone has its own shape, so that colour is not the only cue.
  * @param {Tone} tone
  * @param {Content} text
  */
@@ -249,7 +248,7 @@ export const statePill = (mood, word, line) => html`
   <div class="pill ${mood}">${statusIcon(mood)}<div class="pill-words"><p><b>${word}</b></p>${line ? html`<p class="small">${line}</p>` : nothing}</div></div>`;
 
 /**
- * Returns a button that shows an icon only.
+ * Returns a button that shows only an icon.
  * @param {string} key
  * @param {string} name
  * @param {string} label
@@ -281,7 +280,7 @@ export const switchBox = (key, label, isOn, turn) => html`
     @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>`;
 
 /**
- * Returns a panel beside a list. Escape leaves it.
+ * Returns a panel beside a list. Escape closes it.
  * @param {string} label Accessible name.
  * @param {Content} text
  * @param {Content} body
@@ -322,8 +321,8 @@ export const warning = (text) => html`<div class="small asks">\u26a0 ${text}</di
 export const problem = (text) => html`<p class="small bad" role="alert">${text}</p>`;
 
 /**
- * Returns a button. `key` identifies it for the focus. A `busy` button keeps the focus and ignores presses. A button that
- * `leaves` cancels the group around it, as Escape does.
+ * Returns a button. `key` identifies it when the focus is restored. A `busy` button keeps the focus and ignores presses. A
+ * button with `leaves` cancels the group around it, as Escape does.
  * @param {string} key
  * @param {Content} text
  * @param {() => void} press
@@ -334,7 +333,7 @@ export const button = (key, text, press, { label, kind = "", off = false, busy =
     aria-disabled=${busy ? "true" : nothing} ?data-leaves=${leaves} ?disabled=${off} @click=${busy ? null : press}>${text}</button>`;
 
 /**
- * Returns a field with its name above.
+ * Returns a field with its label above it.
  * @param {string} name
  * @param {Content} control
  * @param {Content} [hint]

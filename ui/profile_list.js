@@ -1,4 +1,4 @@
-// Profiles: sets of servers behind one entry of a client. Lists, creates, changes and removes them.
+// Lists, creates, changes and removes profiles. A profile is a set of servers behind one entry of a client.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -2,19 +2,18 @@
 
 import { FRAME } from "./texts/frame.js";
 import { HOME } from "./texts/home.js";
+import { byAgent } from "./ways_around.js";
 
 /** @typedef {import("./types.js").Snapshot} Snapshot */
 /** @typedef {import("./status_icon.js").Mood} Mood */
 
-/** Returns the servers in use that have no sandbox. @param {import("./types.js").Session[]} sessions */
-export const unsandboxed = (sessions) => new Set(sessions.filter((one) => !one.sandboxed && !one.remote).map((one) => one.server)).size;
-
 /**
  * Returns the icon, the label, the title of the home page and a sentence for the state.
  * @param {Snapshot} snapshot
+ * @param {import("./ways_around.js").WayAround[]} ways
  * @returns {{ mood: Mood, word: string, title: string, text: string }}
  */
-export function protectionState({ status, sessions, waiting, clients, recent, changed_servers, changed_tools }) {
+export function protectionState({ status, sessions, waiting, clients, recent, changed_servers, changed_tools }, ways) {
   const changed = new Set([...changed_servers, ...changed_tools]).size;
   if (status.protection === "degraded" && status.troubles.length === 0 && changed > 0) {
     const word = FRAME.changed(changed);
@@ -22,17 +21,19 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
   }
   if (status.protection === "degraded") return { mood: "degraded", word: FRAME.wrong, title: FRAME.wrong, text: HOME.wrongText };
   if (status.lockdown) return { mood: "lockdown", word: FRAME.lockedDown, title: FRAME.lockedDown, text: HOME.lockedText };
+  const reached = byAgent(ways.filter((way) => !way.isRemote));
+  const text = reached.length > 0 ? HOME.reachAll(reached) : "";
+  if (sessions.length === 0 && ways.length > 0) return { mood: "open", word: FRAME.notProtected, title: HOME.bypassOnly(ways.length), text };
   if (sessions.length === 0) {
     const word = clients.length === 0 && recent.length === 0 ? FRAME.notProtected : FRAME.noAgent;
     return { mood: "open", word, title: word, text: "" };
   }
-  const open = unsandboxed(sessions);
-  if (open > 0) return { mood: "part", word: FRAME.partly, title: HOME.except(open), text: "" };
+  if (ways.length > 0) return { mood: "part", word: FRAME.partly, title: HOME.except(ways.length), text };
   return { mood: waiting.length > 0 ? "asking" : "protecting", word: FRAME.protected, title: FRAME.protected, text: "" };
 }
 
 /**
- * Returns the line below the state: the numbers of agents and of questions.
+ * Returns the line below the state, with the number of agents and of questions.
  * @param {Pick<Snapshot, "sessions" | "waiting">} snapshot
  */
 export function connectedLine({ sessions, waiting }) {

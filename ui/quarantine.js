@@ -1,4 +1,4 @@
-// Files in quarantine, by session, with restoring and permanently deleting them.
+// Lists quarantined files by session, and restores or permanently deletes them.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,23 +1,25 @@
-// Who can reach what: the agents, their servers and what each server can reach, from the state. Pure functions.
+// Computes what each agent's servers can reach, from the state. Pure functions.
 
-import { short } from "./words.js";
+import { list, short } from "./words.js";
 
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
-/** @typedef {{ name: string, how: "sandboxed" | "open" | "remote", paused: boolean, stopped: boolean, targets: Target[] }} ServerNode */
-/** @typedef {{ name: string, asks: boolean, servers: ServerNode[] }} AgentNode */
+/** @typedef {{ name: string, how: "sandboxed" | "open" | "remote" | "bypass", count: number, paused: boolean, stopped: boolean, page: string, targets: Target[] }} ServerNode
+ *   Servers that bypass IronCurtain are one node: `count` is their number. */
+/** @typedef {{ name: string, asks: boolean, reachesAll: boolean, servers: ServerNode[] }} AgentNode */
 
 /** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
-/** Targets shown for each server; the others are counted. */
+/** Maximum number of targets shown per server. The others are only counted. */
 const MOST = 4;
 
 /**
- * Returns the agents with their servers and targets. Sessions of the same agent with the same server are one.
+ * Returns the agents with their servers and targets. Sessions of the same agent with the same server are combined.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "grants" | "home">} snapshot
+ * @param {import("./ways_around.js").WayAround[]} ways
  * @returns {AgentNode[]}
  */
-export function reachModel({ sessions, waiting, grants, home }) {
+export function reachModel({ sessions, waiting, grants, home }, ways) {
   /** @type {Map<string, Map<string, Session[]>>} */
   const agents = new Map();
   for (const session of sessions) {
@@ -25,15 +27,40 @@ export function reachModel({ sessions, waiting, grants, home }) {
     servers.set(session.server, [...(servers.get(session.server) ?? []), session]);
     agents.set(session.client.name, servers);
   }
-  return [...agents].map(([name, servers]) => ({
-    name,
-    asks: waiting.some(({ client }) => client === name),
-    servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)),
-  }));
+  for (const { agent } of ways) if (!agents.has(agent)) agents.set(agent, new Map());
+  // The map draws only the first agents, so those that need attention come first.
+  const isExposed = (/** @type {[string, unknown]} */ [name]) => ways.some((way) => way.agent === name);
+  const sorted = [...agents].sort((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
+  return sorted.map(([name, servers]) => {
+    const own = ways.filter((way) => way.agent === name);
+    return {
+      name,
+      asks: waiting.some(({ client }) => client === name),
+      reachesAll: own.some((way) => !way.isRemote),
+      servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)).concat(bypassNode(name, own)),
+    };
+  });
 }
 
 /**
- * Returns the single files that these sessions may reach, as folders. Their own folders are not open.
+ * Returns a node for the servers that an agent starts without IronCurtain.
+ * @param {string} agent
+ * @param {import("./ways_around.js").WayAround[]} ways
+ * @returns {ServerNode[]}
+ */
+function bypassNode(agent, ways) {
+  const past = ways.filter((way) => way.how === "bypass");
+  if (past.length === 0) return [];
+  const page = pageOf(agent);
+  const kind = past.every((way) => way.isRemote) ? "sent" : "all";
+  return [{ name: list(past.map((way) => way.server)), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
+}
+
+/** Returns the page of an agent. @param {string} name */
+const pageOf = (name) => `#agents/${encodeURIComponent(name)}`;
+
+/**
+ * Returns the files granted to these sessions, in the form of roots. A granted file does not open its folder.
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */
@@ -56,9 +83,11 @@ function node(name, sessions, files, home) {
   return {
     name,
     how,
+    count: 1,
+    page: `#servers/installed/${encodeURIComponent(name)}`,
     paused: sessions.every((one) => one.paused),
     stopped: sessions.every((one) => one.trouble !== null),
-    targets: targets(how, sessions, files, home, `#agents/${encodeURIComponent(sessions[0]?.client.name ?? "")}`),
+    targets: targets(how, sessions, files, home, pageOf(sessions[0]?.client.name ?? "")),
   };
 }
 

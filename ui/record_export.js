@@ -1,4 +1,4 @@
-// The export of the record to a collector: what it sends, and turning it on and off.
+// Turns the export of the record to a collector on and off, and shows a sample of what it sends.
 
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";

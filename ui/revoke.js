@@ -1,4 +1,4 @@
-// Revokes grants: denied at once, shown as revoked once verified, with an undo that requires confirmation.
+// Revokes grants. Access is denied at once, and a grant is shown as revoked once that is verified. Undo requires confirmation.
 
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -8,7 +8,7 @@ import { list } from "./words.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 
-/** Revoked grants with the time of verification. They stay in view until the page is closed.
+/** Revoked grants, with the time of verification. They stay in view until the page is closed.
  * @type {Map<string, { grant: Grant, at_ms: number, restarted: number, note: string | null }>} */
 export const revoked = new Map();
 

@@ -70,7 +70,7 @@ export function rulesIn(text) {
 export const withoutRule = (text, name) => changed(text, (rules) => rules.filter((rule) => rule?.name !== name));
 
 /**
- * Moves a rule by some places: earlier if negative.
+ * Moves a rule by a number of positions; a negative number moves it earlier.
  * @param {string} text
  * @param {string} name
  * @param {number} by
@@ -86,7 +86,7 @@ export const movedRule = (text, name, by) =>
   });
 
 /**
- * Changes the effect of a rule. Its description mentions the old one.
+ * Changes a rule's effect. The new description quotes the old one.
  * @param {string} text
  * @param {string} name
  * @param {string} then

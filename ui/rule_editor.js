@@ -1,4 +1,4 @@
-// Edits the rules as text: a change is tried on the record first, and saved only as it was tried.
+// Edits the rules as text. A change is first tried on the record, and is saved exactly as it was tried.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -39,7 +39,7 @@ export function edit(changed) {
 }
 
 /**
- * Returns what to do about unsaved changes, or nothing if there are none.
+ * Returns the bar that tries, saves or undoes changes, or nothing if there are none.
  * @param {() => void} saved Called after the rules are saved.
  * @param {() => void} dropped Called after the changes are undone.
  */
@@ -75,7 +75,7 @@ export function changeBar(saved, dropped) {
     </section>`;
 }
 
-/** Returns the rules as text that can be edited. */
+/** Returns the text editor for the rules. */
 export function textEditor() {
   const typed = (/** @type {Event} */ event) => {
     edit(parts.valueOf(event));

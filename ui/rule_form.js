@@ -1,4 +1,4 @@
-// The form of a new rule.
+// The form for a new rule.
 
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";

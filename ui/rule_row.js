@@ -1,4 +1,4 @@
-// One rule as a row: its place, its effect, its hits, and a menu.
+// One rule as a row: its position, effect and hits, and a menu.
 
 import { html, nothing } from "./html.js";
 import { closeMenu, menu } from "./menu.js";
@@ -60,7 +60,7 @@ function sourceButton(source, name) {
 }
 
 /**
- * Returns a menu item that moves a rule by one place, as an alternative to dragging.
+ * Returns a menu item that moves a rule by one position, as an alternative to dragging.
  * @param {"earlier" | "later"} way
  * @param {string} name
  * @param {number} at
@@ -87,7 +87,7 @@ function move(name, at, to, of) {
   redraw();
 }
 
-/** Applies a change and closes the menu that made it. @param {string | null} text */
+/** Applies a change made in the menu, and closes the menu. @param {string | null} text */
 function leave(text) {
   if (text !== null) edit(text);
   closeMenu();

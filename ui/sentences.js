@@ -49,7 +49,7 @@ export function removalWords(plan, sessions) {
 }
 
 /**
- * What a new program under a server's name would get, the worst first.
+ * Describes what a new program under a server's name would get, worst first.
  * @param {import("./types.js").Suspended} suspended
  * @returns {string[]}
  */
@@ -62,7 +62,7 @@ export function wouldGet({ grants, secrets, data, annotated }) {
 }
 
 /**
- * The difference between the programs, where their names do not say it.
+ * Describes how the programs differ, if their names do not show it.
  * @param {import("./types.js").Suspended} suspended
  */
 export function changeWords({ before, now, change }) {

@@ -1,5 +1,4 @@
-// Adds a new server by package, address, printed configuration or bundle. The whole plan is shown before
-// it is written.
+// Adds a server from a package, an address, a printed configuration or a bundle. The full plan is shown before it is written.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,7 +1,7 @@
-// A bundle (.mcpb) with a server: choosing it, its description, and its settings.
+// Adds a server from a bundle (.mcpb): the picker, the description and the settings.
 //
 // - Files and folders must be picked. The bundle's suggestions for them are shown, but never applied.
-// - A typed secret is stored when the server is added, and dropped here when the bundle is closed.
+// - A typed secret is stored when the server is added, and discarded when the bundle is closed.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,4 +1,4 @@
-// Servers that IronCurtain knows: each is added with a sandbox tailored to it.
+// The catalog of known servers. Each one is added with a sandbox tailored to it.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

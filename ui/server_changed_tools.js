@@ -17,7 +17,7 @@ import { SERVERS } from "./texts/servers.js";
 export const hasSuspendedTools = (server) => server.changed_tools.some((one) => one.state === "suspended");
 
 /**
- * Returns the section in a server's details, or nothing if its tools are as the user accepted them.
+ * Returns the section in a server's details, or nothing if no tool differs from what the user accepted.
  * @param {Server} server
  * @param {Done} done
  */
@@ -80,7 +80,7 @@ function decisions(server, one, done) {
       kind,
       act: async () => {
         await done(await backend.decideTool(server.name, one.change, decision));
-        // The tool can change again, and then it is another decision.
+        // The tool can change again, which needs a new decision.
         forget(key);
       },
     });

@@ -1,4 +1,4 @@
-// A server whose program changed: what the new program would get, and the decision about it.
+// The panel of a server whose program changed: what the new program would get, and the decision about it.
 
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -9,7 +9,7 @@ import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 
-/** What was done, by server.
+/** Result of the last decision, by server.
  * @type {Map<string, string>} */
 const told = new Map();
 
@@ -27,7 +27,7 @@ export function suspendedPanel(server, reload) {
   const decide = (/** @type {boolean} */ keep) => async () => {
     told.set(server.name, await backend.decideIdentity(server.name, suspended.found, keep));
     await reload();
-    // The program can change again, and then it is another decision.
+    // The program can change again, which needs a new decision.
     forget(`identity-keep:${server.name}`);
     forget(`identity-afresh:${server.name}`);
   };

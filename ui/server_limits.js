@@ -1,4 +1,4 @@
-// The resource limits of a server, and changing them after a preview.
+// Shows a server's resource limits, and changes them after a preview.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,4 +1,4 @@
-// The processes of a server, one per session: state, failure, number of restarts and log.
+// A server's processes, one per session, with state, failure, number of restarts and log.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,4 +1,4 @@
-// The login at a remote server: what it gives away, before the browser opens.
+// Logs in at a remote server, after showing what the login allows.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -11,7 +11,7 @@ import { SERVERS } from "./texts/servers.js";
 
 /** The planned login. @type {{ server: string, planned: import("./types.js").PlannedLogin } | null} */
 let planned = null;
-/** Servers whose client is typed, with its id and secret. @type {Map<string, { id: string, secret: string }>} */
+/** Typed client ids and secrets, by server. @type {Map<string, { id: string, secret: string }>} */
 const clients = new Map();
 
 /**

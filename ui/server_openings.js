@@ -1,4 +1,4 @@
-// Hosts and folders that are permanently open to a server: lists, opens and closes them.
+// Lists, opens and closes the hosts and folders that are permanently open to a server.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

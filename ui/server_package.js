@@ -1,4 +1,4 @@
-// The package of a server: installing it, and updating it after what changes was shown.
+// Installs a server's package, and updates it after showing what changes.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -16,10 +16,10 @@ import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 
-/** What was done, by server. @type {Map<string, string>} */
+/** Result of the last action, by server. @type {Map<string, string>} */
 const told = new Map();
 
-/** Servers whose decision was shown. @type {Set<string>} */
+/** Servers whose details were opened because of a decision. @type {Set<string>} */
 const decisions = new Set();
 
 /**
@@ -28,7 +28,7 @@ const decisions = new Set();
  */
 export function serverRow(server, reload) {
   const key = `server:${server.name}`;
-  // A decision is in view as soon as it is needed, and can be closed.
+  // Opens the details once when a decision is needed. The user can close them.
   const isUndecided = server.suspended || hasSuspendedTools(server);
   if (isUndecided && !decisions.has(server.name)) show(key);
   if (isUndecided) decisions.add(server.name);

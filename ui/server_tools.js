@@ -1,4 +1,4 @@
-// The tools of a server, and reviewing them: what the server lists is shown before it is saved.
+// Shows and reviews a server's tools. The server's list is shown before it is saved.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -11,14 +11,14 @@ const COLUMN = 7;
 const BAR = 5;
 const HEIGHT = 44;
 
-/** The quarter-hour that the arrow keys are on; -1 for none. */
+/** Index of the quarter-hour with the keyboard cursor; -1 for none. */
 let at = -1;
 
 /**
  * Returns the strip.
  * @param {import("./types.js").Day} day
  * @param {(from: number, to: number) => void} choose
- * @param {{ from: number, to: number }} [chosen] Marked time.
+ * @param {{ from: number, to: number }} [chosen] Period to mark.
  */
 export function strip({ from_ms, quarters }, choose, chosen) {
   const most = Math.max(4, ...quarters.map((one) => one[0] + one[1] + one[2]));

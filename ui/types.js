@@ -4,11 +4,11 @@
  * @typedef {{ pid: number, exe: string | null, name: string }} Process
  * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
  * @typedef {{ path: string, source: string, grant: string | null, access: Access[] }} Root
- *   `access` is everything that is possible there without asking.
+ *   `access` lists what is allowed there without approval.
  * @typedef {{ id: string, client: Client, server: string, connection: string | null, run?: string, trouble: string | null, sandboxed: boolean,
  *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
  *   left: number, paused: boolean, hosts: string[] }} Session
- *   `hosts` may be reached now without asking, through rules, permissions or the server's settings.
+ *   `hosts` can be reached without approval, because of rules, permissions or the server's settings.
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
  *   state: "left" | "kept" | "quarantined" | "returned" | "exchanged" | "deleted" | "put-back", moved_to: string | null,
  *   occupied: boolean, keys: string[], time_ms: number }} LeftFile
@@ -28,10 +28,10 @@
  *   other_home: string | null }} Status
  * @typedef {{ id: string, sentence: string, line: string | null, session: string, client: string,
  *   expires_ms: number }} Waiting
- *   A question that is open now. It is denied at `expires_ms`.
+ *   An open question. It is denied at `expires_ms`.
  * @typedef {{ from_ms: number, quarters: [allowed: number, asked: number, denied: number][] }} Day
- *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is a full quarter-hour. The last one is now.
- *   A call that was asked about counts as asked only.
+ *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is the start of one. The last one is the current
+ *   one. A call that required approval counts only as asked.
  * @typedef {{ id: string, session: string, client: string, server: string, tool: string | null, lines: string[], rule: string,
  *   reason: string, since_ms: number | null, kept_seconds: number | null,
  *   state: "waiting" | "missed" | "shown-again" | "allowed-late" }} MissedQuestion
@@ -45,7 +45,7 @@
  *
  * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} RevokedGrant
  * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
- *   `part`: pick a folder within it, which replaces the grant.
+ *   `part`: true to pick a folder within the granted one, which then replaces it.
  * @typedef {{ client: string, server: string, kind: "file" | "folder" | "host" | "tool", what: string, access: Access[],
  *   lifetime: Lifetime }} RequestedGrant
  *
@@ -70,10 +70,11 @@
  *   parts: { part: string, words: { is: "same" | "removed" | "added", text: string }[] }[] }} ChangedTool
  *   `change` identifies the definition that is shown.
  * @typedef {{ hosts: string[], asks: boolean }} Network
- *   Hosts that a sandboxed server may reach, and if it asks about others. Null if it has no network, or no sandbox.
+ *   Hosts that a sandboxed server may reach. `asks` is true if the user is asked about other hosts. Null if the server has no
+ *   network or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,
  *   secrets: string[], found: string }} Suspended
- *   The grants in words, the worst first, and what else the program from before left under the name.
+ *   `grants` describes the grants, worst first. The other fields are what else the previous program left under the name.
  * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening
@@ -100,7 +101,7 @@
  * @typedef {{ tools: { name: string, left_out: string | null, change: string, differs: string[],
  *   arguments: { name: string, roles: string, sure: string, reason: string }[] }[], gone: string[], changes: boolean }} Proposed
  *
- * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean }[],
+ * @typedef {{ id: string, name: string, file: string, problem: string | null, entries: { name: string, way: string, past: boolean, remote: boolean }[],
  *   state: "missing" | "not-connected" | "connected" | "bypassing" | "drifted" | "unreadable" }} FoundClient
  * @typedef {{ file: string, diff: string, servers_diff: string | null, left: string[], secrets: PlainSecret[] }} PlannedChange
  * @typedef {{ kind: "connect" } | { kind: "disconnect" } | { kind: "profile", profile: string }
@@ -110,7 +111,7 @@
  *   from_ms: number, to_ms: number }} Wanted
  *   Empty texts and a time of 0 do not filter. Entries at `from_ms` match, entries at `to_ms` do not.
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
- *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
+ *   decision: string | null, outcome: string | null, succeeded: boolean | null, summary: string, paths: string[], session: string | null,
  *   verb: string, reason: string }} Call
  *   One call with its decision and outcome, or another entry of the log. `verb` is what it does to its paths, such as
  *   "read", "list", "write", "delete", "move", "run", "connect", "send" or, if that is unknown, "call"; empty for other
@@ -121,7 +122,8 @@
  *
  * @typedef {{ deadline_seconds: number, questions_per_minute: number, denial_holds_seconds: number,
  *   notifications: "full" | "plain" | "off", max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
- *   autostart: boolean, appearance: "system" | "light" | "dark", file: string }} Settings
+ *   autostart: boolean, appearance: "system" | "light" | "dark", file: string,
+ *   managed: { organization: string, revision: string | null, locked: string[], sees_record: boolean } | null }} Settings
  * @typedef {"full" | "hashed" | "none"} ExportedPaths
  * @typedef {{ url: string | null, paths: ExportedPaths, sent: number, not_sent: number, failure: string | null }} RecordExport
  *

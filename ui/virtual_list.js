@@ -1,11 +1,11 @@
-// A list of equally high lines of which only those in view exist. Used as a list box: one tab stop, moved through by keys.
+// A list box of lines with equal heights. Only the lines in view exist. It has one tab stop; keys move between the lines.
 
 import { html, render, repeat } from "./html.js";
 
 export const LINE_PX = 32;
-/** Lines drawn above and below those in view. */
+/** Number of lines drawn above and below those in view. */
 const BEYOND = 8;
-/** Lines to scroll before others are drawn: a few in each frame, as many at once would delay one. */
+/** Number of lines scrolled before new ones are drawn. Drawing a few in each frame avoids one slow frame. */
 const STEP = 6;
 
 /**
@@ -29,9 +29,9 @@ export class VirtualList {
   #shown = null;
   /** @type {HTMLElement | null} */
   #scroller = null;
-  /** Key of the line that the keys are on. */
+  /** Key of the line with the keyboard cursor. */
   #active = Number.NaN;
-  /** Key of the first line in view, and its offset, so that lines added above move nothing. */
+  /** Key of the first line in view, and its offset, to keep the view in place when lines are added above. */
   #top = { key: Number.NaN, offset: 0 };
   #drawnTop = 0;
 
@@ -55,7 +55,7 @@ export class VirtualList {
     this.#lines(true);
   }
 
-  /** Moves the keys' place to a line. @param {number} key */
+  /** Moves the keyboard cursor to a line. @param {number} key */
   activate(key) {
     this.#active = key;
   }

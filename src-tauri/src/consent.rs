@@ -64,7 +64,7 @@ pub struct PendingQuestion {
     pub id: String,
     /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// Full description of the most severe effect, such as "write ~/notes/plan.md".
+    /// Full description of the most severe effect, such as "write ~/notes/plan.md". `None` if the sentence contains it.
     pub line: Option<String>,
     /// Id of the session whose call requires approval.
     pub session: String,
@@ -79,7 +79,7 @@ impl PendingQuestion {
         Self {
             id: view.id.clone(),
             sentence: view.sentence(),
-            line: Some(view.worst()),
+            line: view.worst(question),
             session: question.session.clone(),
             client: text::name(&question.client.name),
             expires_ms: in_ms(left),

@@ -8,7 +8,7 @@ use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
 use crate::single_instance;
 use crate::tray::{MenuAction, Tray, TrayState};
-use crate::window::{Window, WindowProcess, context};
+use crate::window::{Window, WindowProcess, bypassing_servers, context};
 use ironcurtain_consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::fro
 const SETTLE: Duration = Duration::from_millis(30);
 /// Minimum interval between updates of the display. Drawing is expensive, and users cannot read faster.
 const PACE: Duration = Duration::from_millis(700);
+/// Minimum interval between two searches for servers that bypass IronCurtain, which read every agent's settings.
+const SURVEY: Duration = Duration::from_secs(10);
 
 /// Reason the app failed to run.
 #[derive(Debug, thiserror::Error)]
@@ -93,9 +95,14 @@ async fn follow(app: AppHandle) {
     let state = app.state::<Shell>();
     let mut changes = state.backend.changes();
     let mut waiting = state.desktop.waiting();
+    let (mut surveyed, mut bypassing) = (None::<Instant>, 0);
     loop {
         let shown = Instant::now();
-        refresh(&app).await;
+        if surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY) {
+            bypassing = bypassing_servers(&*state.backend).await;
+            surveyed = Some(shown);
+        }
+        refresh(&app, bypassing).await;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { break },
             changed = waiting.changed() => if changed.is_err() { break },
@@ -113,7 +120,7 @@ async fn exit_when_ended(app: AppHandle) {
     app.exit(0);
 }
 
-async fn refresh(app: &AppHandle) {
+async fn refresh(app: &AppHandle, bypassing: usize) {
     let state = app.state::<Shell>();
     let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
@@ -122,7 +129,7 @@ async fn refresh(app: &AppHandle) {
     let questions = state.desktop.waiting().borrow().clone();
     let reply = state.backend.request(Request::Questions).await;
     let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };
-    show(app, TrayState { status, sessions, questions, missed });
+    show(app, TrayState { status, sessions, questions, missed, bypassing });
     state.window.notify_changed();
 }
 

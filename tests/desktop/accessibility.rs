@@ -1,4 +1,5 @@
-//! Accessibility of the app's window: on every page, each control has a role, a name and a place in the focus order.
+//! Accessibility of the app's window: on every page, each control has a role, a name and a position in the focus
+//! order.
 
 use crate::app::{App, agent};
 use crate::screen::{Control, Screen, until};
@@ -24,7 +25,7 @@ const CONTROLS: [&str; 8] = [
 fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
-    // No client has connected yet, so the setup pages open automatically and do not claim protection.
+    // No client has connected yet, so the setup pages open automatically and do not claim any protection.
     window::says(&screen, "Nothing is protected until an agent is connected.");
     assert_named(&screen, "First steps", 2);
     window::skip_setup(&screen);
@@ -35,13 +36,13 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
         if page != "Home" {
             window::open(&screen, page);
         }
-        // Wait for the page's data, which it loads after showing its heading.
+        // Waits for the page's data, which loads after its heading is shown.
         match page {
             "Home" => drop(screen.control(WINDOW, "push button", "Lock down")),
             "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),
             _ => {}
         }
-        // Counts the links to the pages and at least one control of the page itself.
+        // Counts the links to the pages and at least one control on the page itself.
         assert_named(&screen, page, PAGES.len() + 1);
         if page == "Servers" {
             window::open(&screen, "Secrets");
@@ -52,7 +53,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
     }
 }
 
-/// Asserts that the open page has at least `least` controls, and that each of them has a name and can be focused.
+/// Asserts that the open page has at least `least` controls, all of them with a name and focusable.
 #[track_caller]
 fn assert_named(screen: &Screen, page: &str, least: usize) -> Vec<Control> {
     let controls: Vec<Control> = until(page, || {

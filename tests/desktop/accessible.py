@@ -1,11 +1,11 @@
 """Reads and presses controls through AT-SPI, as a screen reader does.
 
-accessible.py list TITLE              prints one JSON object per control in windows whose title matches
+accessible.py list TITLE              prints one JSON object per control in windows with a matching title
 accessible.py text TITLE              prints only the names of the controls
 accessible.py find TITLE ROLE NAME    prints the first control with that role, or any role if it is empty, and name
 accessible.py press TITLE ROLE NAME   presses that control
 
-Each property is a message to the program with the window, so only `list` reads all of them.
+Reading a property sends a message to the window's program, so only `list` reads all of them.
 """
 import json
 import re

@@ -1,4 +1,4 @@
-"""Prints `ready` and then one line per screen reader announcement of any program."""
+"""Prints `ready`, then one line for each screen reader announcement by any program."""
 import gi
 
 gi.require_version("Atspi", "2.0")

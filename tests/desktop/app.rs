@@ -1,4 +1,4 @@
-//! Runs the app with a real shim, sandbox and server: the user answers in the dialog, and the agent gets the result.
+//! Runs the app with a real shim, sandbox and server. The user answers in the dialog, and the agent gets the result.
 
 use crate::harness::{DIALOG, arm_by_keyboard};
 use crate::lifecycle::login_manager;
@@ -79,7 +79,7 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     assert_eq!(agent.answer(call)["result"]["isError"], true);
 }
 
-/// Starts a fake portal that would grant access, and a program that calls it. Returns a function that reads the
+/// Starts a fake portal that would grant access, and another program that calls it. Returns a function that reads the
 /// titles of all requests to the portal.
 fn portal(screen: &mut Screen) -> impl Fn() -> String + use<> {
     let (script, log) = (helper_path("portal.py"), screen.home().join("portal"));
@@ -184,7 +184,7 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     let app = App::start(&screen, &["--background"]);
     until("the database", || database.exists().then_some(()));
     drop(app);
-    // The write-ahead log contains pages that the killed app wrote, from which SQLite would read the database.
+    // The write-ahead log contains pages written by the killed app, from which SQLite could still read the database.
     for log in ["db-wal", "db-shm"].map(|end| database.with_extension(end)) {
         if log.exists() {
             std::fs::remove_file(log).expect("the log");
@@ -198,7 +198,7 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     listens(&screen);
 }
 
-/// Closes the error message of an app that cannot start. The message is a window of the app itself.
+/// Closes the error message of an app that cannot start. The app itself shows the message.
 fn ends_with_message(screen: &Screen, mut app: App, title: &str, text: &str) {
     let window = screen.window(&format!("^{title}$"));
     until("the message", || screen.text("").contains(text).then_some(()));
@@ -218,8 +218,8 @@ fn sigterm_stops_app_cleanly() {
     assert_eq!(app.exit(), Some(0));
 }
 
-/// Returns a command that starts the daemon through a shim. The screen's runtime directory is mounted over that
-/// of the login.
+/// Returns a command that starts the daemon through a shim. The screen's runtime directory is mounted over the login
+/// session's runtime directory.
 ///
 /// The caller's display and bus variables have wrong values, because a repository can set them for a shim.
 fn daemon_started_by_shim(screen: &Screen) -> Command {
@@ -228,7 +228,7 @@ fn daemon_started_by_shim(screen: &Screen) -> Command {
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
     } else {
-        // Drops the ambient capabilities again, because bubblewrap requires it.
+        // Drops the ambient capabilities again, as bubblewrap requires.
         let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
         (&["--mount", "--map-current-user", "--keep-caps"], plain)
     };
@@ -239,7 +239,7 @@ fn daemon_started_by_shim(screen: &Screen) -> Command {
     command
 }
 
-/// Shell script that mounts the screen's runtime directory over that of the login.
+/// Shell script that mounts the screen's runtime directory over the login session's.
 const OWN_RUN: &str = r#"
     own=/run/user/$(id -u)
     mount -t tmpfs -o mode=755 tmpfs /run
@@ -295,7 +295,7 @@ fn display_named_only_by_caller_is_ignored() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut command = daemon_started_by_shim(&screen);
-    // Name a working display, so that an unexpected dialog would appear on it.
+    // Names a working display, on which an unexpected dialog would appear.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
@@ -362,7 +362,7 @@ fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Allows the question in the dialog. Retries, because a panel that has just started may move the focus.
+/// Allows the call in the dialog. Retries, because a panel that has just started may move the focus.
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
@@ -403,7 +403,7 @@ impl Drop for App {
     }
 }
 
-/// Returns the command of the app. It includes the option that root requires.
+/// Returns the command that runs the app, with the option that root requires.
 pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     let mut command = screen.command(app_program());
     command.args(arguments);
@@ -413,13 +413,13 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain accepts connections, which happens shortly after it creates its socket.
+/// Waits until IronCurtain accepts connections, which is shortly after its socket appears.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
     until("a listening socket", || UnixStream::connect(&socket).ok());
 }
 
-/// Returns the path of the app: that of this build, or the one to measure.
+/// Returns the path of the app from this build, or of the app to measure.
 pub(crate) fn app_program() -> PathBuf {
     std::env::var_os("IRONCURTAIN_APP")
         .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
@@ -441,7 +441,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
-/// Returns the path of one of IronCurtain's programs, which are next to the app.
+/// Returns the path of one of IronCurtain's programs, which are in the app's folder.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());

@@ -1,4 +1,4 @@
-//! Arming of Allow: when a click is accepted, and the hint after a click that is not.
+//! Arming of Allow: when a click is accepted, and the hint after a click that is ignored.
 
 use crate::harness::{DIALOG, Harness, arm_by_pointer, show_focused_question, show_question, wait_for_hint};
 use crate::screen::{Control, Screen, until};
@@ -19,10 +19,10 @@ fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let harness = show_question(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Move twice, because on a slow machine the first movement may happen only at the end of the delay.
+    // Moves twice, because on a slow machine the first movement may be processed only at the end of the delay.
     screen.move_pointer_onto(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
-    // From here, the pointer stays on Allow.
+    // The pointer stays on Allow from here on.
     wait_for_hint(&screen, STILL);
     screen.move_pointer_onto(&allow);
     wait_for_hint(&screen, CLICK);
@@ -118,7 +118,7 @@ fn dialog_partly_off_screen_says_so_and_cannot_be_allowed() {
     }
 }
 
-/// Returns the control with the dialog's subject.
+/// Returns the control that shows the dialog's subject.
 fn subject(screen: &Screen) -> Control {
     until("the headline", || {
         let all = screen.controls(DIALOG);
@@ -126,7 +126,7 @@ fn subject(screen: &Screen) -> Control {
     })
 }
 
-/// Opens a window of another program over this area of the screen, without the window manager.
+/// Opens another program's window over this area of the screen, bypassing the window manager.
 fn cover(screen: &Screen, place: [i32; 4]) -> Harness {
     let place = place.map(|number| number.to_string());
     let mut arguments = vec!["other", "over"];

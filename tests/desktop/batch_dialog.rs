@@ -1,12 +1,12 @@
-//! Answers all pending questions of an agent at once. This must be as deliberate as a single approval, and covers
-//! only the calls that are shown.
+//! The dialog that answers all of an agent's pending questions at once. It requires as much deliberation as a single
+//! approval, and covers only the calls that it shows.
 
 use crate::harness::{DIALOG, Harness, arm_by_keyboard, arm_by_pointer, read_to_end};
 use crate::screen::{Control, Screen, until};
 
 const TOGETHER: &str = "change 1 file and read 2 files$";
 
-/// Asks about two reads, an edit and the deletion of a folder, which cannot be in a batch.
+/// Raises four questions: two reads, an edit, and the deletion of a folder, which cannot be in a batch.
 fn ask_questions(screen: &Screen) -> Harness {
     let mut harness = Harness::start(screen, &["dialog"]);
     for order in ["file-a q1", "file-b q2", "unsandboxed grave", "lines q3"] {
@@ -68,17 +68,17 @@ fn batch_allow_covers_each_ticked_call_once() {
     screen.control(TOGETHER, "label", "2 more waiting");
     let after: Vec<(String, [i32; 4])> = rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
     assert_eq!(after, before);
-    // The agent is shown below the calls. Allow is armed only after that row was in view.
+    // The agent's row is below the calls. Allow is armed only after the row has been in view.
     read_to_end(&screen, TOGETHER, "Allow these 3 once", "Next");
     arm_by_keyboard(&screen, "Allow these 3 once");
     screen.press(TOGETHER, "check box", "read ~/notes/b.md");
-    // The effect of Allow has changed, so it must be armed again.
+    // Allow now covers other calls, so it must be armed again.
     screen.key("alt+a");
     arm_by_keyboard(&screen, "Allow these 2 once");
     screen.picture("dialog-together-armed");
     screen.key("alt+a");
     assert_eq!([harness.event(), harness.event()], ["q3 allow 0 Once", "q1 allow 0 Once"]);
-    // The remaining questions follow one after another.
+    // The remaining questions are shown one after another.
     for (title, answer) in [
         ("read ~/notes/b.md", "q2 deny"),
         ("delete /srv/photos", "grave deny"),
@@ -100,7 +100,7 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
     harness.order("withdraw q1");
     assert_eq!(harness.event(), "q1 dropped");
     screen.control(TOGETHER, "label", "settled: this call no longer needs an answer");
-    // A click that began while Allow applied to three calls allows none of them.
+    // A click that began while Allow covered three calls allows none of them.
     screen.click(&allow);
     assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);
     screen.picture("dialog-together-over");
@@ -157,6 +157,6 @@ fn one_by_one_returns_to_batch_and_riskier_calls_are_never_batched() {
     screen.activate(&grave);
     screen.key("Escape");
     assert_eq!(harness.event(), "grave deny");
-    // The question of another agent is not in the batch.
+    // The other agent's question is not in the batch.
     until("the last question", || Some(screen.window("change ~/notes/plan.md")).filter(|id| !id.is_empty()));
 }

@@ -1,4 +1,4 @@
-//! Only a deliberate click on an armed Allow allows a call. Everything else denies it or does nothing.
+//! Only a deliberate click on an armed Allow allows a call. Any other input denies the call or does nothing.
 
 use crate::harness::{
     DIALOG, Harness, arm_by_keyboard, arm_by_keyboard_in, arm_by_pointer, show_focused_question,
@@ -85,14 +85,14 @@ fn input_in_dialog_extends_question_timeout() {
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // Take the time before the check, because the tool may exit slowly. The dialog is in the middle of the
+        // Takes the time before the check, because the tool may exit slowly. The dialog is in the middle of the
         // screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
     }
     assert_eq!(harness.any_event(), "q1 working");
     assert_eq!(harness.event(), "q1 dropped");
-    // Input is reported at most once a second, so the time limit may have restarted up to a second earlier.
+    // Input is reported at most once per second, so the timeout may have restarted up to a second earlier.
     assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the timeout was not restarted");
 }
 
@@ -111,7 +111,7 @@ fn click_on_allow_while_dialog_opens_is_ignored() {
 fn held_alt_a_never_allows() {
     let screen = Screen::start();
     let harness = show_focused_question(&screen, "write");
-    // A key repeats for three seconds. Each press restarts the delay.
+    // Repeats the key for three seconds. Each press restarts the delay.
     screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");

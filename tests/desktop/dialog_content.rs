@@ -1,4 +1,4 @@
-//! Content of the dialog on the screen and for screen readers, including hostile text.
+//! Content of the dialog, on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
@@ -89,13 +89,8 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "push main to https://evil.example/stolen.git and 1 other thing",
-            &[
-                "push main to https://evil.example/stolen.git",
-                "requested as origin",
-                "update git's records in ~/src/app (allowed already)",
-                "with force: true",
-            ],
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
             "mail",
@@ -160,7 +155,7 @@ fn unsandboxed_server_shows_warning_band_and_explains_outcome() {
     for sentence in [
         "\u{26a0} NOT SANDBOXED",
         "Claude Code wants to delete /srv/photos (folder, with everything in it)",
-        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is not sandboxed: it can already do anything you can.",
+        "\u{2192} Claude Code may delete this folder and everything in it, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.",
     ] {
         screen.control(DIALOG, "label", sentence);
     }
@@ -276,7 +271,7 @@ fn large_text_on_small_screen_keeps_every_control_visible() {
                 .into_iter()
                 .find(|one| one.name == "Note for the agent" && one.is("focused"))
         });
-        // If the choices do not fit, they scroll to the one with the focus.
+        // If the choices do not fit, they scroll to the focused choice.
         for key in ["Tab", "Down", "Down", "Down"] {
             screen.key(key);
         }
@@ -330,7 +325,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // The text has hundreds of pages, so it is scrolled to its end at once.
+                // The text is hundreds of pages long, so it is scrolled to its end at once.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {
@@ -353,7 +348,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
 #[test]
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::start_small_with_large_text();
-    let harness = show_focused_question(&screen, "push");
+    let harness = show_focused_question(&screen, "mail");
     read_to_end(&screen, DIALOG, "Allow once", "Next");
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
@@ -405,7 +400,7 @@ fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
     );
     let dialog = screen.window(DIALOG);
     assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
-    // Simulates clicks on the notification, as its service reports them.
+    // Simulates a click on the notification, as the notification service would report it.
     writeln!(press, "1 default").expect("a service");
     screen.wait_for_focus(&dialog);
     screen.key("Escape");

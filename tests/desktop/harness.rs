@@ -59,7 +59,7 @@ impl Harness {
         }
     }
 
-    /// Returns the next event except `working`, or `None` if there is none within this time.
+    /// Returns the next event except `working`, or `None` if none arrives in time.
     pub(crate) fn event_within(&self, time: Duration) -> Option<String> {
         let until = Instant::now() + time;
         loop {
@@ -70,7 +70,7 @@ impl Harness {
         }
     }
 
-    /// Returns all events except `working` that are caused by input the display has sent so far.
+    /// Returns all events except `working` that result from the input sent so far.
     pub(crate) fn events_until_idle(&mut self) -> Vec<String> {
         self.order("idle");
         std::iter::from_fn(|| Some(self.event()).filter(|event| event != "idle")).collect()
@@ -80,7 +80,7 @@ impl Harness {
         self.child.id()
     }
 
-    /// Returns the exit code, or `None` if the program has not exited.
+    /// Returns the exit code, or `None` if the program is still running.
     pub(crate) fn exit(&mut self) -> Option<i32> {
         until("the app to exit", || self.child.try_wait().expect("its state")).code()
     }
@@ -93,7 +93,7 @@ impl Drop for Harness {
     }
 }
 
-/// Shows a dialog with one question, brings it to the front and focuses it.
+/// Shows a dialog with one question, in front and focused.
 pub(crate) fn show_focused_question(screen: &Screen, question: &str) -> Harness {
     let harness = show_question(screen, question, Duration::from_secs(120));
     screen.activate(&screen.window(DIALOG));
@@ -124,7 +124,7 @@ pub(crate) fn arm_by_keyboard_in(screen: &Screen, title: &str, name: &str) -> Co
     })
 }
 
-/// Moves the pointer onto Allow as the dialog's hint requests, and waits until a click is accepted.
+/// Moves the pointer onto Allow as the dialog's hint asks, and waits until a click is accepted.
 pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     screen.xdotool(&["mousemove", "5", "790"]);
     until("Allow to accept a click", || {
@@ -141,19 +141,17 @@ pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     })
 }
 
-/// Accessible description of Allow until everything that must be read has been in view.
+/// Accessible description of Allow while some required text has not been in view.
 pub(crate) const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
-/// Waits until the Allow button called `name`, in the dialog with this title, requires scrolling
-/// first.
+/// Waits until the Allow button called `name`, in the dialog with this title, requires scrolling.
 pub(crate) fn wait_until_unread(screen: &Screen, title: &str, name: &str) {
     until("the hint to scroll", || {
         (screen.control(title, "push button", name).description == UNREAD).then_some(())
     });
 }
 
-/// Waits until Allow requires scrolling first, and then presses `key` until everything that must be read has been in
-/// view.
+/// Waits until Allow requires scrolling, then presses `key` until all required text has been in view.
 pub(crate) fn read_to_end(screen: &Screen, title: &str, name: &str, key: &str) {
     wait_until_unread(screen, title, name);
     until("the whole text to be in view", || {

@@ -1,10 +1,10 @@
-//! Race conditions between the user's input and a dialog, with all window managers: accidental input never allows a
-//! call, and deliberate input afterwards does.
+//! Races between the user's input and a dialog, under all window managers: accidental input never allows a call, and
+//! deliberate input afterwards does.
 //!
-//! - `IRONCURTAIN_RACES=all` runs all scenes at all paces, more than 500 tries. By default, each scene runs once with
-//!   each window manager.
+//! - `IRONCURTAIN_RACES=all` runs all scenes at all paces, more than 500 tries. By default, each scene runs once
+//!   under each window manager.
 
-#![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
+#![expect(clippy::print_stdout, reason = "prints the result of each try")]
 
 mod scenes;
 mod user_input;
@@ -28,7 +28,7 @@ const MANAGERS: [&str; 8] = [
     "sway",
 ];
 
-/// Intervals between two clicks or key presses in milliseconds, from 10 to 2 per second.
+/// Intervals between clicks or key presses in milliseconds, that is, 10 to 2 per second.
 const PACES: [u64; 5] = [100, 150, 250, 333, 500];
 
 /// One run of a scene, and its result.
@@ -36,7 +36,7 @@ struct Try {
     name: String,
     /// `true` if accidental input allowed a call.
     accident: bool,
-    /// Time that a deliberate answer took afterwards, or `None` if it was not tried.
+    /// Duration of the deliberate answer that followed, or `None` if there was none.
     meant: Option<Result<Duration, String>>,
 }
 
@@ -67,7 +67,7 @@ fn allow_needs_intent_under_every_window_manager() {
     );
     assert_eq!(accidents, [""; 0], "accidental approvals");
     assert_eq!(refused, [], "deliberate answers that were refused");
-    // The input itself takes 1 to 2.3 s. The test uses the median, because a busy machine can delay single tries.
+    // The input itself takes 1 to 2.3 s. The median is compared, because a busy machine can delay single tries.
     assert!(times.get(times.len() / 2).is_some_and(|usual| *usual <= MEANT_WITHIN), "{times:?}");
     assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });
 }

@@ -1,7 +1,7 @@
-"""A fake login manager (logind). Lines on standard input control it: `lock` and `unlock` set the state of the session's screen lock,
-`sleep` and `wake` announce suspend and resume.
+"""A fake login manager (logind), controlled by lines on standard input: `lock` and `unlock` set the session's
+screen lock, and `sleep` and `wake` announce suspend and resume.
 
-With the argument `locked` the screen is locked from the start.
+With the argument `locked`, the screen is locked from the start.
 """
 import sys
 

@@ -1,15 +1,10 @@
-//! Display tests: the dialog, tray and window on a private screen, controlled by keys, clicks and AT-SPI.
+//! Display tests: the dialog, tray and window on a private screen, controlled with keys, clicks and AT-SPI.
 //!
 //! - Each test starts its own X server, session bus and window manager, so that tests do not affect each other.
-//! - A missing program fails the test with its name. No test is skipped.
-//! - No test sleeps for a fixed duration: each wait has a visible condition and a time limit.
+//! - A missing program fails the test with the program's name. No test is skipped.
+//! - No test sleeps for a fixed time: each wait has a visible condition and a timeout.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test stops at the first surprise"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accessibility;
 mod app;

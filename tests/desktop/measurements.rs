@@ -1,8 +1,8 @@
-//! Measures the speed and the idle activity of the app, for `cargo xtask bench --desktop`.
+//! Measures the app's speed and idle activity, for `cargo xtask bench --desktop`.
 //!
-//! - The test only checks that each figure can be measured, in a short run. One check does not depend on the machine's
-//!   speed: closing the window frees the memory of the page.
-//! - `IRONCURTAIN_FIGURES` selects a full measurement that prints its figures; `IRONCURTAIN_APP` selects the app.
+//! - The test is a short run that checks that each figure can be measured. One check does not depend on the machine's
+//!   speed: closing the window frees the page's memory.
+//! - `IRONCURTAIN_FIGURES` selects a full measurement that prints its figures. `IRONCURTAIN_APP` selects the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
@@ -19,18 +19,18 @@ use std::time::{Duration, Instant};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// Number of calls that a busy agent makes per second.
+/// Calls per second that a busy agent makes.
 const CALLS: u32 = 10;
-/// Minimum time between the last input in a dialog and the next dialog, plus a margin. It is not part of the
-/// measurement.
+/// Minimum time between the last input in a dialog and the next dialog, plus a margin. The measurement excludes this
+/// time.
 const APART: Duration = Duration::from_millis(1200);
-/// Number of consecutive seconds with at most [`QUIET_WAKEUPS`] wake-ups after which startup is complete.
+/// Number of consecutive seconds with at most [`QUIET_WAKEUPS`] wake-ups after which startup counts as complete.
 const QUIET: usize = 5;
 const QUIET_WAKEUPS: f64 = 3.0;
 /// Number of kernel clock ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// A measurement, which becomes one row of the table.
+/// A measurement, shown as one row of the table.
 struct Figure {
     what: &'static str,
     value: f64,
@@ -52,7 +52,7 @@ fn desktop_measurements_are_complete() {
     assert!(figures.iter().all(|figure| figure.value.is_finite() && figure.value >= 0.0));
 }
 
-/// Returns the median time from the app's start to the text in its window.
+/// Returns the median time from the app's start to the first text in its window.
 fn measure_first_paint(starts: usize) -> Figure {
     let mut screen = Screen::start();
     let helper = helper_path("painted.py");
@@ -79,8 +79,7 @@ fn measure_first_paint(starts: usize) -> Figure {
     }
 }
 
-/// Takes the other measurements in a single process of the app. If `whole` is `true`, first waits until startup
-/// is complete.
+/// Takes the other measurements in a single app process. If `whole` is `true`, waits until startup is complete.
 fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
@@ -139,7 +138,7 @@ fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Fig
     ]
 }
 
-/// Returns the fraction of a core that the page's process uses while an agent works.
+/// Returns the share of one core that the page's process uses while an agent works.
 fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
@@ -156,7 +155,7 @@ fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
     (spent() - before) / TICKS / start.elapsed().as_secs_f64() * 100.0
 }
 
-/// Returns the median time from a call to its dialog, and the number of the app's wake-ups while a dialog is open.
+/// Returns the median time from a call to its dialog, and the app's wake-ups while a dialog is open.
 fn measure_questions(
     screen: &Screen,
     pid: u32,
@@ -192,7 +191,7 @@ fn measure_questions(
     (middle(times), waking)
 }
 
-/// Returns the times at which the window manager reports that a window was added or removed.
+/// Returns the times at which the window manager reports added or removed windows.
 fn windows(screen: &Screen) -> Receiver<Instant> {
     let spy =
         screen.command("xprop").args(["-root", "-spy", "_NET_CLIENT_LIST"]).stdout(Stdio::piped()).spawn();
@@ -211,7 +210,7 @@ fn windows(screen: &Screen) -> Receiver<Instant> {
     told
 }
 
-/// Returns the number of wake-ups per second, summed over all threads of these processes.
+/// Returns the wake-ups per second, summed over all threads of these processes.
 fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
     let (start, before) = (Instant::now(), woken());
@@ -226,8 +225,8 @@ pub(crate) fn settle(pid: u32) {
     until("an idle app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
-/// Waits until startup is complete. For about ten seconds after a window opens and a screen reader queries it, the web
-/// engine collects garbage, which should not be measured.
+/// Waits until startup is complete. The web engine collects garbage for about ten seconds after a window opens and a
+/// screen reader queries it, which should not be measured.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
     until("an idle app", || {
@@ -236,7 +235,7 @@ fn quiet(pid: u32) {
     });
 }
 
-/// Returns the number of voluntary context switches of each thread in a process.
+/// Returns the number of voluntary context switches of each of the process's threads.
 fn switches(pid: u32) -> Vec<(String, f64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
     let count = |thread: std::fs::DirEntry| {

@@ -1,4 +1,4 @@
-"""Starts an app and prints the milliseconds until text is on the screen; stops the app on request.
+"""Starts an app and prints the milliseconds until text is on the screen. Stops the app on request.
 
 painted.py PROGRAM [ARGUMENT...]
 """
@@ -11,13 +11,13 @@ import gi
 gi.require_version("Gdk", "3.0")
 from gi.repository import Gdk  # noqa: E402
 
-# Anti-aliased text has many shades; an empty page has two or three.
+# Anti-aliased text has many shades. An empty page has two or three.
 SHADES = 24
 root = Gdk.get_default_root_window()
 
 
 def shades():
-    # The area where the page's text begins, right of the list of pages.
+    # The area where the page's text begins, to the right of the list of pages.
     part = Gdk.pixbuf_get_from_window(root, 420, 120, 420, 320)
     pixels = part.get_pixels()
     return len(set(pixels[at : at + 3] for at in range(0, len(pixels), 3)))

@@ -1,14 +1,15 @@
 //! Pictures of dialogs for the documentation. `cargo xtask pictures` stores them.
 
-use crate::harness::{DIALOG, Harness, show_focused_question, wait_for_hint};
+use crate::harness::{DIALOG, Harness, show_question, wait_for_hint};
 use crate::screen::Screen;
 use crate::window::{self, WINDOW};
+use std::time::Duration;
 
-/// Questions and the names of their pictures.
+/// Names of the questions and of their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),
-    ("unsandboxed", "dialog-unsandboxed"),
+    ("album", "dialog-unsandboxed"),
     ("push", "dialog-push"),
 ];
 
@@ -16,7 +17,9 @@ const SHOWN: [(&str, &str); 4] = [
 fn every_documented_dialog_has_a_current_picture() {
     for (question, picture) in SHOWN {
         let screen = Screen::start();
-        let harness = show_focused_question(&screen, question);
+        // The default deadline.
+        let harness = show_question(&screen, question, Duration::from_secs(45));
+        screen.activate(&screen.window(DIALOG));
         let window = screen.window(DIALOG);
         screen.control(DIALOG, "push button", "Deny");
         screen.picture_of(&window, picture);
@@ -30,12 +33,12 @@ fn the_dialog_over_the_home_page_has_a_current_picture() {
     let screen = Screen::start();
     screen.read("display", &["-window", "root", "xc:#4d5a73"]);
     let mut harness = Harness::start(&screen, &["app", "--picture"]);
-    for words in ["3 agents", "filesystem, in a sandbox", "git, in a sandbox", "notes, in a sandbox"] {
+    for words in ["1 agent", "filesystem, in a sandbox", "fetch, in a sandbox", "git, in a sandbox"] {
         window::says(&screen, words);
     }
     assert!(!window::text(&screen).contains("not sandboxed"), "a protected desktop");
     screen.xdotool(&["windowmove", &screen.window(WINDOW), "20", "20"]);
-    harness.order("ask whole q1 120000");
+    harness.order("ask whole q1 45000");
     window::says(&screen, "1 asking");
     let dialog = screen.window(DIALOG);
     screen.activate(&dialog);

@@ -1,7 +1,7 @@
-"""A file chooser portal that records who asks it, and a program that does.
+"""A file chooser portal that records its requests, and a program that sends one.
 
 portal.py serve FILE    appends the title of each request to FILE
-portal.py ask TITLE     opens GTK's native chooser, which goes to the portal if GTK_USE_PORTAL is 1
+portal.py ask TITLE     opens GTK's native chooser, which uses the portal if GTK_USE_PORTAL is 1
 """
 import sys
 

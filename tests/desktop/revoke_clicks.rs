@@ -1,4 +1,4 @@
-//! Revokes grants in the app while an agent makes twenty calls per second: a click applies to the row on which it
+//! Revokes grants in the app while an agent makes twenty calls per second. A click applies to the row on which it
 //! began.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of rows in which a button is clicked.
+/// Number of rows whose button is clicked.
 const ROWS: usize = 5;
 
 /// Interval between two calls.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Number of calls between a press and its release. The rows are redrawn every 0.7 s during this time.
+/// Number of calls between a press and its release. The page redraws the rows every 0.7 s meanwhile.
 const MEANWHILE: usize = 16;
 
 #[test]
@@ -126,7 +126,7 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     drop(calls);
 }
 
-/// JavaScript expression for the current time in the format of the page.
+/// JavaScript expression for the current time in the page's format.
 const CLOCK: &str =
     "return new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }).format(Date.now())";
 
@@ -156,13 +156,13 @@ fn files(screen: &Screen, letter: &str, number: usize) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the files for which the database contains a grant.
+/// Returns the files that have a grant in the database.
 pub(crate) fn granted(home: &Home) -> BTreeSet<PathBuf> {
     let grants = StandingGrant::on_disk(&home.database()).expect("the grants");
     grants.iter().map(|grant| PathBuf::from(grant.what.to_string())).collect()
 }
 
-/// An agent that reads files repeatedly. Dropping it stops the agent.
+/// An agent that reads files repeatedly, until it is dropped.
 struct Calls {
     over: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -231,7 +231,7 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     });
 }
 
-/// Runs agents before the app starts. A user allows all of their calls with the longest lifetime.
+/// Runs agents before the app starts. A user allows all their calls with the longest lifetime.
 pub(crate) fn owner(screen: &Screen, home: &Home, act: impl FnOnce(&dyn Fn() -> AgentClient)) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let programs = beside("ironcurtain-shim").parent().expect("a folder").to_path_buf();

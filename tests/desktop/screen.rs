@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Maximum time for each wait. It is long because machines can be busy, but no passing test takes that long.
+/// Timeout of each wait. It allows for busy machines, and a passing test needs far less.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 
-/// Pause between two queries of the screen. Each query starts a program, and a query of controls makes the app answer
-/// hundreds of messages.
+/// Pause between two queries of the screen. Each query starts a program, and a query for controls makes the app
+/// answer hundreds of messages.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Screen {
@@ -26,7 +26,7 @@ pub(crate) struct Screen {
     large_text: bool,
 }
 
-/// A control, as a screen reader sees it.
+/// A control as a screen reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub(crate) struct Control {
     pub(crate) role: String,
@@ -56,7 +56,7 @@ impl Screen {
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
-    /// Starts an X server with a compositor: either `picom` with openbox, or the window manager with this name.
+    /// Starts an X server with a compositor: `picom` with openbox, or the window manager with this name.
     pub(crate) fn composited(by: &str) -> Self {
         if by != "picom" {
             let arguments: &[&str] = if by == "mutter" { &["--x11"] } else { &[] };
@@ -85,8 +85,8 @@ impl Screen {
         let mut screen = self;
         let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
-        // The first key makes the X server switch to xdotool's keyboard. A running window manager then
-        // registers its key bindings again and misses keys pressed during that time.
+        // The first key makes the X server switch to xdotool's keyboard. A running window manager then registers its
+        // key bindings again and misses keys pressed in between.
         screen.key("shift");
         screen.start_bus();
         screen.spawn(manager, arguments);
@@ -103,7 +103,7 @@ impl Screen {
         let config = screen.home().join("sway");
         let settings = "output HEADLESS-1 resolution 1280x800\nxwayland disable\ndefault_border normal\n";
         std::fs::write(&config, settings).expect("sway's settings");
-        // Sway does not run as root, so root runs it in a user namespace.
+        // Sway refuses to run as root, so root runs it in a user namespace.
         let root = screen.read("id", &["-u"]) == "0";
         let mut sway = screen.command(if root { "unshare" } else { "sway" });
         sway.args(if root { &["--user", "sway"][..] } else { &[] });
@@ -146,7 +146,7 @@ impl Screen {
     }
 
     fn start_bus(&mut self) {
-        // Without an explicit address, the socket would remain in `/tmp` when the bus is killed.
+        // Without an explicit address, the socket would remain in `/tmp` after the bus is killed.
         let address = format!("--address=unix:path={}", self.home().join("run/bus").display());
         let bus = ["--session", "--nofork", "--nopidfile", "--print-address=1", &address];
         self.bus = self.first_line("dbus-daemon", &bus);
@@ -173,7 +173,7 @@ impl Screen {
         command
     }
 
-    /// Returns a command with the environment of this screen, and no variables of the test.
+    /// Returns a command with this screen's environment, and no variables of the test.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -237,7 +237,7 @@ impl Screen {
         (ends.0, BufReader::new(ends.1))
     }
 
-    /// Returns the output of a program, even if the program fails.
+    /// Returns a program's output, even if the program fails.
     pub(crate) fn read(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error}"));
@@ -267,20 +267,20 @@ impl Screen {
         self.xdotool(&words);
     }
 
-    /// Turns the mouse wheel by one step at a point of the screen.
+    /// Turns the mouse wheel by one notch at a point of the screen.
     pub(crate) fn turn(&self, (x, y): (i32, i32), down: bool) {
         let button = if down { "5" } else { "4" };
         self.xdotool(&["mousemove", &x.to_string(), &y.to_string(), "click", button]);
     }
 
-    /// Presses a control with the pointer and releases it after this number of seconds.
+    /// Presses the pointer on a control and releases it after this many seconds.
     pub(crate) fn hold(&self, control: &Control, seconds: &str) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
     }
 
-    /// Presses a control with the pointer, calls `happens` and releases the control.
+    /// Presses the pointer on a control, calls `happens` and releases the pointer.
     pub(crate) fn press_while(&self, control: &Control, happens: impl FnOnce()) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
@@ -303,8 +303,8 @@ impl Screen {
         self.wait_for_focus(window);
     }
 
-    /// Waits until a window is in front and has the keyboard focus. The focus follows later, and keys pressed
-    /// before that go to another window.
+    /// Waits until a window is in front and has the keyboard focus. The focus arrives later, and keys pressed before
+    /// that go to another window.
     pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;
@@ -352,7 +352,7 @@ impl Screen {
         lines.lines().map(|line| serde_json::from_str(line).expect("a control")).collect()
     }
 
-    /// Returns the names of all these controls, one per line.
+    /// Returns the names of all controls in windows with a matching title, one per line.
     pub(crate) fn text(&self, title: &str) -> String {
         self.helper("accessible.py", &["text", title]) + "\n"
     }
@@ -412,7 +412,7 @@ fn node_titled<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde
 impl Drop for Screen {
     fn drop(&mut self) {
         for child in self.children.iter_mut().rev() {
-            // Fails only if the process has exited.
+            // Fails only if the process has already exited.
             let _ = child.kill();
             let _ = child.wait();
         }

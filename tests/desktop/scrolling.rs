@@ -1,4 +1,4 @@
-//! The mouse wheel in the window: every page can be scrolled to its end, and every control on it reached, without the
+//! The mouse wheel in the window: every page scrolls to its end, and every control on it can be reached, without the
 //! keyboard.
 
 use crate::app::App;
@@ -11,8 +11,7 @@ const WINDOW: &str = "^IronCurtain$";
 
 const PAGES: [&str; 6] = ["Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
-/// Number of wheel steps between two queries of a page. Queries are slow, because they use the screen
-/// reader interface.
+/// Number of wheel notches between two queries of a page. Queries use the screen reader interface, which is slow.
 const NOTCHES: usize = 6;
 
 #[test]
@@ -73,11 +72,11 @@ fn every_task_works_with_mouse_and_wheel_only() {
     assert_eq!(harness.event(), "lockdown true false");
 }
 
-/// On Wayland, the web engine uses compositing, and wheel events are handled differently.
+/// On Wayland, the web engine uses compositing and handles wheel events differently.
 #[test]
 fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
-    // Make the screen lower than the page.
+    // Makes the screen lower than the page.
     screen.swaymsg(&["output", "HEADLESS-1", "resolution", "1280x500"]);
     let script = crate::screen::helper_path("wayland_pointer.py");
     let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "500"];
@@ -87,7 +86,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let _harness = Harness::start(&screen, &["app"]);
     says(&screen, "filesystem, in a sandbox");
     let (left, top) = screen.sway_position("^IronCurtain");
-    // Use a point slightly inside the page, where the element moves when the page scrolls.
+    // Uses a point slightly inside the page, where the element moves when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
     until("the page to scroll", || {
@@ -105,7 +104,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
 fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
-    // A page loads its data after showing its heading, so wait until the layout no longer changes.
+    // A page loads its data after showing its heading, so this waits until the layout no longer changes.
     let mut before = None;
     let (_, top) = until(page, || {
         let now = bounds(screen)?;
@@ -155,7 +154,7 @@ fn window_place(screen: &Screen) -> [i32; 4] {
     })
 }
 
-/// Returns the lowest edge of all controls on the page and the position of its heading.
+/// Returns the lowest edge of all controls on the page, and the position of its heading.
 fn bounds(screen: &Screen) -> Option<(i32, i32)> {
     let all = screen.controls(WINDOW);
     let heading = all.iter().position(|one| one.role == "heading")?;

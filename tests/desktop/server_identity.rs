@@ -1,4 +1,4 @@
-//! A server that now starts another program: the window asks about the permissions of the previous program.
+//! A server entry that now starts another program: the window asks about the previous program's permissions.
 
 use crate::app::{App, beside, command, listens};
 use crate::revoke_clicks::{granted, owner};
@@ -28,7 +28,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Lets an agent fail to start the server, and opens the window on the page that asks about it.
+    /// Lets an agent fail to start the server, and opens the window on the page that asks about the server.
     fn new() -> Self {
         let screen = crate::tray::with_panel();
         let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
@@ -62,7 +62,7 @@ impl Scene {
         this
     }
 
-    /// Starts the server for an agent, or returns the reason why it does not start.
+    /// Starts the server for an agent, or returns the error message if the server is not started.
     fn start(&self) -> Result<AgentClient, String> {
         let shim = beside("ironcurtain-shim");
         let mut shim = self.screen.command(shim);
@@ -78,7 +78,7 @@ impl Scene {
         Ok(agent)
     }
 
-    /// Opens the page of servers and asserts that it shows the question in this order.
+    /// Opens the Servers page and asserts that it shows the question's texts in this order.
     fn asked(&self) {
         says(&self.screen, HEADLINE);
         self.screen.picture("identity-home");
@@ -150,7 +150,7 @@ impl Scene {
 }
 
 #[test]
-fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
+fn keeping_permissions_by_mouse_applies_them_to_the_new_program() {
     let scene = Scene::new();
     let screen = &scene.screen;
     scene.asked();
@@ -189,7 +189,7 @@ fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
 }
 
 #[test]
-fn started_afresh_by_the_mouse_the_new_program_has_nothing_and_the_data_is_set_aside() {
+fn starting_fresh_by_mouse_revokes_permissions_and_moves_data_aside() {
     let scene = Scene::new();
     let screen = &scene.screen;
     scene.asked();
@@ -204,7 +204,7 @@ fn started_afresh_by_the_mouse_the_new_program_has_nothing_and_the_data_is_set_a
 }
 
 #[test]
-fn decided_by_the_keyboard_alone() {
+fn changed_server_can_be_decided_by_keyboard_alone() {
     let scene = Scene::new();
     let screen = &scene.screen;
     says(screen, HEADLINE);

@@ -1,5 +1,5 @@
-//! Changes servers in the app: allows and removes a host, removes and restores a server, adds a bundle, and
-//! restores a quarantined file.
+//! Changes servers in the app: allows and removes a host, removes and restores a server, adds a bundle, and restores
+//! a quarantined file.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
@@ -68,7 +68,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     let screen = tray::with_panel();
     let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
     home.prepare().expect("the folders");
-    // The picker completes typed names, so no name may be the start of another.
+    // The picker completes typed names, so no name may be a prefix of another.
     let (notes, bundle) = (screen.home().join("notes"), screen.home().join("packed.mcpb"));
     let broken = screen.home().join("broken.mcpb");
     fs::create_dir_all(&notes).expect("the folder");
@@ -147,7 +147,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     window::says(&screen, "This file was replaced when you put the other one back.");
 }
 
-/// Types the path of a file or folder into a system picker.
+/// Types the path of a file or folder into a system file picker.
 fn picked(screen: &Screen, title: &str, path: &Path) {
     screen.activate(&screen.window(title));
     screen.xdotool(&["type", "--delay", "20", path.to_str().expect("a UTF-8 path")]);
@@ -172,7 +172,7 @@ fn pack(bundle: &Path) {
     writer.finish().expect("the end");
 }
 
-/// Replaces the text in the field and requests the plan.
+/// Replaces the text in the host field and requests the plan.
 fn type_host(screen: &Screen, host: &str) {
     let field = until("the field", || {
         let all = screen.controls(WINDOW);
@@ -189,7 +189,7 @@ fn type_host(screen: &Screen, host: &str) {
     screen.press(WINDOW, "push button", ask);
 }
 
-/// Returns the entry of the filesystem server, if there is one.
+/// Returns the filesystem server's entry, if there is one.
 fn entry(file: &Path) -> Option<Value> {
     let text = fs::read_to_string(file).expect("the servers");
     let all: Value = serde_json::from_str(&text).expect("JSON");

@@ -51,7 +51,7 @@ else:
     try:
         call(name, menu, MENU, "Event", event, "()")
     except GLib.Error as error:
-        # Quit may end the app before it replies.
+        # Quit may exit the app before it replies.
         if not error.matches(Gio.dbus_error_quark(), Gio.DBusError.NO_REPLY):
             raise
     print("done")

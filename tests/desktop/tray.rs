@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
-/// First line of the menu without a pending question.
+/// First line of the menu while no question is pending.
 const PART: &str = "Partly protected: 1 server is not sandboxed";
-/// First line of the menu with a pending question.
+/// First line of the menu while a question is pending.
 const ASKING: &str = "1 question is waiting for you";
 
 #[test]
@@ -108,7 +108,7 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut harness = Harness::start(&screen, &["app", "--background"]);
     until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
     screen.picture("tint2");
-    // The app answers, so it has already decided whether to open its window.
+    // The app has answered, so it has already decided whether to open its window.
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");

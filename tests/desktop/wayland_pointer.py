@@ -74,7 +74,7 @@ def main():
             display.send(5, 4)
         elif verb == "wheel":
             for _ in range(int(rest[0])):
-                # A wheel, its vertical axis: 15 units of 24.8 fixed point, one step.
+                # Wheel, vertical axis: one step is 15 units, in 24.8 fixed point.
                 display.send(5, 5, struct.pack("<I", 0))
                 display.send(5, 7, struct.pack("<IIii", now(), 0, 15 * 256, 1))
                 display.send(5, 4)

@@ -1,8 +1,8 @@
-//! Controls the page of the app over WebDriver.
+//! Controls the app's page over WebDriver.
 //!
-//! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, and `WebKitWebDriver`
-//!   connects to it.
-//! - Elements are found by XPath, and waited for. Clicks are not repeated.
+//! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, to which
+//!   `WebKitWebDriver` connects.
+//! - Elements are found by XPath, with a wait. Clicks are not repeated.
 
 use crate::app::{App, command};
 use crate::screen::{BOUND, Screen, until};
@@ -55,7 +55,7 @@ impl Page {
     /// Returns the visible text of an element.
     pub(crate) fn text(&self, path: &str) -> String {
         until(&format!("the text of `{path}`"), || {
-            // Search again if the element was redrawn in the meantime.
+            // Searches again if the element has been redrawn.
             let text = format!("{}/element/{}/text", self.session, self.element(path));
             self.call("GET", &text, &Value::Null).ok()?.as_str().map(str::to_owned)
         })
@@ -90,7 +90,7 @@ impl Page {
         answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// Sends a WebDriver request. Returns the value of the response, or its error.
+    /// Sends a WebDriver request. Returns the response's value, or its error.
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut driver = TcpStream::connect((Ipv4Addr::LOCALHOST, self.driver)).expect("the driver");

@@ -1,4 +1,4 @@
-//! The window: the content of its pages and the effects of its buttons.
+//! The window: the content of its pages, and the effects of its buttons.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
@@ -135,7 +135,7 @@ fn closing_window_keeps_app_running() {
     assert_eq!(harness.event(), "q1 deny");
 }
 
-/// Returns all text in the window that a screen reader reads.
+/// Returns all text in the window, as a screen reader reads it.
 pub(crate) fn text(screen: &Screen) -> String {
     screen.text(WINDOW)
 }
@@ -159,7 +159,7 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-/// Waits until the first steps are open, and skips them.
+/// Waits until the setup pages are open, and skips them.
 pub(crate) fn skip_setup(screen: &Screen) {
     named(screen, "Skip setup");
     until("the pages", || {

@@ -31,7 +31,7 @@ fn i3_raises_requested_window_and_question_takes_no_focus() {
     use_under("i3");
 }
 
-/// Uses the window, another program, the dialog and a picker in turn, with this window manager.
+/// Uses the window, another program, the dialog and a picker in turn, under this window manager.
 fn use_under(manager: &str) {
     let screen = Screen::under(manager);
     let folder = screen.home().join("notes");
@@ -77,7 +77,7 @@ fn use_under(manager: &str) {
         screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
         // The app's process received its last input, the answer to the dialog, later than the window's process
-        // received its own.
+        // received its last input.
         let review = until("the open question", || {
             let all = screen.controls(WINDOW).into_iter();
             all.map(|one| one.name).find(|name| name.starts_with("Review: "))
@@ -125,7 +125,7 @@ fn use_other(screen: &Screen, others: &str) {
     screen.key("x");
 }
 
-/// Closes the window that has the focus, as a user does.
+/// Closes the focused window, as a user does.
 fn close(screen: &Screen, manager: &str) {
     if manager == "i3" {
         screen.read("i3-msg", &["kill"]);
@@ -138,7 +138,7 @@ fn is_shown(screen: &Screen, title: &str) -> bool {
     !screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty()
 }
 
-/// Waits until one window is above the other.
+/// Waits until the first window is above the second.
 fn is_over(screen: &Screen, above: &str, below: &str) {
     until("the expected stacking order", || {
         let all = screen.read("xprop", &["-root", "_NET_CLIENT_LIST_STACKING"]);

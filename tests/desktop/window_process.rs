@@ -1,5 +1,5 @@
-//! The process of the window: it frees all of its memory, its death affects no other process, and only the app can
-//! connect to it.
+//! The window's process: it frees all its memory, its death affects no other process, and only the app can connect to
+//! it.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// Prefix of the process names of the window and of the web engine.
+/// Prefix of the process names of the window and the web engine.
 const OURS: &str = "ironcurtain-win";
 const ENGINE: &str = "WebKit";
 
@@ -73,7 +73,7 @@ fn app_exit_closes_its_window_process() {
     window::says(&screen, "Skip setup");
     let all = family(app.id());
     assert!(all.len() > 2, "{all:?}");
-    // The app is killed, so that it cannot notify the window.
+    // Killing the app prevents it from notifying the window.
     drop(app);
     ended(&all);
 }
@@ -99,15 +99,15 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     }
     let app = App::start(&screen, &[]);
     window::says(&screen, "Skip setup");
-    // Other processes of the user could open a pipe in `/proc` and write commands to it. A socket cannot be opened
-    // that way.
+    // Other processes of the user could open a pipe through `/proc` and write commands to it. A socket cannot be
+    // opened that way.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();
     assert!(!handed.is_empty(), "exactly one socket leads to the app");
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
-        // A socket that has been closed is not reachable either.
+        // A closed socket is not reachable either.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
@@ -123,7 +123,7 @@ pub(crate) fn ended(all: &[u32]) {
     until("the window's processes to exit", || (alive(all) == 0).then_some(()));
 }
 
-/// Returns the number of these processes that are running. A zombie has no command line.
+/// Returns how many of these processes are running. A zombie has no command line.
 pub(crate) fn alive(all: &[u32]) -> usize {
     let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     all.iter().filter(runs).count()
@@ -163,17 +163,17 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the name of a process, or an empty string if it does not exist.
+/// Returns a process's name, or an empty string if the process does not exist.
 pub(crate) fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// Returns the private memory of a process and its share of shared memory (PSS), in MB.
+/// Returns a process's private memory and its share of shared memory (PSS), in MB.
 pub(crate) fn memory(pid: u32) -> f64 {
     figure_of(pid, "Pss:")
 }
 
-/// Returns the private dirty memory of a process, in MB. It does not depend on other processes.
+/// Returns a process's private dirty memory, in MB. It does not depend on other processes.
 fn written(pid: u32) -> f64 {
     figure_of(pid, "Private_Dirty:")
 }

@@ -1,17 +1,17 @@
-//! Prints the escape suite as a table: each row in the existing system's sandbox, in IronCurtain's, and without a
-//! sandbox.
+//! Prints the escape suite as a table: each row in the existing system's sandbox, in IronCurtain's sandbox, and
+//! without a sandbox.
 //!
 //! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A
-//! comparison tool, not a test: the exit status only reports whether it ran.
+//! comparison tool, not a test: the exit status only says whether the tool ran.
 
 #![cfg(target_os = "linux")]
-#![expect(dead_code, reason = "the tests of `main.rs` are made of the same parts")]
+#![expect(dead_code, reason = "shares its modules with `main.rs`")]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a tool of the test suite, made of its parts"
+    reason = "a tool of the test suite that shares its modules"
 )]
 
 mod groups;

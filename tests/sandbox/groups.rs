@@ -1,4 +1,4 @@
-//! The rows of the suite, in groups by target.
+//! The suite's rows, grouped by target.
 
 mod kernel;
 mod lifetime;

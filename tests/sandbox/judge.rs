@@ -1,4 +1,4 @@
-//! The host's verdict on a launch: which files and processes it left behind, and which data it leaked.
+//! The host's verdict on a launch: files and processes left behind, and data leaked.
 
 use std::{
     collections::BTreeMap,
@@ -20,8 +20,8 @@ use crate::{
 /// Parts of the scene that commands may change.
 pub(crate) const WRITABLE: [&str; 2] = ["work", "granted"];
 
-/// Metadata and content of each file in the scene, by path. Excludes access times, and the ordinary files in writable
-/// parts, but not the autostart files there.
+/// Metadata and content of each file in the scene, by path. Excludes access times and the ordinary files in writable
+/// parts, but includes the autostart files there.
 pub(crate) type Picture = BTreeMap<String, String>;
 
 pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
@@ -31,7 +31,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     }
     walk(Path::new(scene.base()), &mut |path, told| {
         let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
-        // Exclude files that the test itself creates after recording the scene.
+        // Excludes files that the test itself creates after recording the scene.
         let ours =
             ["settings.json", "spec.json", "autostart.json", "found.json", "egress.json", "state", "typed"];
         let ours = ours.contains(&name.as_str());
@@ -70,7 +70,7 @@ impl Names {
         }
     }
 
-    /// Returns `true` if the path is one of these files or is inside one.
+    /// Returns `true` if the path is an autostart file or is inside an autostart folder.
     fn is_persistence(&self, path: &Path, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let inside = format!("/{name}/");
@@ -139,7 +139,7 @@ pub(crate) fn breaches(
     if run.hung {
         found.push("it did not end".to_owned());
     }
-    // Processes of the sandbox may still be exiting. Without a sandbox, this does not wait.
+    // The sandbox's processes may still be exiting. Without a sandbox, this does not wait.
     let all_ended = || left_over(scene).is_empty();
     if !(all_ended() || *executor != Executor::Bare && eventually(all_ended)) {
         found.push(format!("processes are left: {:?}", left_over(scene)));
@@ -165,7 +165,7 @@ fn planted(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Returns traces in writable parts that are nevertheless breaches.
+/// Returns traces that are breaches although they are in writable parts.
 fn writable(scene: &Scene) -> Vec<String> {
     const SET_ID: u32 = 0o6000;
     let mut found = Vec::new();
@@ -200,7 +200,7 @@ pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     }
 }
 
-/// Visits a path and everything below it. Enters a directory only if `visit` returns `true`.
+/// Visits a path and everything below it. Descends into a directory only if `visit` returns `true`.
 fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     let Ok(about) = fs::symlink_metadata(path) else { return };
     let told = if about.is_dir() {
@@ -219,8 +219,8 @@ fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     };
     if visit(path, told) && about.is_dir() {
         if fs::read_dir(path).is_err() {
-            // Opens directories that were closed to hide their content. If this fails, another user owns the
-            // directory, so it contains nothing new.
+            // Opens directories that were closed to hide their content. If this fails, the directory belongs to
+            // another user and contains nothing new.
             let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         }
         let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Runs a script in one of several sandboxes or without one, and returns the result.
+//! Runs a script in one of several sandboxes, or without a sandbox, and returns the result.
 
 use std::{
     env, fs,
@@ -23,7 +23,7 @@ use crate::{
     tools::Tools,
 };
 
-/// Maximum time for a launch. Only a failing launch takes that long.
+/// Timeout of a launch. Only a failing launch reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Denied paths: one through a symlink, one inside a writable path, and a single file.
@@ -31,7 +31,7 @@ const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/l
 const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
 const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
 
-/// Resource limits low enough to be reached quickly.
+/// Resource limits that are low enough to be reached quickly.
 pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     processes: Some(60),
     open_files: Some(100),
@@ -41,14 +41,14 @@ pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     cpu: None,
 };
 
-/// Kind of sandbox in which a script runs.
+/// Kind of sandbox that a script runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
     /// No sandbox, with all of the user's rights.
     Bare,
     /// The existing system's command, at this path.
     Srt(String),
-    /// IronCurtain's sandbox with the file tree of the host, except the denied paths.
+    /// IronCurtain's sandbox with the host's file tree, except the denied paths.
     HostRead,
     /// IronCurtain's sandbox with a nearly empty file tree and the granted paths.
     Roots,
@@ -63,13 +63,13 @@ pub(crate) struct Run {
 }
 
 impl Executor {
-    /// Runs a script in the working directory `work`. Returns when the script has exited.
+    /// Runs a script in the directory `work` and waits until it has exited.
     pub(crate) fn run(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Run {
         finish(scene, self.command(tools, scene, script, terminal))
     }
 
-    /// Returns the command that runs a script. It has additional descriptors and variables, which a sandbox must not
-    /// pass on.
+    /// Returns the command that runs a script. The command has additional descriptors and variables, which a sandbox
+    /// must not pass on.
     pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
         let script = format!("{}\n{script}", scene.prelude(tools));
         let mut command = Command::new(&tools.probe);
@@ -100,8 +100,8 @@ impl Executor {
         }
     }
 
-    /// Returns the autostart rules, with a different mode for each kind of sandbox. The working directory is the home
-    /// directory, the most dangerous folder to grant.
+    /// Returns the autostart rules, with a different mode for each kind of sandbox. The home directory is the working
+    /// directory, because it is the most dangerous folder to grant.
     fn autostart(&self, scene: &Scene) -> AutostartRules {
         let mode = if self.is_strict() { AutostartMode::Strict } else { AutostartMode::Listed };
         AutostartRules {
@@ -113,7 +113,7 @@ impl Executor {
         }
     }
 
-    /// Returns `true` if every autostart file is quarantined, including those that run only on the user's request.
+    /// Returns `true` if every autostart file is quarantined, including files that run only at the user's request.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }
@@ -160,7 +160,7 @@ impl Executor {
     }
 }
 
-/// Returns the environment of the launcher. A sandbox must keep only its first variables.
+/// Returns the launcher's environment. A sandbox must keep only the first variables.
 fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     vec![
         ("PATH", env::var("PATH").unwrap()),
@@ -176,7 +176,7 @@ fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes the settings of `srt` for the scene and returns the path of their file.
+/// Writes the scene's `srt` settings and returns the path of their file.
 fn settings(scene: &Scene) -> String {
     let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect::<Vec<_>>();
     let settings = json!({
@@ -192,7 +192,7 @@ fn settings(scene: &Scene) -> String {
     file
 }
 
-/// Returns the rules of the proxy and the addresses of host names.
+/// Returns the proxy's rules and the addresses of host names.
 fn rules(scene: &Scene) -> String {
     let port = scene.listeners.as_ref().map_or(0, Listeners::port);
     let rules = json!({
@@ -249,7 +249,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     Run { said: String::from_utf8_lossy(&said).into_owned(), hung }
 }
 
-/// Returns the processes whose arguments contain the scene's name, except those that the scene itself started.
+/// Returns the processes whose arguments contain the scene's name, except the scene's own processes.
 pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
     let own = scene.victim.as_ref().map(crate::victim::Victim::pid);
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -260,7 +260,7 @@ pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Returns the arguments of a process. Empty if the process has exited or belongs to the kernel.
+/// Returns a process's arguments, or an empty string if the process has exited or belongs to the kernel.
 fn command_line(pid: u32) -> String {
     let mut line = Vec::new();
     eventually(|| {
@@ -270,7 +270,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Returns `true` if a process is inside `execve`, when it has neither its old arguments nor its new ones. The kernel
+/// Returns `true` if a process is inside `execve`, when it has neither its old nor its new arguments. The kernel
 /// reports this only for processes of the same user.
 fn is_between_programs(pid: u32) -> bool {
     /// Index of `arg_end` among the fields after the program name, counted from 0 (proc_pid_stat(5)).
@@ -284,7 +284,7 @@ fn is_between_programs(pid: u32) -> bool {
     has_none && has_memory && fs::metadata(place).is_ok_and(is_own)
 }
 
-/// Kills the processes that an attack left behind when it ran without a sandbox.
+/// Kills the processes left behind by an attack that ran without a sandbox.
 pub(crate) fn clean_up(scene: &Scene) {
     for (pid, _) in left_over(scene) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
@@ -300,7 +300,7 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
         if Instant::now() > deadline {
             return false;
         }
-        // Give the awaited processes time to run.
+        // Gives the awaited processes time to run.
         thread::sleep(Duration::from_millis(1));
     }
     true

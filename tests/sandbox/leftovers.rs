@@ -1,5 +1,5 @@
-//! Autostart files that a sandbox has left behind. They are acceptable if they were reported to the user or if no
-//! program runs them automatically.
+//! Autostart files left behind by a sandbox. They are acceptable if they were reported to the user or if no program
+//! runs them automatically.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -12,7 +12,7 @@ use crate::{judge::WRITABLE, scene::Scene};
 pub(crate) struct Left {
     /// Paths of autostart files that were left behind.
     listed: BTreeSet<String>,
-    /// Reasons why something was not scanned.
+    /// Reasons why parts were not scanned.
     unseen: Vec<String>,
 }
 
@@ -35,8 +35,8 @@ impl Left {
         left
     }
 
-    /// Returns `true` if it is acceptable that this autostart file was created, changed or removed. In strict
-    /// mode, it is not if any program could ever run the file.
+    /// Returns `true` if it is acceptable that this autostart file was created, changed or removed. In strict mode, a
+    /// file is unacceptable if any program could ever run it.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -48,12 +48,12 @@ impl Left {
         }
         match name.as_str() {
             ".git" => return leads_inside(scene, path),
-            // Its target is scanned too. A complete repository needs no scan.
+            // The target is scanned too. A complete repository needs no scan.
             "commondir" => return !parent.join("objects").exists(),
             "config" | "config.worktree" => return !text.contains("fsmonitor"),
             _ => {}
         }
-        // A folder now has the name of the file.
+        // The file's name is now that of a folder.
         if found.is_none() && !path.contains("/hooks/") {
             return true;
         }
@@ -82,8 +82,8 @@ impl Left {
     }
 }
 
-/// Returns `true` if a `.git` file or symlink leads to a folder that the sandbox can write to. That folder is scanned
-/// too.
+/// Returns `true` if a `.git` file or symlink leads to a folder that the sandbox can write to, because that folder is
+/// scanned too.
 fn leads_inside(scene: &Scene, path: &str) -> bool {
     let link = fs::read_link(scene.path(path)).ok().and_then(|link| link.into_os_string().into_string().ok());
     let text = link.or_else(|| scene.text(path)).unwrap_or_default();

@@ -1,10 +1,15 @@
 //! Listening sockets of the host. The kernel queues connections to them, which the test counts after the sandbox has
 //! exited.
 //!
-//! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
-//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT` for
-//! datagrams; `UPIPE` a named pipe in the granted directory; `LAN` a non-loopback address of the host if it has one,
-//! otherwise its loopback address.
+//! Variables:
+//!
+//! - `USTREAM`, `UDGRAM`, `UPACKETS`: socket paths outside the sandbox.
+//! - `UWORK`: a socket path in the session sandbox directory.
+//! - `UABSTRACT`, `UX11`: abstract socket names.
+//! - `PORT`: a TCP port on every address of the host. `PORT6`: a TCP port on its IPv6 loopback address. `UPORT`: a UDP
+//!   port.
+//! - `UPIPE`: a named pipe in the granted directory.
+//! - `LAN`: a non-loopback address of the host if it has one, otherwise its loopback address.
 
 use std::{
     fs::File,
@@ -85,7 +90,7 @@ impl Listeners {
         let [four, six] =
             self.tcp.each_ref().map(|listener| listener.local_addr().unwrap().port().to_string());
         let unix = self.unix.iter().map(|(variable, path, _)| (*variable, path.clone()));
-        // The name of this socket is secret itself.
+        // The name of this socket is itself a secret.
         let unix = unix.filter(|(variable, _)| *variable != "USECRET");
         let rest = [
             ("UDGRAM", self.datagrams.0.clone()),
@@ -104,7 +109,7 @@ impl Listeners {
         self.tcp[0].local_addr().unwrap().port()
     }
 
-    /// Returns the TCP port as the kernel's socket table shows it.
+    /// Returns the TCP port in the format of the kernel's socket table.
     pub(crate) fn port_in_table(&self) -> String {
         format!(":{:04X} 00000000:0000 0A", self.port())
     }
@@ -135,7 +140,7 @@ impl Listeners {
     }
 }
 
-/// Returns the address that the host uses to reach other machines. Sends no packet.
+/// Returns the address from which the host reaches other machines. Sends no packet.
 fn lan() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     match socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) {

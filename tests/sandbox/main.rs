@@ -1,13 +1,13 @@
 //! The escape suite: all known ways out of a sandbox, each with a similar action that is permitted (its twin).
 //!
-//! - The host alone judges, by files, sockets, processes and secrets, never by the output of a command.
-//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack succeeds without a
-//!   sandbox (or is known not to). A broken probe therefore cannot pass.
-//! - All attacks run as an ordinary user. If root starts the suite, it runs itself again first as an ordinary user and
-//!   then as root.
+//! - The host alone judges, by files, sockets, processes and secrets, and never by a command's own verdict.
+//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack succeeds without
+//!   a sandbox (or is known not to). A broken probe therefore cannot pass.
+//! - All attacks run as an ordinary user. If root starts the suite, the suite restarts itself first as an ordinary
+//!   user and then as root.
 
 #![cfg(target_os = "linux")]
-#![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
+#![expect(dead_code, reason = "shares its modules with `escape-table.rs`")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod groups;

@@ -1,7 +1,7 @@
-//! A network for the suite: a virtual link with the proxy on one side and servers that record connections on the
+//! A network for the suite: a virtual link with the proxy at one end and servers that record connections at the
 //! other.
 //!
-//! - Needs no privileges, because the suite runs itself again in a user namespace.
+//! - Needs no privileges, because the suite restarts itself in a user namespace.
 
 use std::{
     ffi::OsStr,
@@ -23,7 +23,7 @@ pub(crate) const ALLOWED: &str = "9.9.9.9";
 /// Addresses that no rule allows.
 const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
 const OTHER_V6: &str = "2620:fe::66/64";
-/// Public address of the proxy's side.
+/// Public address at the proxy's end of the link.
 pub(crate) const OWN: &str = "9.9.9.1";
 
 const PORTS: [&str; 6] = ["22", "25", "53", "80", "443", "8080"];
@@ -51,8 +51,8 @@ pub(crate) fn start(tools: &Tools) -> Outside {
     outside
 }
 
-/// Returns the forbidden connections since the last call. A connection to the address of an allowed name is acceptable
-/// if it carries no data.
+/// Returns the forbidden connections since the last call of this function. A connection to an allowed name's address
+/// is acceptable if it carries no data.
 pub(crate) fn forbidden_connections() -> Vec<String> {
     let Some(world) = WORLD.get() else { return vec![] };
     let log = fs::read_to_string(&world.log).unwrap();

@@ -1,19 +1,24 @@
-//! A row of the table: a way out of a sandbox, its permitted twin, and the effect that the host sees.
+//! A row of the table: a way out of a sandbox, its permitted twin, and the effect that the host observes.
 //!
-//! Commands are shell scripts with these variables: `S` the scene's directory, which contains `W` the session sandbox
-//! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or missing, `D`
-//! denied, and `H` the home; `L` the names of all autostart files, `K` of those that run from any folder; `P` the probe
-//! program; `M` the text an attack writes, `T` the text a twin writes; `C` the claim; `V` and `A` the victim and the
-//! address of its secret, `N` its message queue; and the variables of the listeners module.
+//! Commands are shell scripts with these variables, and with those of the listeners module:
+//!
+//! - `S`: the scene's directory. It contains `W`, the session sandbox directory, which is also the working directory;
+//!   `G`, another writable root; `R`, a readable directory; `O`, a directory that is readable or missing; `D`, a denied
+//!   directory; and `H`, the home directory.
+//! - `L`: the names of all autostart files. `K`: the names of autostart files that run from any folder.
+//! - `P`: the probe program.
+//! - `M`: the text that an attack writes. `T`: the text that a twin writes.
+//! - `C`: the file in which an attack claims success.
+//! - `V`: the victim's process id. `A`: the address of its secret. `N`: its message queue.
 
 use crate::scene::Scene;
 
 /// Rows of a group, and the parts of the scene that all of them need.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// `true` if the rows need a process of the host that must not be affected.
+    /// `true` if the rows need a host process that must not be affected.
     pub(crate) victim: bool,
-    /// `true` if the rows need sockets of the host that must receive nothing.
+    /// `true` if the rows need host sockets that must receive nothing.
     pub(crate) listeners: bool,
     /// `true` if the rows need a proxy and servers in the suite's own network.
     pub(crate) proxied: bool,
@@ -29,7 +34,7 @@ impl Group {
     }
 }
 
-/// A way out of the sandbox and its permitted twin.
+/// A way out of the sandbox, and its permitted twin.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) attack: &'static str,
@@ -43,27 +48,27 @@ pub(crate) struct Row {
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// Evidence by which the host recognizes that a twin had its effect.
+/// Evidence that a twin had its effect, as seen by the host.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
-    /// The twin printed the open secret, which only `$R/secret` contains.
+    /// The twin printed the non-secret token, which only `$R/secret` contains.
     Said,
-    /// This file of the scene contains the twin's mark.
+    /// This file of the scene contains the twin's text.
     Wrote(&'static str),
     /// This function returns `true`.
     Seen(fn(&Scene) -> bool),
 }
 
-/// Expected result of the attack without a sandbox, which proves that the attack works.
+/// Expected result of the attack without a sandbox, which shows that the attack works.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
     /// The attack succeeds.
     Breaks,
-    /// The attack has no effect, because an ordinary user has no permission or this system lacks the feature.
+    /// The attack has no effect, because an ordinary user lacks permission or this system lacks the feature.
     Holds,
     /// The attack succeeds only on systems that support it.
     Differs,
-    /// The attack does not run, because it would harm the machine or the suite.
+    /// The attack is not run, because it would harm the machine or the suite.
     Untried,
 }
 
@@ -92,7 +97,7 @@ impl Row {
         self
     }
 
-    /// Sets the number of ways that the attack tries. All of them work without a sandbox.
+    /// Sets the number of ways in which the attack tries to succeed. All of them work without a sandbox.
     pub(crate) const fn ways(mut self, ways: usize) -> Self {
         self.ways = ways;
         self

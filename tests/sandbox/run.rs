@@ -1,4 +1,4 @@
-//! Runs a row: the attack and its twin in the same sandbox, and the attack again without one.
+//! Runs a row: the attack and its twin in one sandbox, and the attack again without a sandbox.
 
 use std::{
     sync::{
@@ -16,18 +16,18 @@ use crate::{
     tools::Tools,
 };
 
-/// Line that separates the outputs of the attack and of its twin.
+/// Line that separates the attack's output from the twin's.
 const TWIN: &str = "---twin---";
 
-/// Number of launches that run at once. They mostly wait for the kernel.
+/// Number of concurrent launches. They mostly wait for the kernel.
 const AT_ONCE: usize = 4;
 
-/// Verdict of the host on a row.
+/// The host's verdict on a row.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Breaches that the attack caused.
+    /// Breaches caused by the attack.
     pub(crate) breaches: Vec<String>,
-    /// Output of the twin, if the twin failed.
+    /// The twin's output, if the twin failed.
     pub(crate) twin_failed: Option<String>,
 }
 
@@ -121,8 +121,8 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// Returns a breach if the list of the kernel's sockets, which the attack wrote to the claim file, contains one
-/// of the host's sockets.
+/// Returns a breach if the kernel's socket list, which the attack wrote to the claim file, contains one of the host's
+/// sockets.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

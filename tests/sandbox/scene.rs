@@ -1,7 +1,7 @@
-//! Files of the host for one launch, with secrets and with files that may be changed. Each launch gets a new scene.
+//! Host files for one launch, with secrets and with files that may be changed. Each launch gets a new scene.
 //!
 //! - INVARIANT: only unreadable places contain the secret, and only `readable` and the variable `TERM` contain the
-//!   open secret. No command contains either.
+//!   non-secret token. No command contains either.
 
 use std::{
     collections::hash_map::RandomState,
@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     pub(crate) secret: String,
     /// The same secret, encoded in file timestamps.
     pub(crate) secret_time: String,
-    /// Secret that may be read.
+    /// Token that may be read.
     pub(crate) open: String,
     /// Text that an attack writes.
     pub(crate) mark: String,
@@ -93,14 +93,14 @@ impl Scene {
         symlink(self.path("outside"), self.path("work/shortcut")).unwrap();
     }
 
-    /// Creates denied places inside readable and writable ones.
+    /// Creates denied files and directories inside readable and writable directories.
     fn deny_inside(&self) {
         self.tell("work/mixed/private", &self.secret);
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
-    /// Creates the initial autostart files: repositories with and without a work tree, at a root and below one,
-    /// settings of an editor and a symlink.
+    /// Creates the initial autostart files: repositories with and without a work tree, at a root and below it, editor
+    /// settings and a symlink.
     fn persist(&self) {
         for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
             for dir in ["objects", "refs", "hooks", "info"] {
@@ -117,8 +117,7 @@ impl Scene {
         symlink("real", self.path("work/.zshrc")).unwrap();
     }
 
-    /// Hides a token in a directory: as file content, as a file name, in a program and as a symlink
-    /// target.
+    /// Hides a token in a directory: as file content, as a file name, in a program and as a symlink target.
     fn tell(&self, dir: &str, token: &str) {
         fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
         fs::write(self.path(&format!("{dir}/name-{token}")), "").unwrap();

@@ -1,4 +1,4 @@
-//! The programs under test, the helper programs and the directory of scenes.
+//! The programs under test, the helper programs and the directory that contains the scenes.
 
 use std::{
     env, fs,
@@ -13,21 +13,21 @@ use tempfile::TempDir;
 /// Environment variable with the folder of the programs, if they were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// User ids for attacks, which need not exist. Each group has its own, so that its attacks without a sandbox do not
+/// User ids for attacks, which need not exist. Each group has its own, so that attacks without a sandbox do not
 /// affect other groups.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
-/// The programs and the directory of scenes.
+/// The programs, and the directory that contains the scenes.
 pub(crate) struct Tools {
     pub(crate) sandbox: String,
     pub(crate) probe: String,
     pub(crate) launch: String,
-    /// Directory of scenes. Not below `/tmp`, which is private and writable in a sandbox.
+    /// Directory that contains the scenes. Not below `/tmp`, which is private and writable in a sandbox.
     pub(crate) place: PathBuf,
 }
 
 impl Tools {
-    /// Finds the programs next to this one, or in the folder of the copies.
+    /// Finds the programs next to this one, or in the folder of copies.
     pub(crate) fn find() -> Self {
         let (programs, place) = match env::var_os(COPIES).map(PathBuf::from) {
             Some(copies) => (copies.clone(), copies.join("scenes")),
@@ -63,7 +63,7 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that all users may run, and a directory of scenes that an ordinary user owns.
+/// Copies of the programs that all users may run, and a scene directory owned by an ordinary user.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Copies {
     _held: fs::File,
 }
 
-/// Reserves this user id. Returns `None` if it is in use.
+/// Reserves this user id. Returns `None` if the id is in use.
 fn free(user: u32) -> Option<(u32, fs::File)> {
     let file = fs::File::create(format!("/var/tmp/ironcurtain-escape-user-{user}")).ok()?;
     file.try_lock().is_ok().then_some((user, file))
@@ -98,7 +98,7 @@ impl Copies {
         Self { dir, user, _held: held }
     }
 
-    /// Returns the command that runs this program again as the ordinary user.
+    /// Returns the command that restarts this program as the ordinary user.
     pub(crate) fn own_program(&self) -> Command {
         let id = self.user.to_string();
         let own = env::current_exe().unwrap();

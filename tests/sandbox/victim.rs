@@ -1,4 +1,4 @@
-//! A process of the host that an attack must not kill, change or slow down.
+//! A host process that an attack must not kill, change or slow down.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// Maximum time to wait for an answer from the process.
+/// Timeout for an answer from the process.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// Address of the secret in the memory of the process.
+    /// Address of the secret in the process's memory.
     pub(crate) address: String,
     /// Scheduling parameters of the process at its start.
     terms: Vec<String>,
-    /// Command that removes the files of the process if it is killed.
+    /// Command that removes the process's files if the process is killed.
     forget: Command,
 }
 
@@ -54,7 +54,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// Returns a description of the harm to the process, or `None`.
+    /// Describes the harm done to the process, or returns `None`.
     pub(crate) fn harm(&mut self) -> Option<String> {
         let now = terms(self.child.id());
         if now != self.terms {
@@ -70,8 +70,7 @@ impl Victim {
         }
     }
 
-    /// Waits for an answer from the process. The answer may have arrived just before the process was
-    /// stopped.
+    /// Waits for an answer from the process. The answer may have arrived just before the process was stopped.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
         match poll(&mut polled, Some(&BOUND))? {
@@ -93,13 +92,13 @@ impl Drop for Victim {
     }
 }
 
-/// Returns the scheduling parameters of a process that other processes may change.
+/// Returns a process's scheduling parameters, which other processes may change.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
     let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     let stat = read("stat");
-    // The fields after the name in parentheses start with the state. From the sixteenth, they are the priority and the
+    // The fields after the name in parentheses start with the state. The sixteenth and later are the priority and the
     // niceness.
     let after = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<&str> = after.split(' ').collect();
@@ -120,7 +119,7 @@ fn terms(pid: u32) -> Vec<String> {
     ]
 }
 
-/// Returns the I/O priority of a process, which only the `ionice` program shows.
+/// Returns a process's I/O priority, which only the `ionice` program shows.
 fn io_priority(pid: u32) -> String {
     let said = Command::new("ionice").args(["-p", &pid.to_string()]).output().unwrap();
     String::from_utf8_lossy(&said.stdout).into_owned()

@@ -1,8 +1,9 @@
-//! Published agent clients, connected by `ironcurtain clients connect`, with a scripted model and no other network.
+//! Runs published agent clients that `ironcurtain clients connect` has configured, with a scripted model.
 //!
-//! - Each client starts the shim from the settings that IronCurtain wrote. The policy, the user's answer and a
-//!   sandboxed server handle the model's calls, and the result reaches the model.
-//! - The tests run the programs themselves instead of the vendors' wrappers, which check for updates.
+//! - Each client starts the shim from the settings that IronCurtain wrote. The model's tool calls go through the
+//!   policy, the user's answer and a sandboxed server, and the results reach the model.
+//! - The loopback interface is the only network.
+//! - The tests run each client's own executable, because the vendors' launchers check for updates.
 
 mod model;
 
@@ -19,20 +20,20 @@ use std::process::{Command, Output};
 /// Content of the file that the model reads.
 const CONTENT: &str = "the numbers of this year";
 
-/// The user's note with a denial.
+/// The user's note on the denied call.
 const NOTE: &str = "ask my accountant instead";
 
-/// Error of the server `broken`, which does not start.
+/// Error message of the server `broken`, which fails to start.
 const REASON: &str = "the server `broken` is not running: exit status 1";
 
-/// Maximum time for one prompt, in seconds. The clients are large programs, and several run at once.
+/// Timeout for one prompt, in seconds. The clients are large programs, and several run at once.
 const PATIENCE: &str = "90";
 
-/// Shell command that activates the loopback interface, which is the only network, and then runs a program.
+/// Shell command that brings up the loopback interface and then runs a program.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
 
 struct Agent {
-    /// Id of the client in IronCurtain's table.
+    /// Client id in IronCurtain's client table.
     id: &'static str,
     /// Name of the client's program on `PATH`.
     name: &'static str,
@@ -40,17 +41,17 @@ struct Agent {
     program: &'static str,
     /// Client name in the `initialize` request.
     greets_as: &'static str,
-    /// Path and content of the settings before connecting. The model's address replaces `MODEL-URL`.
+    /// Path and content of the client's settings file before connecting. `MODEL-URL` stands for the model's address.
     settings: Option<(&'static str, &'static str)>,
-    /// Environment variables. The model's address replaces `MODEL-URL`.
+    /// Environment variables. `MODEL-URL` stands for the model's address.
     variables: &'static [(&'static str, &'static str)],
     /// Arguments that make the client list its servers.
     list: &'static [&'static str],
-    /// Text that the list contains if the server works.
+    /// Text in the list's output if the server works.
     works: &'static str,
     /// Arguments that make the client send one prompt to the model.
     run: &'static [&'static str],
-    /// Arguments and an environment variable that make the client report why a server does not start.
+    /// Arguments and an environment variable that make the client report why a server failed to start.
     why: (&'static [&'static str], (&'static str, &'static str)),
 }
 
@@ -242,7 +243,7 @@ fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     }
     let desk = Desk::new(agent);
     let person = &desk.world.user;
-    // Some clients report their working directory, which causes another question.
+    // Some clients report their working directory, which raises another question.
     person.deny_other_questions();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);
@@ -331,7 +332,7 @@ fn claude_code_is_connected_and_restored_with_its_own_cli() {
     let said = desk.clients(&["disconnect", "claude-code", "--yes"]);
     assert!(said.contains("Written by `claude mcp remove -s user filesystem`"), "{said}");
     assert_eq!(read()["mcpServers"], mine);
-    // The file is edited directly, because Claude Code's own entries may contain secrets, which must not be on a
+    // The settings file is edited directly: Claude Code's own entries may contain secrets, which must not appear on a
     // command line.
     let said = desk.clients(&["connect", "claude-code", "--move", "--yes"]);
     assert!(!said.contains("Written by"), "{said}");

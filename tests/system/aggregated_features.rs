@@ -10,7 +10,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Script of a server with tasks, which also lists the tasks of other servers.
+/// Script of a server that supports tasks and also lists other servers' tasks.
 const TASKS: &str = r#"
 for m in messages():
     if m["method"] == "initialize":
@@ -36,7 +36,7 @@ for m in messages():
         say(id=m["id"], error={"code": -32601, "message": "no"})
 "#;
 
-/// Configures these servers and allows all calls of their tools.
+/// Configures these servers and allows every call to their tools.
 fn install(prepared: &Prepared, servers: &Value) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
@@ -84,7 +84,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
         eventually(tool, BOUND, || lists(&mut client, tool));
         begin_task(&mut client, tool);
     }
-    // A server that does not answer delays the list only until a timeout.
+    // An unresponsive server delays the list only until a timeout.
     let began = Instant::now();
     let all = client.request("tasks/list", json!({}));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -118,7 +118,7 @@ fn server_instructions_are_attributed_to_their_server() {
         lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
     });
     client.hang_up();
-    // The tasks are known now, even if a server hangs.
+    // The tasks are already known, so a hanging server causes no delay.
     let began = Instant::now();
     let mut client = shim(&world, &[]);
     let greeted = initialize(&mut client);
@@ -147,7 +147,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     wait_for_list_change(&mut client);
     eventually("tools of the remote server are listed", BOUND, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
-    // The policy decides the call under the server's own name. It needs approval, like any call to a remote server.
+    // The policy judges the call under the server's own name. Like any call to a remote server, it needs approval.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
     let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.remote), ("far", true));
@@ -156,7 +156,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let sessions = world.sessions();
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
 
-    // The failure of the server affects no other server, and the server recovers without a restart.
+    // The server's failure affects no other server, and the server recovers without a restart.
     far.set_behaviour(|_, back| {
         back.answer("503 Service Unavailable", "", "");
         true

@@ -1,4 +1,4 @@
-//! Several servers behind one client entry, with the shim, sandboxes, and working and broken servers.
+//! Several servers behind one client entry, including broken and hanging ones.
 
 use crate::client::{BOUND, Client};
 use crate::scripted::PRELUDE;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Script of a server with 700 tools on several pages. One tool has a name that is too long, and one returns the call
-/// it received.
+/// Script of a server with 700 tools on several pages. One tool's name is too long, and one tool returns the call
+/// that it received.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"
 ALL = ["echo", LONG] + ["t%d" % n for n in range(700)]
@@ -40,7 +40,7 @@ pub fn entry(script: &str) -> Value {
     json!({ "command": "/usr/bin/python3", "args": ["-c", format!("{PRELUDE}\n{script}")] })
 }
 
-/// Configures the filesystem server, the reference server, the server of [`OURS`], one that fails to start and one
+/// Configures the filesystem server, the reference server, the server [`OURS`], a server that fails to start and one
 /// that hangs.
 fn install(prepared: &Prepared) {
     servers::install(prepared, "everything");
@@ -91,7 +91,7 @@ pub fn connect(world: &World, arguments: &[&str]) -> Client {
     client
 }
 
-/// Returns the tools of all pages and the number of pages.
+/// Returns the tools on all pages, and the number of pages.
 fn tools(client: &mut Client) -> (Vec<String>, usize) {
     let (mut all, mut pages, mut cursor) = (Vec::new(), 0, json!({}));
     loop {
@@ -138,7 +138,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(client.call("filesystem__read_text_file", json!({ "path": report })).ok(), "numbers");
     let question = world.user.asked().remove(0);
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
-    // The agent that calls, the client's log and the user all get the reason.
+    // The calling agent, the client's log and the user all receive the reason.
     let why = client.call("broken__anything", json!({}));
     why.refused("the server `broken` is missing: the server `broken` is not running: exit status 1");
     let told =
@@ -166,7 +166,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let world = world();
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
-    // Removing a server whose tools are not listed yet does not change the list.
+    // Removing a server whose tools are not yet listed leaves the list unchanged.
     eventually("tools of both servers are listed", BOUND, || {
         ["ours__echo", "everything__echo"].iter().all(|tool| lists(&mut client, tool))
     });
@@ -233,7 +233,7 @@ fn overlong_or_colliding_tool_name_maps_to_one_tool() {
             for gone in ["everything", "broken", "hangs", "filesystem"] {
                 servers.as_object_mut().unwrap().remove(gone);
             }
-            // The names `a.b` and `a_b` become the same prefix of tool names.
+            // The names `a.b` and `a_b` produce the same tool name prefix.
             servers["a.b"] = entry(OURS);
             servers["a_b"] = entry(OURS);
         });

@@ -139,7 +139,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // An unchanged annotation is kept without another confirmation.
+    // Saving an unchanged annotation needs no further confirmation.
     assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
@@ -344,14 +344,14 @@ pub fn tool(name: &str, arguments: &[&str]) -> Value {
         "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// Returns the Python program of a server that lists these tools.
+/// Returns a Python program for a server that lists these tools.
 pub fn listing(tools: &Value) -> String {
-    // Strings, lists and objects are written alike in JSON and Python.
+    // JSON strings, arrays and objects are also valid Python.
     served(&format!("{{'tools': {tools}}}"), "")
 }
 
-/// Returns the program of a server whose tool list is the value of a Python expression. It runs the statement `first`
-/// before each message.
+/// Returns a Python program for a server whose tool list is the Python expression `list`. The program runs the
+/// statement `first` before it handles each message.
 pub fn served(list: &str, first: &str) -> String {
     format!(
         "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",

@@ -1,4 +1,4 @@
-//! A call takes effect only after its audit entry was written. Entries are in the order of the events.
+//! A call takes effect only after its audit entry has been written. Entries are in the order of the events.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -96,7 +96,7 @@ fn unwritable_audit_log_denies_every_call() {
     let mut client = machine.connect();
     client.plain("heard").ok();
     let log = machine.home.audit().join("audit.jsonl");
-    // First without any free space, then with space for half a line.
+    // First with no free space, then with space for half a line.
     for room in [0, 40] {
         machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {
@@ -168,7 +168,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
         client.plain("heard").ok();
         whole(&machine);
     }
-    // The server has not received the prompts that were refused.
+    // The server has not received the refused prompts.
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     assert!(heard.iter().all(|message| message["method"] != "prompts/get"), "{heard:?}");
 }
@@ -190,7 +190,7 @@ fn truncated_audit_log_fails_verification() {
     assert!(world.audit().intact);
 }
 
-/// Returns the decisions about requests other than tool calls, in order: status, rule and audit detail.
+/// Returns the decisions on requests other than tool calls, in order, each as status, rule and audit detail.
 fn decisions_on_other_requests(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -251,7 +251,7 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     assert!(decided[99].2.ends_with("; further ones are not recorded"), "{:?}", decided[99]);
 }
 
-/// Returns the numbers of started, finished and refused sessions in the log.
+/// Returns the numbers of sessions in the log that started, ended and were refused.
 fn recorded_sessions(log: &str) -> [usize; 3] {
     let about = |words: &str| {
         let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));

@@ -1,7 +1,7 @@
-//! Autostart files: a file that a server planted never runs, setup that the user requested works, and the user's files
-//! are kept.
+//! Autostart files: files planted by a server never run, setup that the user requested works, and the user's own
+//! files are kept.
 //!
-//! - Uses git repositories and the `git` program inside and outside the sandbox.
+//! - The tests run `git` on real repositories inside and outside the sandbox.
 
 mod git_references;
 mod planted_files;
@@ -22,7 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Creates a world whose server may write to the configuration of git repositories.
+/// Creates a test environment whose server may write to git configuration files.
 fn world_with_guarded_git_config() -> World {
     hostile::contained(&json!({ "gitConfig": "guarded" }))
 }
@@ -37,7 +37,7 @@ pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Creates a repository with one commit, an empty folder and an ignored file, in a folder of its own.
+/// Creates a repository with one commit, an empty folder and an ignored file, in its own folder.
 fn repository(world: &World) -> PathBuf {
     let dir = world.path("work/repo");
     fs::create_dir_all(dir.join("empty")).unwrap();
@@ -52,14 +52,14 @@ fn repository(world: &World) -> PathBuf {
     dir
 }
 
-/// Grants write access to the folder of a file for the session. The file keeps the content that [`repository`] gave
-/// it.
+/// Grants write access to the file's folder for the session, by a call that writes the same content that
+/// [`repository`] wrote.
 fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": file })).ok();
 }
 
-/// Waits for the final scan of a session's folders and returns the session's record.
+/// Waits for the final scan of the session's folders and returns the session's record.
 fn record(world: &World, session: &str) -> SessionRecordView {
     let mut found = None;
     eventually("the final scan completes", BOUND, || {
@@ -83,14 +83,14 @@ fn end_session(world: &World, client: Client) -> SessionRecordView {
     record(world, &sessions[0].id)
 }
 
-/// Returns the entry of a record about this path.
+/// Returns the record's entry for this path.
 #[track_caller]
 fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
 
-/// Returns the paths in a record that require a decision by the user.
+/// Returns the paths in the record that still need the user's decision.
 fn undecided_files(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files

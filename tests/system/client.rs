@@ -1,4 +1,4 @@
-//! The agent client of these tests. Each fake server's module adds functions for its tools.
+//! The MCP client of these tests. The modules of the fake servers add functions for their tools.
 
 use ironcurtain_testkit::client as kit;
 pub use ironcurtain_testkit::client::{BOUND, Outcome};

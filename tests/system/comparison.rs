@@ -1,4 +1,4 @@
-//! The reference "everything" server, alone and through the shim. The only differences are those that
+//! Compares the reference "everything" server with and without the shim. The only differences are those that
 //! `docs/explanation/architecture.md` lists.
 
 mod peer;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// Heading of the section that lists the differences.
+/// Heading of the documentation section that lists the differences.
 const HEADING: &str = "## What differs through the shim";
 
-/// Number of the server's calls that require approval because they contain an address.
+/// Number of calls that require approval because they contain an address.
 const QUESTIONS: usize = 4;
 
 #[test]
@@ -46,7 +46,7 @@ fn differences_through_shim_match_the_documentation() {
     assert!(world.audit().intact);
 }
 
-/// Allows the server to use the client's model without a question.
+/// Allows the server to use the client's model without asking.
 fn allow_sampling(prepared: &Prepared) {
     let file = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
@@ -54,13 +54,13 @@ fn allow_sampling(prepared: &Prepared) {
     std::fs::write(&file, servers.to_string()).unwrap();
 }
 
-/// Returns the names of steps with different messages.
+/// Returns the names of the steps whose messages differ.
 pub fn different(direct: &Steps, through: &Steps) -> BTreeSet<String> {
     let steps = direct.keys().chain(through.keys());
     steps.filter(|step| direct.get(*step) != through.get(*step)).cloned().collect()
 }
 
-/// Formats the unexpected differences between steps.
+/// Formats the unexpected differences between the steps.
 pub fn format_difference(
     different: &BTreeSet<String>,
     expected: &BTreeSet<String>,
@@ -94,7 +94,7 @@ pub fn run(command: &mut Command, has_roots: bool) -> Steps {
     peer.steps()
 }
 
-/// Writes a policy that allows all calls, so that the test compares results and not refusals.
+/// Writes a policy that allows all calls, so that the test compares results instead of refusals.
 pub fn allow_all(prepared: &Prepared) {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let rules =
@@ -103,7 +103,7 @@ pub fn allow_all(prepared: &Prepared) {
     std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
 }
 
-/// Returns the steps in the documentation's table. Each row starts with the name of a step.
+/// Returns the steps in the documentation's table. The first cell of each row is a step name.
 pub fn documented_steps() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/explanation/architecture.md");
     let page = std::fs::read_to_string(page).unwrap();

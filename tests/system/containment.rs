@@ -1,4 +1,4 @@
-//! Containment of servers: messages to the agent, machines without sandboxes, and `srt`.
+//! Containment of servers: messages to the agent, machines without sandbox support, and `srt`.
 
 use crate::client::Client;
 use crate::hostile;
@@ -60,7 +60,7 @@ fn unsandboxed_server_dies_with_the_daemon() {
     machine.assert_clean(&below);
 }
 
-/// Returns a copy of the programs and a path. Whenever a file exists at that path, the next sandbox fails to start.
+/// Returns a copy of the programs, and a path. While a file exists at that path, the next sandbox fails to start.
 fn failing_once() -> (TempDir, PathBuf) {
     let ours = tempfile::tempdir().unwrap();
     for name in ["ironcurtain-shim", "ironcurtain-filesystem", "ironcurtain"] {

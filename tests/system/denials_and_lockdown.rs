@@ -1,5 +1,5 @@
-//! Denials, pauses and lockdown take effect immediately, and questions of a client that asks too often are not shown
-//! to the user.
+//! Denials, pauses and lockdown take effect immediately. The user does not see questions from a client that exceeds
+//! its rate limit.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -40,7 +40,7 @@ fn question_rate_limit_denies_and_notifies_once() {
     let files: Vec<_> = (0..4).map(|n| world.file(&format!("docs/{n}.txt"), "text")).collect();
     let mut client = world.connect("hostile");
     look(&mut client, &files[0]).refused("the user denied this call");
-    // Calls that a grant or a rule covers cause no question.
+    // Calls covered by a grant or a rule raise no question.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     look(&mut client, &files[1]).ok();
     for file in &files[2..] {
@@ -48,7 +48,7 @@ fn question_rate_limit_denies_and_notifies_once() {
             .refused("was asked 2 times within a minute: too many questions; try again in ");
     }
     look(&mut client, &files[1]).ok();
-    // Each session has its own limit, and a client has a limit for all its sessions.
+    // Each session has its own limit, and the client has a limit across all its sessions.
     for _ in 0..3 {
         let mut other = world.connect("hostile");
         look(&mut other, &files[2]).refused("the user denied this call");
@@ -77,7 +77,7 @@ fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     look(&mut client, &files[1]).ok();
     client.outcome(waits).ok();
     client.outcome(joins).ok();
-    // The folder is readable now. The limit allows one more question.
+    // The folder is now readable, so the limit leaves room for one more question.
     let change = |client: &mut Client, file: &Path| client.call("change", json!({ "path": file }));
     change(&mut client, &files[2]).refused("the user denied this call");
     change(&mut client, &files[0]).refused("too many questions");
@@ -95,7 +95,7 @@ fn denied_call_is_not_asked_again_at_once() {
     look(&mut world.connect("hostile"), &one).refused("denied the same call before");
     look(&mut client, &two).refused("the user denied this call.");
     assert_eq!(world.user.asked().len(), 2);
-    // A grant is not the user's answer to this question.
+    // A grant is not an answer to this question.
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     look(&mut client, &world.file("docs/three.txt", "3")).ok();
     look(&mut client, &one).ok();
@@ -156,7 +156,7 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     let (one, deep) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let other = world.file("other/three.txt", "3");
     let mut client = world.connect("hostile");
-    // Identical calls that are pending are denied too.
+    // Pending identical calls are denied too.
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": deep }));
     eventually("the question is asked", BOUND, || world.user.count() == 1);
@@ -168,7 +168,7 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     look(&mut client, &deep).refused(denied);
     let questions = world.user.asked();
     assert_eq!((questions.len(), questions[1].denial.as_str()), (2, "open in ~/docs"));
-    // Other tools, paths and sessions still ask.
+    // Other tools, paths and sessions still require approval.
     client.call("change", json!({ "path": one })).refused("the user denied this call.");
     look(&mut client, &other).refused("the user denied this call.");
     look(&mut world.connect("hostile"), &one).refused("the user denied this call.");
@@ -212,7 +212,7 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     world.restart();
     assert_eq!(world.status().protection, Protection::Protecting);
     let record = world.log();
-    for words in ["lockdown began, by the user", "lockdown is to end, by the user"] {
+    for words in ["lockdown began, by the user", "lockdown is ending, by the user"] {
         assert!(record.contains(words), "{words}: {record}");
     }
 }
@@ -238,7 +238,7 @@ fn lockdown_can_end_all_sessions_and_late_approvals() {
     assert!(world.log().contains("lockdown began, and every session was ended"));
 }
 
-/// Starts a call in each of several sessions of one agent. Each call has a pending question.
+/// Starts one call in each of several sessions of one agent. Each call is waiting for an answer.
 fn start_pending_calls(world: &World, clients: &mut [Client]) -> Vec<u64> {
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
@@ -271,7 +271,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
     let record = world.log();
     assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
     assert_eq!(record.matches("questions were denied together, by the user").count(), 2, "{record}");
-    // The calls can be asked about again, and an approval then takes effect.
+    // The calls can raise questions again, and a later approval takes effect.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[1], &world.path("docs/1.txt")).ok();
 }
@@ -289,13 +289,13 @@ fn denial_can_cover_all_pending_questions_of_agent() {
     }
     assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
     assert!(world.log().contains("the question ended: denied, with the agent's other pending questions"));
-    // The denial covers pending questions, but no later ones.
+    // The denial applies to pending questions but not to later ones.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();
 }
 
-/// Script of a server that answers `initialize` immediately at its first start, and later only while the file `go`
-/// exists.
+/// Script of a server that answers `initialize` immediately at its first start. Later it answers only while the file
+/// `go` exists.
 const RELUCTANT: &str = r#"
 first = number() == 1
 for m in messages():

@@ -1,4 +1,4 @@
-//! Runs the commands in the README and the guides.
+//! Runs the commands in the README and in the guides.
 
 use crate::scripted_user::Next;
 use crate::world::{World, programs};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md"));
 
-/// Returns the `ironcurtain` commands after a shell prompt on a page, without comments.
+/// Returns the `ironcurtain` commands that follow a shell prompt on a page, without comments.
 fn prompted(page: &str) -> Vec<&str> {
     let lines = page.lines().filter_map(|line| line.trim_start().strip_prefix("$ ironcurtain "));
     lines.map(|line| line.split(" #").next().unwrap().trim()).collect()
@@ -38,7 +38,7 @@ const GUIDES: [&str; 8] = [
 
 const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/policy.md"));
 
-/// Path of the policy file in the guide. The test replaces the configuration folder.
+/// Path of the policy file in the guide. The test substitutes its own configuration folder.
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
 /// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
@@ -57,7 +57,7 @@ const ELSEWHERE: [&str; 12] = [
     "audit verify --heads heads.jsonl --key KEY --log audit-copy",
 ];
 
-/// Returns the first JSON block of a page, which may be indented in a list.
+/// Returns the first JSON block on a page, which may be indented inside a list.
 fn json_block(page: &str) -> &str {
     page.split("```json\n").nth(1).unwrap().split("```").next().unwrap()
 }
@@ -154,8 +154,8 @@ fn readme_commands_work_in_page_order() {
             assert_eq!(world.grants(), []);
         }
     }
-    // Installing and updating need a registry. `package_installs` tests them with a test registry and with the real
-    // ones.
+    // Installing and updating need a registry. `package_installs` covers them with a test registry and with the real
+    // registries.
     let expected = ["servers catalog", "servers add memory", "servers update memory"];
     assert_eq!(servers, expected);
 }

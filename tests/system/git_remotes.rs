@@ -1,4 +1,4 @@
-//! Git remotes are judged by the URL that git would use. They are resolved only in granted folders.
+//! Git remotes are judged by the URL that git would use, which is resolved only in granted folders.
 
 use crate::client::{Client, Outcome};
 use crate::hostile;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
-/// Creates a world in which the server's `echo` stands for a tool that pushes to a remote.
+/// Creates a test environment in which the server's `echo` tool is annotated as one that pushes to a remote.
 fn world() -> World {
     World::with(|prepared| {
         hostile::install(prepared);

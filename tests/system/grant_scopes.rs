@@ -1,4 +1,4 @@
-//! Grants that fit the work: for a project, and for a tool with fixed resources.
+//! Grants for a whole project, and grants for a tool with fixed resources.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -6,7 +6,7 @@ use crate::world::World;
 use ironcurtain_consent::{Lifetime, Question, Reach};
 use serde_json::{Value, json};
 
-/// Creates a world in which all tools of the server act on GitHub repositories.
+/// Creates a test environment in which all of the server's tools act on GitHub repositories.
 fn tracker() -> World {
     World::with(|prepared| {
         hostile::install_contained(prepared, &json!({ "network": { "allowedDomains": ["api.github.com"] } }));
@@ -20,7 +20,7 @@ fn tracker() -> World {
     })
 }
 
-/// Makes the server answer a call in a session that has ended, so that the server is no longer new.
+/// Makes the server answer a call in an earlier session, so that it no longer counts as a new server.
 fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -73,21 +73,21 @@ fn new_server_gets_no_permanent_grants() {
     };
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
-    // An answer that was not offered does not allow the call.
+    // An answer that was not offered allows nothing.
     client.call("create_issue", issue("app", "x")).refused("the question was closed without an answer");
     world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
     client.call("create_issue", issue("app", "x")).ok();
     client.call("create_issue", issue("other", "x")).refused("the user denied this call");
     assert_eq!(always(&world), [false, false, false], "the server counts as new during its first session");
     client.hang_up();
-    // The server has answered a call, which the daemon remembers after a restart.
+    // The server has answered a call. The daemon remembers that across a restart.
     world.restart();
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
     client.call("create_issue", issue("app", "x")).ok();
     assert_eq!((always(&world), world.grants().len()), (vec![true], 1));
     client.hang_up();
-    // A server with another command line counts as another server.
+    // A changed command line makes the entry a different server.
     let file = world.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     servers["hostile"]["args"] = json!(["--other"]);
@@ -106,7 +106,7 @@ fn destructive_and_executing_tools_get_no_permanent_grant() {
     let mut client = world.connect("hostile");
     for tool in ["delete_issue", "run_workflow"] {
         world.user.will(Next::Allow(Reach::Tool, Lifetime::Always));
-        // An answer that was not offered does not allow the call.
+        // An answer that was not offered allows nothing.
         client.call(tool, issue("app", "x")).refused("the question was closed without an answer");
         assert_eq!(world.grants(), [], "{tool}");
         world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
@@ -128,7 +128,7 @@ fn project_grant_covers_whole_project_only() {
     client.read(&inside[1]).ok();
     assert_eq!(world.user.asked().len(), 1);
     assert_eq!(world.grants()[0].path, world.path("app").display().to_string());
-    // A grant for reading does not include writing.
+    // A read grant does not allow writing.
     client.write(&inside[1], "c").refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));

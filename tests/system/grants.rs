@@ -1,4 +1,4 @@
-//! Grants are mounts. Tests which access a hostile server has before, during and after a grant.
+//! Grants are mounts. The tests check what a hostile server can access before, during and after a grant.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Opens a path. The user allows the call.
+/// Opens a path, which the user allows.
 fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
     world.user.will(Next::Allow(reach, lifetime));
     client.open(path).ok();
@@ -74,7 +74,8 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     assert_inaccessible_soon(&mut client, &secret, Instant::now());
     eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
 
-    // The user revokes the access. The path is unmounted when this returns, but the call may still be answered.
+    // The user revokes access. The path is unmounted when the request returns, although the call may still be
+    // answered.
     linger(&mut client);
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
@@ -83,7 +84,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
-    // No grant covers the next call, so it asks again.
+    // No grant covers the next call, so it raises another question.
     client.open(&secret).refused("the user denied this call");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
     assert!(world.audit().intact);
@@ -95,7 +96,7 @@ fn revoked_grant_is_unmounted_within_100_ms_without_restart() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let pid = server_pid(&world);
-    // Uses the fastest of five runs, because a busy machine would change the result.
+    // Takes the fastest of five runs, because other load on the machine only makes a run slower.
     let fastest = (0..5).map(|_| {
         allow(&world, &mut client, &secret, Reach::Folders, Lifetime::Session);
         assert_eq!(client.sneak(&secret).ok(), "secret");
@@ -252,8 +253,8 @@ fn slow_server_cannot_delay_revocation() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    // The server answers after it has requested the roots. For a server that never requests roots, the wait is
-    // shorter.
+    // The server answers after it has requested its roots. The wait is shorter for a server that never requests
+    // roots.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
     eventually("the mount is visible", BOUND, || !client.sneak(&secret).is_error);
@@ -265,7 +266,8 @@ fn slow_server_cannot_delay_revocation() {
     client.outcome(call).refused("changed before the server got it");
 }
 
-/// Maximum time until a server that ignores its roots is given up: 5 s, plus a margin for busy machines.
+/// Time after which the daemon stops waiting for a server that ignores its roots: 5 s, plus a margin for busy
+/// machines.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
 #[test]
@@ -277,7 +279,7 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
     for _ in 0..3 {
         world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
-        // Sends enough calls that one of them is between its decision and the server when the server gains access.
+        // Sends enough calls that one is between its decision and the server when the server gains access.
         let (mut sent, mut answered) = (0, 0);
         while client.sneak(&secret).is_error {
             for _ in 0..20 {
@@ -312,7 +314,7 @@ fn other_servers_grants_do_not_extend_wait_for_slow_server() {
         let elsewhere = scope.spawn(|| {
             let mut changes = 0;
             while !done.load(Ordering::Relaxed) && began.elapsed() < GIVEN_UP * 2 {
-                // Creates and revokes a grant that this session cannot use.
+                // Creates and revokes a grant that does not apply to this session.
                 let access = AccessSet::default().with(Access::Read);
                 let what = GrantTarget::Files { path: other.clone(), access };
                 let gift = GrantRequest {
@@ -347,7 +349,7 @@ fn server_with_stale_roots_is_notified_again() {
     let roots = |client: &mut Client| client.plain(hostile::LISTS).ok().to_owned();
     assert!(!roots(&mut client).contains("docs"));
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
-    // The roots are current when the call is answered.
+    // The roots are up to date when the call is answered.
     assert!(roots(&mut client).contains("docs"));
 }
 
@@ -365,7 +367,7 @@ fn timed_grant_expires_without_a_call() {
     assert_eq!(world.user.asked(), []);
     client.hang_up();
     let database = world.home.database();
-    // A grant for 15 minutes that is about to expire.
+    // A 15-minute grant that is about to expire.
     world.restart_after(|| {
         let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3);
         let ends = i64::try_from(ends.as_millis()).unwrap();
@@ -420,7 +422,7 @@ fn grant_revoked_during_call_is_removed_from_that_call() {
     client.open(&secret).refused("the user denied this call");
 }
 
-/// Asserts that a path becomes inaccessible shortly after `since`.
+/// Asserts that the path becomes inaccessible shortly after `since`.
 fn assert_inaccessible_soon(client: &mut Client, path: &Path, since: Instant) {
     let bound = Duration::from_secs(2);
     while !client.sneak(path).is_error {

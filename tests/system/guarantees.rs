@@ -1,11 +1,11 @@
-//! The main workflow: an agent requests a file, the user allows it, the kernel mounts it, and the user can revoke it.
+//! The main workflow: an agent requests a file, the user allows it, the kernel mounts it, and the user revokes it.
 
 use crate::reference::Files;
 use crate::scripted_user::{Next, paths};
 use ironcurtain_consent::{Lifetime, Reach, Verb};
 use serde_json::json;
 
-/// Runs each test with the embedded and with the reference server.
+/// Runs each test with both the embedded server and the reference server.
 macro_rules! with_both_servers {
     ($($story:ident),* $(,)?) => {
         mod embedded {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// A daemon that denies all calls that require approval.
+/// A daemon that denies every call that requires approval.
 struct Headless(Child);
 
 impl Headless {
@@ -41,7 +41,8 @@ impl Drop for Headless {
     }
 }
 
-/// Starts a daemon that can ask the user after the client has sent half of a message. The client then sends the rest.
+/// Starts a daemon that can ask the user while the client is halfway through sending a message. The client then sends
+/// the rest.
 fn take_over_within_message(place: TestHome, headless: Headless, client: &mut Client) -> World {
     client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"met");
     let user = ScriptedUser::default();

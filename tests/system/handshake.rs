@@ -1,4 +1,4 @@
-//! A restarted server receives everything that the client sent to the previous one before it receives a call.
+//! A restarted server receives everything that the client sent to its previous process before it receives a call.
 
 use crate::client::BOUND;
 use crate::reference::Files;

@@ -1,6 +1,6 @@
-//! A world with a misbehaving server. The tools `open`, `change`, `hold`, `look` and `linger` have a path that is
-//! judged. `sneak`, `scribble` and `clutch` do the same with an argument that the policy treats as plain text, and
-//! need no approval.
+//! A test environment with a misbehaving server. The tools `open`, `change`, `hold`, `look` and `linger` have a path
+//! argument that the policy checks. `sneak`, `scribble` and `clutch` do the same as `open`, `change` and `hold`, but
+//! the policy treats their argument as plain text, so they need no approval.
 
 use crate::client::{Client, Outcome};
 use crate::machine::Machine;
@@ -9,12 +9,12 @@ use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Tools whose `path` is judged, and the role of that path.
+/// Tools whose `path` argument the policy checks, and the role of that path.
 const JUDGED: [(&str, &str); 5] = [
     ("open", "read-path"),
     ("hold", "read-path"),
     ("look", "read-path"),
-    // The server never answers this tool.
+    // The server never answers this call.
     ("linger", "read-path"),
     ("change", "write-path"),
 ];
@@ -41,14 +41,14 @@ const FREE: [(&str, &[&str]); 18] = [
     ("echo", &["n", "text"]),
 ];
 
-/// Tool with which a server reports its roots.
+/// Tool that makes a server report its roots.
 pub const LISTS: &str = "list_allowed_directories";
 
 pub fn world() -> World {
     World::with(install)
 }
 
-/// Makes the server answer a call in a session that has ended, so that the server is no longer new.
+/// Makes the server answer a call in an earlier session, so that it no longer counts as a new server.
 pub fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -65,13 +65,12 @@ pub fn make_server_known_on(machine: &Machine) {
     client.hang_up();
 }
 
-/// Creates a world whose server requests its roots once and ignores later changes.
+/// Creates a test environment whose server requests its roots once and ignores later changes.
 pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// Creates a world whose server lists its roots, but mistakes an outdated list for the current one at the first
-/// change.
+/// Creates a test environment whose server lists its roots, but still uses the previous list after the first change.
 pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));
@@ -82,12 +81,12 @@ pub fn with_stale_roots() -> World {
     })
 }
 
-/// Creates a world whose server executes every method, with or without an id.
+/// Creates a test environment whose server executes every method, with or without an id.
 pub fn executing_notifications() -> World {
     World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 
-/// Creates a world whose server has these `sandbox` settings.
+/// Creates a test environment whose server has these `sandbox` settings.
 pub fn contained(sandbox: &Value) -> World {
     World::with(|w| install_contained(w, sandbox))
 }
@@ -113,22 +112,22 @@ fn configure(prepared: &Prepared, env: &Value) {
 }
 
 impl Client {
-    /// Opens a path with the judged tool.
+    /// Opens a path with the tool whose path the policy checks.
     pub fn open(&mut self, path: &Path) -> Outcome {
         self.call("open", json!({ "path": path }))
     }
 
-    /// Opens a path with the tool that is not judged.
+    /// Opens a path with the tool whose path the policy does not check.
     pub fn sneak(&mut self, path: &Path) -> Outcome {
         self.call("sneak", json!({ "where": path }))
     }
 
-    /// Writes to a path with the tool that is not judged.
+    /// Writes to a path with the tool whose path the policy does not check.
     pub fn scribble(&mut self, path: &Path) -> Outcome {
         self.call("scribble", json!({ "where": path }))
     }
 
-    /// Runs a shell script in a folder. The call is not judged.
+    /// Runs a shell script in a folder, without a policy check.
     pub fn run(&mut self, folder: &Path, script: &str) -> Outcome {
         self.call("run", json!({ "where": folder, "script": script }))
     }

@@ -1,5 +1,5 @@
-//! The state that is stored under a server's name belongs to the program that had the name. Another program gets
-//! access only if the user decides so.
+//! State stored under a server's name belongs to the program that had the name. Another program gets it only if the
+//! user decides so.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const NOT_THE_SAME: &str = "the server `hostile` is not the program that you allowed before: ";
 
-/// A server whose program can be replaced. It has a data folder, annotations and a permanent grant.
+/// A server with a data folder, annotations and a permanent grant. Its program can be replaced.
 struct Scene {
     world: World,
     program: PathBuf,
@@ -49,7 +49,7 @@ impl Scene {
         Self { world, program, granted, memo }
     }
 
-    /// Replaces the program under the name with one that has other content but the same behaviour.
+    /// Replaces the server's program with one that has different content but the same behaviour.
     fn replace(&self) {
         let new = self.program.with_extension("new");
         fs::copy(&self.program, &new).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::rename(new, &self.program).unwrap();
     }
 
-    /// Starts a session. Returns the reason if the server is not started.
+    /// Starts a session. Returns the error message if the server is not started.
     fn start_session(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
@@ -67,13 +67,13 @@ impl Scene {
         answer["error"]["message"].as_str().map_or(Ok(()), |why| Err(why.to_owned()))
     }
 
-    /// Returns the reason why the server is not started.
+    /// Asserts that the server is not started. Returns the error message.
     #[track_caller]
     fn assert_refused(&self) -> String {
         self.start_session().unwrap_err()
     }
 
-    /// Returns a client that reads the granted and the stored data without approval.
+    /// Asserts that a client reads the granted and the stored data without approval, and returns that client.
     #[track_caller]
     fn assert_has_all_state(&self) {
         let asked = self.world.user.count();
@@ -123,11 +123,11 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     }
     assert!(scene.is_suspended());
     assert_eq!(scene.world.user.count(), asked, "an agent can prompt the user about it");
-    // Neither a restart nor another attempt decides anything.
+    // A restart or another attempt does not count as a decision.
     scene.world.restart();
     assert!(scene.is_suspended(), "the suspension is reported from the start");
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
-    // The command needs a terminal and a confirmation.
+    // The command requires a terminal and a confirmation.
     assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
     assert!(scene.assert_refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
@@ -135,7 +135,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     eventually("nothing is suspended", Duration::from_secs(10), || !scene.is_suspended());
     let log = scene.world.log();
     assert!(log.contains(
-        "the server hostile is another program: you kept what was under its name for the new program"
+        "the server hostile is another program: you kept the permissions and data under its name for the new program"
     ));
     let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
     assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
@@ -211,7 +211,7 @@ fn host_reading_server_cannot_see_other_servers_data_folder() {
     let mut other = world.connect("hostile");
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
-    // No rule allows these tools, so the user does.
+    // No rule allows these tools, so the user must.
     world.user.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }

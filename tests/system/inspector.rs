@@ -1,4 +1,4 @@
-//! The command line of the official MCP inspector, with both protocol versions.
+//! The command-line version of the official MCP inspector, with both protocol versions.
 
 use crate::conformance::node;
 use crate::servers;
@@ -6,7 +6,7 @@ use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Returns the inspector's output about the server behind the shim.
+/// Returns the inspector's output for the server behind the shim.
 fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
     let launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
     let shim = json!({

@@ -1,4 +1,4 @@
-//! After a process was killed at any time, no process and no mount remains, the log is intact and the next start
+//! Kills processes at various points. Afterwards no process or mount remains, the log is intact and the next start
 //! works.
 
 use crate::client::{BOUND, Client};
@@ -14,7 +14,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Moment in the daemon's work at which it is killed.
+/// Point in the daemon's work at which it is killed.
 #[derive(Debug, Clone, Copy)]
 enum Point {
     BeforeHello,
@@ -73,7 +73,7 @@ fn assert_survives_kill_during(point: Point) {
             client.outcome(call).refused("IronCurtain exited before the user answered");
         }
         match greeting {
-            // A shim without a session answers and runs until the client disconnects.
+            // A shim without a session answers requests and runs until the client disconnects.
             Some(greeting) if client.is_answered_or_ended(greeting) => client.hang_up(),
             Some(_) | None => assert!(client.wait_until_ended(), "{point:?}: the client is not told"),
         }
@@ -121,7 +121,7 @@ fn killed_daemon_with_call_in_flight_leaves_no_trace() {
     assert_survives_kill_during(Point::CallInFlight);
 }
 
-/// Kills the process that `victim` returns, and asserts that the session continues.
+/// Kills the process selected by `victim` and asserts that the session continues.
 fn assert_session_survives_kill_of(victim: impl Fn(&Machine) -> u32) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
@@ -139,7 +139,7 @@ fn assert_session_survives_kill_of(victim: impl Fn(&Machine) -> u32) {
     victim.kill();
     client.outcome(slow).refused("the server stopped before it answered");
     eventually("all processes of the sandbox have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
-    // The server was restarted with the other grants.
+    // The server was restarted and still has the other grants.
     assert_eq!(client.sneak(&secret).ok(), "secret");
     machine.verify();
 }
@@ -186,7 +186,7 @@ fn killed_shim_ends_its_session() {
     eventually("no session is left", BOUND, || {
         machine.command(&["sessions"]).stdout.starts_with(b"No agent")
     });
-    // The question is closed, and the terminal reports that. Its answer applies to no other question.
+    // The question is closed, and the terminal reports that. An answer to it applies to no other question.
     machine.wait_for_output("A question is over: ");
     machine.types("1");
     let mut client = machine.connect();
@@ -251,7 +251,7 @@ fn every_request_gets_the_daemons_start_error() {
     machine.assert_clean(&[]);
 }
 
-/// Returns the shim of a user other than root, and the folder of its programs.
+/// Returns a shim that runs as a user other than root, and the folder of its programs.
 fn shim_of_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     let base = machine.ours().parent().unwrap().to_path_buf();
     let mut shim = Command::new("setpriv");
@@ -266,7 +266,7 @@ fn shim_of_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     (shim, programs)
 }
 
-/// Variables that a repository could set for a shim, each with a value that can be recognized.
+/// Environment variables that a repository could set for a shim, with recognizable values.
 const HOSTILE: [(&str, &str); 8] = [
     ("LD_PRELOAD", "/chosen/evil.so"),
     ("LD_LIBRARY_PATH", "/chosen/lib"),
@@ -289,7 +289,7 @@ fn assert_shim_starts_daemon() {
     let environment = std::fs::read(format!("/proc/{}/environ", trusted.as_raw_nonzero())).unwrap();
     let environment = String::from_utf8(environment).unwrap();
     assert!(!environment.contains("chosen"), "{environment}");
-    // Permitted counterpart: the variables for the home directory and the language are passed on.
+    // Permitted counterpart: variables for the home directory and the language are passed on.
     let home = format!("IRONCURTAIN_HOME={}", machine.ours().display());
     for handed_on in [home.as_str(), "LANG=C.UTF-8"] {
         assert!(environment.split('\0').any(|variable| variable == handed_on), "{environment}");
@@ -310,7 +310,7 @@ fn assert_shim_starts_daemon() {
     machine.assert_clean(&[]);
 }
 
-/// Returns a copy of the programs that all users can read.
+/// Returns the folder of a copy of the programs that all users can read.
 fn world_readable_programs(base: &std::path::Path) -> PathBuf {
     let dir = base.join("programs");
     std::fs::create_dir(&dir).unwrap();

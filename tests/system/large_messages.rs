@@ -1,5 +1,5 @@
-//! Messages of tens of megabytes: those within the memory limit arrive, larger ones are refused with a reason, and the
-//! daemon's memory stays within the limit.
+//! Messages of tens of megabytes: those within the memory limit arrive, larger ones are refused with a reason, and
+//! the daemon's memory stays within the limit.
 
 use crate::hostile;
 use crate::machine::Machine;
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Returns the length of the large message, from `IRONCURTAIN_GIANT`.
+/// Returns the size of the large message in bytes, from `IRONCURTAIN_GIANT`.
 fn giant() -> usize {
     std::env::var("IRONCURTAIN_GIANT").map_or(5_000_000, |n| n.parse().unwrap())
 }
 
-/// Returns a value in the daemon's `/proc/PID/status`, in MiB.
+/// Returns a value from the daemon's `/proc/PID/status`, in MiB.
 fn status(machine: &Machine, name: &str) -> u64 {
     crate::load::status(machine, name) / MIB
 }

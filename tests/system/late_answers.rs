@@ -1,4 +1,4 @@
-//! Tests which calls an approval allows if identical questions were merged, or if the question outlived its call.
+//! Checks which calls an approval allows after identical questions were merged or after the asking call has ended.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::Next;
@@ -11,13 +11,13 @@ use std::path::Path;
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
-/// Waits until this number of calls have joined the question of another call.
+/// Waits until this many calls have joined another call's question.
 fn wait_for_joined_calls(world: &World, times: usize) {
     let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
     eventually("calls wait for another call's answer", BOUND, joined);
 }
 
-/// Sends three identical calls, which wait for the answer to one question.
+/// Sends three identical calls, which share one question.
 fn start_identical_calls(world: &World, client: &mut Client, path: &Path) -> Vec<u64> {
     world.user.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
@@ -111,11 +111,11 @@ fn calls_differing_in_any_way_are_separate_questions() {
     ask(&mut one, "read_text_file", json!({ "path": report, "head": 1 }), 2);
     ask(&mut one, "read_text_file", json!({ "path": "~/docs/../docs/report.txt" }), 3);
     ask(&mut one, "get_file_info", json!({ "path": report }), 4);
-    // The same program and arguments in another session.
+    // The same program and arguments in a different session.
     ask(&mut two, "read_text_file", json!({ "path": report }), 5);
 }
 
-/// Creates a world in which questions expire after one second.
+/// Creates a test environment in which questions expire after one second.
 pub fn with_short_timeout() -> World {
     World::with(|w| {
         let settings =
@@ -134,7 +134,7 @@ fn let_question_time_out(world: &World, client: &mut Client, path: &Path) {
     assert_eq!(missed[0].lines, [format!("read {}", path.display())]);
 }
 
-/// Makes a call whose question expires and then allows it. Returns the question that was shown.
+/// Makes a call, lets its question expire and then allows it. Returns the question.
 fn approve_after_timeout(world: &World, client: &mut Client, path: &Path) -> Question {
     let_question_time_out(world, client, path);
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -155,7 +155,7 @@ fn late_approval_serves_one_identical_retry() {
     assert!(shown.also[0].starts_with("Nobody answered in time"), "{shown:?}");
     assert_eq!((shown.offers.len(), shown.offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
-    // A call that differs in any way asks again.
+    // A call that differs in any way raises another question.
     let asks = |client: &mut Client, arguments: Value| {
         world.user.will(Next::Close);
         client.call("read_text_file", arguments).refused("closed without an answer");
@@ -167,7 +167,7 @@ fn late_approval_serves_one_identical_retry() {
     asks(&mut world.connect("filesystem"), json!({ "path": report }));
     assert_eq!(client.read(&report).ok(), "the report");
     assert_eq!((world.user.asked(), world.questions().missed), (vec![], vec![]));
-    // The approval was already used.
+    // The approval has already been used.
     client.read(&report).refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);
     let record = world.log();
@@ -237,7 +237,7 @@ fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     approve_after_timeout(&world, &mut client, &report);
-    // Calls are also different if other fields of the request differ.
+    // Calls also differ if other fields of the request differ.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
     world.user.will(Next::Close);
@@ -271,7 +271,7 @@ fn pause_or_session_denial_cancels_late_approval() {
     client.read(&other).refused("the user denied this call");
     client.read(&report).refused("the user denied this for the rest of the session");
     assert_eq!(world.user.asked().len(), 1);
-    // Permitted counterpart: without a pause or denial, the approval is used.
+    // Permitted counterpart: without a pause or denial, the approval applies.
     let denied = world.questions().denied.remove(0).id;
     assert_eq!(world.request(Request::Forget { question: denied }), Reply::Done);
     assert_eq!(client.read(&report).ok(), "the report");

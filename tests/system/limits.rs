@@ -1,5 +1,4 @@
-//! If resources are exhausted or a peer loops endlessly, the result is an immediate error with a
-//! reason.
+//! Exhausted resources and endless loops cause an immediate error with a reason.
 
 use crate::client::BOUND;
 use crate::hostile;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
 
-/// Returns the lines of the session logs.
+/// Returns the contents of the session logs.
 fn session_logs(machine: &Machine) -> String {
     let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
     sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
@@ -35,7 +34,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
     to.write_all(b"no message\n").unwrap();
     drop(to);
     eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
-    let why = "what is sent to the client comes back as its input";
+    let why = "messages to the client come back as its input";
     eventually("the session's log contains the reason", BOUND, || session_logs(&machine).contains(why));
     eventually("the reason is recorded once", BOUND, || {
         let record = record(&machine);
@@ -44,7 +43,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
     });
     machine.verify();
 
-    // A session that only sends invalid messages and reads the errors continues.
+    // A session that only sends invalid messages and reads the errors keeps running.
     let secret = machine.file("docs/secret.txt", "secret");
     let mut client = machine.connect();
     for _ in 0..10 {
@@ -60,7 +59,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
 fn cancelled_pending_calls_free_their_memory() {
     const CALLS: usize = 60;
     const LENGTH: usize = 200 * 1024;
-    // Number of times that a question and its call contain the text.
+    // Number of copies of the text in a question and its call.
     const COPIES: usize = 4;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -74,7 +73,7 @@ fn cancelled_pending_calls_free_their_memory() {
     let report = machine.file("docs/report.txt", "text");
     machine.start();
     let mut client = machine.connect();
-    // Occupies the terminal, so that all other questions wait.
+    // Occupies the terminal, so that all later questions wait.
     let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
     machine.wait_for_output("Your answer: ");
     let before = resident(&machine);
@@ -93,7 +92,7 @@ fn cancelled_pending_calls_free_their_memory() {
     client.outcome(first).ok();
 }
 
-/// Returns the resident memory of the daemon, in bytes.
+/// Returns the daemon's resident memory, in bytes.
 fn resident(machine: &Machine) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -108,19 +107,19 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
     machine.start();
     let mut client = machine.connect();
     let daemon = machine.pid();
-    // Uses all descriptors up to the limit of this process.
+    // Uses up this process's descriptors.
     let whole = getrlimit(Resource::Nofile).maximum;
     let limited = |current| {
         let limit = Rlimit { current, maximum: whole };
         prlimit(Some(pid(daemon)), Resource::Nofile, limit).unwrap();
     };
     let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
-    // Enough descriptors to judge and record the call.
+    // Leaves enough descriptors to judge and record the call.
     limited(Some(taken + 20));
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
     refused.refused("no file descriptors left to show a question");
-    // Earlier than the deadline of a question, because none was shown.
+    // Well before the question's deadline, because no question was shown.
     assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
     let record = record(&machine);
     assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");

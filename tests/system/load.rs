@@ -1,4 +1,4 @@
-//! Many sessions, and sessions that use many resources, do not block or terminate other sessions.
+//! Many sessions, or sessions that use many resources, do not block or terminate others.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -25,7 +25,7 @@ fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
 }
 
-/// Returns a value in the daemon's `/proc/PID/status`, in bytes.
+/// Returns a value from the daemon's `/proc/PID/status`, in bytes.
 pub fn status(machine: &Machine, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -51,8 +51,7 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     let mut refused = machine.client();
     let answer = refused.request("initialize", json!({}));
     let message = answer["error"]["message"].as_str().unwrap();
-    let why =
-        format!("{SESSIONS} sessions are open, which is all that `maxSessions` in `config.json` allows");
+    let why = format!("{SESSIONS} sessions are open, the maximum that `maxSessions` in `config.json` allows");
     assert!(message.contains(&why), "{message}");
     clients.pop().unwrap().hang_up();
     eventually("a session slot is free", BOUND, || {
@@ -64,21 +63,21 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     assert_session_works(&mut clients[0]);
 }
 
-/// Returns the number of sandboxed sessions that run at once, from `IRONCURTAIN_SANDBOXED`.
+/// Returns the number of concurrent sandboxed sessions, from `IRONCURTAIN_SANDBOXED`.
 fn sandboxed() -> usize {
     std::env::var("IRONCURTAIN_SANDBOXED").map_or(40, |n| n.parse().unwrap())
 }
 
-/// Resources of the machine that sessions use, except memory.
+/// Machine resources other than memory that sessions use.
 #[derive(Debug)]
 struct Taken {
     processes: usize,
     descriptors: usize,
     mounts: usize,
-    /// Number of Unix sockets with a path, including one for each connection.
+    /// Number of Unix sockets with a path. Each connection counts as one.
     sockets: usize,
     control_groups: usize,
-    /// Number of files, without those in session folders, which are kept for the user.
+    /// Number of files outside the session folders, which are kept for the user.
     files: usize,
 }
 
@@ -93,7 +92,7 @@ fn lines_with(file: &str, word: &str) -> usize {
     std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
 }
 
-/// Returns the number of sandboxes' control groups next to that of the daemon, if the daemon has its own.
+/// Returns the number of sandbox control groups next to the daemon's control group, if it has its own.
 fn control_groups(trusted: u32) -> usize {
     let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -125,7 +124,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     });
     machine.start_with_login_descriptor_limit();
     let at_rest = Taken::of(&machine);
-    // The first session allocates resources that later ones use too.
+    // The first session allocates resources that later sessions share.
     let mut first = machine.connect();
     assert_session_works(&mut first);
     let one = Taken::of(&machine);
@@ -133,7 +132,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     let is_over = |machine: &Machine| {
         let now = Taken::of(machine);
         let count = |taken: &Taken| (taken.processes, taken.mounts, taken.control_groups, taken.files);
-        // The first connection only checked that a process listens on the socket.
+        // The first connection only checked that a process is listening on the socket.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
     eventually("the first session ends", BOUND, || is_over(&machine));
@@ -190,7 +189,7 @@ fn all_sandboxes_share_one_inotify_instance() {
     more.iter_mut().for_each(assert_session_works);
     assert_session_works(&mut first);
     assert!(with_one > 0);
-    // At the start, one from the previous run may still exist for a moment.
+    // An instance from the previous run may still exist for a moment.
     assert!(count() <= with_one);
 }
 
@@ -255,7 +254,7 @@ fn giant_messages_of_six_sessions_stay_within_budget() {
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
     let most = status(&machine, "VmHWM").saturating_sub(before);
-    // Includes the small allocations.
+    // The limit includes all small allocations.
     assert!(most < 90 * MIB, "{} MiB", most / MIB);
     assert!(outcomes.contains(&true));
     clients.iter_mut().for_each(assert_session_works);

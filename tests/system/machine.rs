@@ -1,4 +1,4 @@
-//! A user's machine, with the daemon in a process that tests can kill.
+//! A user's machine whose daemon runs in its own process, which tests can kill.
 
 use crate::client::{BOUND, Client};
 use crate::test_home::{Prepared, TestHome};
@@ -19,36 +19,36 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine with prepared files. The daemon is not started.
+    /// Creates a machine with prepared files, without starting the daemon.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
         let place = TestHome::new(prepare);
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
-    /// Starts the daemon, which asks on a terminal. Returns when the daemon listens.
+    /// Starts a daemon that asks on a terminal, and waits until it is listening.
     pub fn start(&mut self) {
         self.spawn();
         self.listens();
     }
 
-    /// Starts the daemon without the capabilities that exempt root from file modes.
+    /// Starts the daemon without the capabilities that exempt root from file permissions.
     pub fn start_without_mode_exemption(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
         self.start_via(if is_root() { bounded } else { "" });
     }
 
-    /// Starts the daemon with a boot-time clock that is `seconds` ahead. The wall clock is unchanged.
+    /// Starts the daemon with the boot-time clock `seconds` ahead and the wall clock unchanged.
     pub fn start_with_clock_offset(&mut self, seconds: u64) {
         self.start_with_clock_offset_via(seconds, "");
     }
 
-    /// Like [`Machine::start_with_clock_offset`], with a command prefix.
+    /// Like [`Machine::start_with_clock_offset`], with the command prefix `by`.
     pub fn start_with_clock_offset_via(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
         self.start_via(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
     }
 
-    /// Starts the daemon with a command prefix.
+    /// Starts the daemon with the command prefix `by`.
     pub fn start_via(&mut self, by: &str) {
         self.spawn_by(by);
         self.listens();
@@ -59,7 +59,7 @@ impl Machine {
         self.start_via("prlimit --nofile=1024: ");
     }
 
-    /// Starts the daemon and returns immediately.
+    /// Starts the daemon without waiting for it.
     pub fn spawn(&mut self) {
         self.spawn_by("");
     }
@@ -69,8 +69,8 @@ impl Machine {
     }
 
     fn spawn_by(&mut self, by: &str) {
-        // The shell ignores SIGXFSZ, which the program inherits, so that exceeding the file size limit is an error and
-        // does not kill the program.
+        // The shell ignores SIGXFSZ and the program inherits that, so exceeding the file size limit is an error
+        // instead of a fatal signal.
         let root = if is_root() { " --allow-root" } else { "" };
         let script = format!("trap '' XFSZ; exec {by}\"$0\" daemon --ask terminal{root}");
         let mut daemon = Command::new("sh")
@@ -98,7 +98,7 @@ impl Machine {
         self.daemon = Some(daemon);
     }
 
-    /// Kills the daemon. Returns the processes that descended from it.
+    /// Kills the daemon. Returns its former descendants.
     pub fn kill(&mut self) -> Vec<Running> {
         let mut daemon = self.daemon.take().unwrap();
         let below = descendants(daemon.id());
@@ -112,7 +112,7 @@ impl Machine {
         suspend(self.pid());
     }
 
-    /// Returns the id of the only session, as `ironcurtain sessions` shows it.
+    /// Returns the only session's id, as `ironcurtain sessions` shows it.
     pub fn only_session(&self) -> String {
         let shown = self.command(&["sessions", "--json"]).stdout;
         let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
@@ -121,7 +121,7 @@ impl Machine {
         sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the daemon exits by itself. Returns its exit status.
+    /// Waits until the daemon exits on its own. Returns its exit status.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         self.daemon.take().unwrap().wait().unwrap()
     }
@@ -142,7 +142,7 @@ impl Machine {
         Client::connect_non_reading(&programs(), &self.ours(), "hostile")
     }
 
-    /// Waits until the terminal shows `words`. Then discards its output.
+    /// Waits until the terminal shows `words`, then discards the output so far.
     pub fn wait_for_output(&self, words: &str) {
         eventually(words, BOUND, || {
             let mut said = self.said.lock().unwrap();
@@ -197,8 +197,8 @@ impl Machine {
         self.place.temporary()
     }
 
-    /// Asserts that no process, mount or temporary file of this machine remains, and that all processes in
-    /// `below` have exited.
+    /// Asserts that all processes in `below` have exited, and that no process, mount or temporary file of this
+    /// machine remains.
     #[track_caller]
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
@@ -222,7 +222,7 @@ impl Drop for Machine {
     }
 }
 
-/// A process. Its start time distinguishes it from a later process with the same id.
+/// A process, identified by its id and start time, because ids are reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub pid: u32,
@@ -238,11 +238,6 @@ impl Running {
         kill_process(pid(self.pid), Signal::KILL).unwrap();
     }
 
-    pub fn kill_if_alive(&self) {
-        // Fails only if the process has exited.
-        let _ = kill_process(pid(self.pid), Signal::KILL);
-    }
-
     pub fn command_line(&self) -> String {
         std::fs::read_to_string(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()
     }
@@ -252,12 +247,13 @@ impl Running {
     }
 }
 
-/// Returns whether a process waits in the kernel and not even a kill ends that.
+/// Returns `true` if the process is in an uninterruptible wait that even SIGKILL does not end.
 pub fn is_uninterruptible(process: &Running) -> bool {
     process.is_alive() && stat(process.pid).is_some_and(|(state, ..)| state == "D")
 }
 
-/// Returns the control groups of the sandboxes of a trusted process. Empty on a machine that delegates none.
+/// Returns the control groups of a trusted process's sandboxes, or none if the machine does not delegate control
+/// groups.
 pub fn sandbox_groups(trusted: u32) -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let point =
@@ -288,7 +284,7 @@ pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }
 
-/// Returns the processes whose command line or environment contains the path of a directory.
+/// Returns the processes whose command line or environment contains this path.
 fn processes_naming(base: &Path) -> Vec<u32> {
     let base = base.to_str().unwrap().as_bytes().to_vec();
     let names = |pid: u32, file: &str| {
@@ -307,20 +303,20 @@ fn running(pid: u32) -> Option<Running> {
     (state != "Z").then_some(Running { pid, began })
 }
 
-/// Returns the state, the parent and the start time of a process.
+/// Returns a process's state, parent and start time.
 fn stat(pid: u32) -> Option<(String, u32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some((fields.first()?.to_string(), fields.get(1)?.parse().ok()?, fields.get(19)?.to_string()))
 }
 
-/// Suspends a process and waits until all of its threads are stopped, because `kill` returns before they are.
+/// Suspends a process and waits until all its threads are stopped, because `kill` returns earlier.
 pub fn suspend(process: u32) {
     kill_process(pid(process), Signal::STOP).unwrap();
     eventually("every thread is stopped", BOUND, || is_stopped(process));
 }
 
-/// Returns `true` if every thread of a process is stopped.
+/// Returns `true` if every thread of the process is stopped.
 pub fn is_stopped(process: u32) -> bool {
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));

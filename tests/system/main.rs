@@ -35,6 +35,7 @@ mod late_answers;
 mod limits;
 mod load;
 mod machine;
+mod managed;
 mod memory;
 mod message_validation;
 mod metrics;

@@ -1,4 +1,4 @@
-//! Memory that the daemon uses while grants are created and revoked.
+//! The daemon's memory use while grants are created and revoked.
 
 use crate::client::Client;
 use crate::hostile;
@@ -17,24 +17,24 @@ fn churn() -> u64 {
     std::env::var("IRONCURTAIN_CHURN").map_or(150, |n| n.parse().unwrap())
 }
 
-/// Maximum memory that each revoked grant may leave allocated, in bytes. The measured value is 20 bytes.
+/// Maximum memory that a revoked grant may leave allocated, in bytes. The measured value is 20.
 const LEFT_BY_EACH: u64 = 256;
 
 /// Maximum number of measurements before the test fails.
 const BATCHES: usize = 10;
 
-/// Variable that is set in the process that runs only this test.
+/// Variable that marks the process that runs only this test.
 const ALONE: &str = "IRONCURTAIN_CHURN_ALONE";
 
-/// Variables that make the C library return freed memory (mallopt(3), "Environment variables"). By default it keeps
-/// that memory in a heap for each pair of contending threads, in a list for each thread, and for all buffers below a
-/// threshold that adapts to their sizes. The amount depends on the machine's load, with up to 900 KiB measured.
+/// Variables that make the C library return freed memory to the system (mallopt(3), "Environment variables"). By
+/// default it keeps up to 900 KiB (measured, depending on load) in per-thread heaps and caches, and below a threshold
+/// that adapts to the sizes of freed buffers.
 const GIVES_BACK: [(&str, &str); 2] = [
     ("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"),
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// Minimum duration of a round, which keeps the test within the limit of a thousand questions per minute.
+/// Minimum duration of a round. Keeps the test below the limit of a thousand questions per minute.
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]
@@ -64,7 +64,7 @@ fn pregranting_and_revoking_leaks_no_memory() {
     });
 }
 
-/// Measures the rounds of a test in a process of its own.
+/// Measures the rounds of a test in its own process.
 fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
     if std::env::var_os(ALONE).is_none() {
         let this = ["--exact", test, "--nocapture"];
@@ -81,9 +81,9 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
-    // The first batch allocates memory that later ones reuse, so it is ignored. Buffers that are in use during a
-    // measurement add about 0.3 MB, so one of the later measurements must be below the limit. With a leak, each
-    // measurement is higher than the previous one.
+    // The first batch allocates memory that later batches reuse, so it is ignored. Buffers in use during a
+    // measurement add about 0.3 MB, so one later measurement below the limit is enough. With a leak, every
+    // measurement is higher than the one before it.
     let mut taken: Vec<u64> = (0..3).map(|_| rounds(churn())).collect();
     let limit = taken[1].min(taken[2]) + 2 * churn() * LEFT_BY_EACH;
     while taken.len() < BATCHES && taken[3..].iter().all(|bytes| *bytes >= limit) {

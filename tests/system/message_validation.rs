@@ -1,5 +1,5 @@
-//! Messages without an id: a request that needs a decision cannot be sent as a notification, and a server can only
-//! send notifications.
+//! Messages without an id: a request that requires a decision cannot be sent as a notification, and a server may only
+//! send notifications this way.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -15,7 +15,7 @@ fn progress() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } })
 }
 
-/// Returns the methods of the notifications that the server has received, in order. Includes everything sent
+/// Returns the methods of the notifications that the server has received, in order. Includes everything that was sent
 /// before this call.
 fn received_notifications(client: &mut Client) -> Vec<String> {
     let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
@@ -42,7 +42,7 @@ fn call_without_id_never_reaches_server() {
         &world,
         "dropped a message without an id that is not a client notification: tools/call",
     );
-    // The same message as a request is judged, executed and recorded.
+    // The same message with an id is judged, executed and recorded.
     client.call("scribble", json!({ "where": file })).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
     let decided = |e: &ironcurtain_protocol::ActivityView| {
@@ -84,7 +84,7 @@ fn messages_without_id_from_server_must_be_notifications() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("intrude").ok();
-    // IronCurtain itself requests the roots of the client.
+    // IronCurtain itself requests the client's roots.
     let first = client.wait_for(|m| m.get("method").is_some_and(|method| method != "roots/list"));
     // Unknown fields are not forwarded.
     let expected =

@@ -1,4 +1,4 @@
-//! The metrics agree with what happened in the test, and a refused path is recorded together with the roots.
+//! The metrics match the test's calls, and a refused path is recorded together with the roots.
 
 use crate::client::BOUND;
 use crate::hostile;
@@ -9,7 +9,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Returns the value of a metric with its name and labels.
+/// Returns the value of the metric with this name, which includes its labels.
 fn figure(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map_or(0.0, |number| number.parse().unwrap())
@@ -57,7 +57,7 @@ fn metrics_match_the_calls_made() {
     ] {
         assert_eq!(figure(&text, name), expected, "{name} of {text}");
     }
-    // Includes only calls that needed no approval.
+    // Counts only calls that needed no approval.
     let forwarded = figure(&text, "ironcurtain_call_forward_seconds_count");
     assert!((1.0..=3.0).contains(&forwarded), "{text}");
     eventually("the metric equals the number of entries", BOUND, || {
@@ -75,7 +75,7 @@ fn refused_path_is_recorded_with_roots_and_allowed_path_without() {
     let mut client = world.connect("filesystem");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&granted).ok();
-    // The server has requested its roots, so it is notified of a new one.
+    // The server has requested its roots, so it is notified of a new root.
     let more = world.file("more/c.txt", "c");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&more).ok();
@@ -122,7 +122,7 @@ fn metrics_and_audit_search_work_with_and_without_daemon() {
     let exported = said(&machine, &["audit", "export", "--tool", "now"]);
     let results = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone());
     assert_eq!(results.filter(|result| result == "ok").count(), 4);
-    // The end of the log can also be verified without the daemon.
+    // The end of the log can also be verified while the daemon is not running.
     machine.verify();
     let log = machine.home.audit().join("audit.jsonl");
     let whole = std::fs::read_to_string(&log).unwrap();

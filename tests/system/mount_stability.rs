@@ -1,5 +1,5 @@
-//! Permanently allowed files stay readable while other calls change the mounts: no read of an existing file fails, and
-//! no listing is empty.
+//! Permanently allowed files stay readable while other calls change the mounts: reading an existing file never fails,
+//! and no listing is empty.
 
 use crate::client::Client;
 use crate::reference::Files;
@@ -9,10 +9,10 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Number of times that paths are mounted and unmounted.
+/// Number of times that each test mounts and unmounts paths.
 const ROUNDS: usize = 12;
 
-/// Number of checks after each change. One more check runs during the change.
+/// Number of checks after each change, in addition to one check during the change.
 const LOOKS: usize = 6;
 
 #[test]
@@ -37,7 +37,7 @@ fn grant_stays_accessible_while_other_grants_change() {
     let seen =
         [Look::Read(kept.clone()), Look::Read(world.path("open/file")), Look::List(world.path("open"))];
     for round in 0..ROUNDS {
-        // The new file's folder is mounted, and existing grants inside it are mounted over that folder.
+        // The new file's folder is mounted, and existing grants inside the folder are mounted on top of it.
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let new = json!({ "path": kept.with_file_name(format!("new-{round}")), "content": "new" });
         check_during(&mut client, &seen, "write_file", new);
@@ -77,19 +77,19 @@ fn check_during_writes(files: Files) {
         assert_eq!(std::fs::read_to_string(name("moved")).unwrap(), "newer");
     }
     assert_eq!(world.sessions()[0].server_pid, server, "the server was restarted");
-    // The mounts cover no more than the rules do, so a path without a rule is refused.
+    // The mounts match the rules, so a path without a rule is refused.
     client.read(&world.file("elsewhere/file", "content")).refused("the user denied this call");
 }
 
-/// A check of a path that must always be visible.
+/// A check that a path is visible.
 enum Look {
-    /// Reads a file, whose content must be `content`.
+    /// Reads a file whose content must be `content`.
     Read(PathBuf),
-    /// Lists a folder, which must contain `file`.
+    /// Lists a folder that must contain `file`.
     List(PathBuf),
 }
 
-/// Runs all checks while a call is pending and while its mounts are removed.
+/// Runs all checks while a call is pending and while its mounts are being removed.
 #[track_caller]
 fn check_during(client: &mut Client, seen: &[Look], tool: &str, arguments: Value) {
     let change = client.begin_call(tool, arguments);
@@ -117,8 +117,7 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// Creates a world with a rule that allows reading a folder, and with more rules that allow writing and deleting in
-/// it.
+/// Creates a test environment with separate rules for reading and for writing and deleting in the folder `open`.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

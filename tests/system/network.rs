@@ -1,6 +1,6 @@
-//! Network access of a sandboxed server: the connections that its proxy allows, approvals and revocation.
+//! Network access of a sandboxed server: connections that its proxy allows, approvals and revocation.
 //!
-//! The tests check the connections that reach the other side, and the audit log.
+//! The tests check the audit log and the connections that reach the destination.
 
 mod allowed_hosts;
 mod fetch_server;
@@ -16,12 +16,12 @@ use std::path::PathBuf;
 const HELLO: &str = "hello from outside";
 
 impl Client {
-    /// Fetches a URL with the tool that is not judged.
+    /// Fetches a URL with the tool whose URL the policy does not check.
     fn fetch_unjudged(&mut self, url: &str) -> String {
         self.call_free_tool("sneak", url)
     }
 
-    /// Fetches a URL with the tool that is judged.
+    /// Fetches a URL with the tool whose URL the policy checks.
     fn fetch_judged(&mut self, url: &str) -> Outcome {
         self.call("get", json!({ "url": url }))
     }
@@ -32,7 +32,7 @@ impl Client {
     }
 }
 
-/// Returns the network entries of the audit log, one per line: host, port, decision or failure, and reason.
+/// Returns the audit log's network entries, one per line: host, port, decision or failure, and reason.
 fn network_log(world: &World) -> Vec<String> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -45,7 +45,7 @@ fn network_log(world: &World) -> Vec<String> {
     entries.filter(|entry| entry["event"] == "network").map(line).collect()
 }
 
-/// Returns the path of the socket table in a sandbox. Its last process is the server.
+/// Returns the path of the sandbox's `/proc/PID/net/tcp` file. The server is the last process in the sandbox.
 fn proxy_table(supervisor: u32) -> PathBuf {
     let server = descendants(supervisor).last().unwrap().pid;
     PathBuf::from(format!("/proc/{server}/net/tcp"))

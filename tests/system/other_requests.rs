@@ -1,4 +1,4 @@
-//! Requests other than tool calls. They are judged like calls, and only known fields are forwarded.
+//! Requests other than tool calls. They are judged like tool calls, and only known fields are forwarded.
 
 use crate::client::Client;
 use crate::hostile;
@@ -15,7 +15,7 @@ fn received_requests(client: &mut Client, method: &str) -> Vec<String> {
     all.lines().filter(of).map(str::to_owned).collect()
 }
 
-/// Returns the verb and the object of a question.
+/// Returns a question's verb and object.
 fn headline(question: &Question) -> String {
     let line = &question.consequences[0];
     let text = |piece: &Piece| match piece {
@@ -74,7 +74,7 @@ fn unsandboxed_server_gets_no_unapproved_request() {
         assert_eq!(client.request(method, params.clone())["result"], json!({}), "{method}");
         assert_eq!((world.user.asked().len(), received_requests(&mut client, method).len()), (1, 2));
     }
-    // The approval covers only the other resource.
+    // The approval applies only to the other resource.
     let other = client.request("resources/read", json!({ "uri": "notes://2" }));
     assert_eq!(problem(&other), "DENIED: the user denied this call.");
     assert!(world.audit().intact);
@@ -99,7 +99,7 @@ fn file_resource_is_judged_by_its_path() {
     let got = read(&mut client, &link);
     assert_eq!(got["result"]["contents"][0]["text"], "a private key", "{got}");
     assert_eq!(got["result"]["contents"][0]["uri"], format!("file://{}", key.display()));
-    // The grant is for the file, so it also covers a tool that opens the file.
+    // The grant applies to the file, so a tool that opens the file can use it too.
     assert_eq!(client.open(&key).ok(), "a private key");
     assert_eq!(world.user.asked().len(), 1);
 }

@@ -1,5 +1,4 @@
-//! Server packages: the command installs them from the real registries and from a test registry, and they start
-//! without network access.
+//! Server packages: the command installs them from real and test registries, and they start without network access.
 
 mod attacks;
 mod interrupted;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Creates a world with one server, `tiny`. Its entry names a package in a test registry.
+/// Creates a test environment with one server, `tiny`, whose entry names a package in a test registry.
 fn world(registry: &Registry, args: &[&str]) -> World {
     World::with(|prepared| prepare(prepared, registry, "npx", args))
 }
@@ -36,7 +35,7 @@ fn prepare(prepared: &Prepared, registry: &Registry, command: &str, args: &[&str
     std::fs::write(file, annotations.to_string()).unwrap();
 }
 
-/// Returns the `ironcurtain` command, which also works as root.
+/// Returns the `ironcurtain` command with an option that lets it run as root.
 fn command(home: &Home, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("servers").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -59,12 +58,12 @@ fn json_of(home: &Home, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap()
 }
 
-/// Installs a server's package. Returns the folder that the command reports.
+/// Installs a server's package. Returns the folder that the command prints.
 fn install(home: &Home, server: &str) -> PathBuf {
     json_of(home, &["install", server])["folder"].as_str().unwrap().into()
 }
 
-/// Returns all package folders, and everything else that is next to them.
+/// Returns all package folders and everything else in their parent folder.
 fn folders(home: &Home) -> Vec<String> {
     let mut found = Vec::new();
     let list = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -82,7 +81,7 @@ fn folders(home: &Home) -> Vec<String> {
     found
 }
 
-/// Returns the error of `initialize` for a server that does not start.
+/// Returns the error for `initialize` if the server fails to start.
 fn refusal(world: &World, server: &str) -> String {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

@@ -1,4 +1,4 @@
-//! Messages from a server reach the client byte for byte.
+//! Server messages reach the client byte for byte.
 
 use crate::reference;
 use crate::world::World;

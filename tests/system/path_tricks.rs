@@ -1,4 +1,4 @@
-//! Tricks with paths: they are refused, or the user sees the real target before allowing them.
+//! Deceptive paths: they are refused, or the user sees the real target before allowing them.
 
 use crate::hostile;
 use crate::reference::Files;
@@ -76,7 +76,7 @@ fn path_replaced_by_symlink_during_question_asks_again() {
     let paths: Vec<_> = asked.iter().map(|q| (paths(q)[0], q.consequences[0].asked_for.as_deref())).collect();
     let (plain, key) = (plain.to_str().unwrap(), key.to_str().unwrap());
     assert_eq!(paths, [(plain, None), (key, Some(plain))]);
-    // The grant for the path that was shown remains, but the symlink is not followed.
+    // The grant for the path in the question remains, but the symlink is not followed.
     assert!(world.grants()[0].suspended.is_some());
     client.read(plain.as_ref()).refused("the user denied this call");
     assert!(world.activity().iter().all(|e| e.event != "outcome"), "no call reached the server");

@@ -1,11 +1,11 @@
-//! Calls that arrive in one write run concurrently. Each of them is ordered, recorded and cancelled separately.
+//! Calls that arrive in one write run concurrently. Each is ordered, recorded and cancelled separately.
 
 use crate::client::BOUND;
 use crate::hostile;
 use crate::world::eventually;
 use serde_json::{Value, json};
 
-/// Number of calls in one write, which is more than the maximum that run at once.
+/// Number of calls in one write, which exceeds the maximum number of concurrent calls.
 const CALLS: u64 = 50;
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {
@@ -41,7 +41,7 @@ fn in_their_order(is_there: bool) {
             _ => call(id, "now", &json!({})),
         })
         .collect();
-    // The cancellation follows in the same write.
+    // The cancellation is in the same write.
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": silent } });
     messages.insert(31, cancelled);
@@ -65,7 +65,7 @@ fn in_their_order(is_there: bool) {
         .collect();
     let expected: Vec<u64> = (1000..1000 + CALLS).filter(|id| ![denied, silent].contains(id)).collect();
     assert_eq!(answered, expected);
-    // The server received the call before its cancellation or not at all.
+    // A server that was already running received exactly one cancellation.
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     let told =
         heard.as_array().unwrap().iter().filter(|told| told["method"] == "notifications/cancelled").count();
@@ -94,7 +94,8 @@ fn in_their_order(is_there: bool) {
         entries.iter().filter(of_piece).filter_map(|e| e["requestId"].as_str()).collect();
     let allowed = |id: &u64| is_there || ![denied, silent].contains(id);
     let of_all: Vec<String> = (1000..1000 + CALLS).filter(allowed).map(|id| id.to_string()).collect();
-    // A denied call does not wait for the server. A call that was cancelled before the server started has no decision.
+    // A denied call does not wait for the server. A call that was cancelled before the server started has no
+    // decision.
     let decided: Vec<&str> = decided.into_iter().filter(|id| is_there || *id != denied.to_string()).collect();
     assert_eq!(decided, of_all);
     assert!(world.audit().intact);

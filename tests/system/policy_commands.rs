@@ -32,7 +32,7 @@ impl Looking {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the decision about opening a path, and the number of grants that the client has.
+    /// Returns the decision on opening a path, and the number of grants that apply to the client.
     fn explain_open(&self, path: &Path, client: &str) -> (String, usize) {
         let args = json!({ "path": path }).to_string();
         let call = ["explain", "--server", "hostile", "--tool", "open", "--args", &args, "--client", client];
@@ -40,8 +40,8 @@ impl Looking {
         (found["decision"].as_str().unwrap().to_owned(), found["client"]["grants"].as_array().unwrap().len())
     }
 
-    /// Replays the log. Returns the calls with another decision, as old and new decision and rule, and the number of
-    /// calls.
+    /// Replays the log. Returns the calls whose decision changed, each with its old and new decision and rule, and
+    /// the total number of calls.
     fn replay(&self, arguments: &[&str]) -> Replayed {
         let found = self.json(&[&["replay"], arguments].concat());
         assert_eq!(found["problem"], Value::Null);
@@ -88,7 +88,7 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let look = || {
         for named in [name.as_str(), exe.to_str().unwrap()] {
             assert_eq!(looking.explain_open(&secret, named), ("allow".to_owned(), 1));
-            // The grant ended with its session and is not in the database.
+            // The grant ended with its session, so it is not in the database.
             assert_eq!(looking.explain_open(&other, named), ("escalate".to_owned(), 1));
         }
         assert_eq!(looking.explain_open(&secret, "another"), ("escalate".to_owned(), 0));

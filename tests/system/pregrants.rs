@@ -1,4 +1,5 @@
-//! Grants that the user creates, changes and restores without a question. The tests use the daemon as the app does.
+//! Grants that the user creates, changes and restores without being asked. The tests call the daemon directly, as the
+//! app does.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

@@ -1,4 +1,4 @@
-//! No symlink leads to IronCurtain's files or to secrets, and IronCurtain's programs cannot be changed.
+//! Symlinks lead neither to IronCurtain's files nor to secrets, and IronCurtain's programs cannot be changed.
 
 use crate::client::BOUND;
 use crate::containment::refusal;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const POLICY: &str = "policy/compiled-policy.json";
 const MISSING: &str = "os error 2)";
 
-/// Replaces one of IronCurtain's files by a symlink to `to`.
+/// Replaces one of IronCurtain's files with a symlink to `to`.
 fn links(world: &World, below: &str, to: &Path) {
     let beside = world.home.config.join("beside");
     symlink(to, &beside).unwrap();
@@ -48,9 +48,9 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
     client.open(&target).refused("structural-protected-path");
     eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
-    // Other granted paths still work, and each call uses its grant.
+    // Other granted paths still work, and the calls use the grant.
     client.call("change", json!({ "path": other })).ok();
-    // The files take effect when no server can write to them.
+    // The files take effect as soon as no server can write to them.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
@@ -72,7 +72,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
         ("mcp-servers.json", servers, "the configured servers"),
     ];
-    // The time limit of questions and the existence of another server show the settings and servers in effect.
+    // The time limit of questions and the existence of another server show which settings and servers are in effect.
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
@@ -89,7 +89,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
-    // Writes the files themselves, in their own places.
+    // Writes the files themselves in their own directory.
     for (file, content, _) in &files {
         let beside = world.home.config.join("beside");
         fs::write(&beside, content.to_string()).unwrap();
@@ -99,7 +99,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
     assert_eq!(in_force(), (7, true));
 }
 
-/// Returns the reason why the daemon does not start on this machine.
+/// Returns the daemon's error message if it does not start on this machine.
 fn not_started(machine: &Machine) -> String {
     let mut daemon = Command::new("timeout");
     daemon.arg(BOUND.as_secs().to_string()).arg(programs().join("ironcurtain"));
@@ -269,7 +269,7 @@ fn own_programs_in_granted_checkout_are_read_only() {
     for path in [&program, &ours.join("new"), &ours] {
         client.call("change", json!({ "path": path })).refused("it contains IronCurtain's own programs");
     }
-    // The whole folder is granted, and the kernel protects the programs inside it.
+    // The whole folder is granted, but the kernel keeps the programs in it read-only.
     let new = source.with_file_name("new.rs");
     client.scribble(&new).ok();
     assert!(new.exists());

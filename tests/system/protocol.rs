@@ -1,4 +1,4 @@
-//! Invalid messages of a client or a server: each gets a clear error, and the session continues.
+//! Invalid messages from a client or a server: each gets a clear error, and the session continues.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -111,7 +111,7 @@ fn progress_token_reports_pending_approval() {
     let mut told = || {
         let progress = client.wait_for(|m| m["method"] == "notifications/progress");
         assert_eq!(progress["params"]["progressToken"], "t", "{progress}");
-        assert_eq!(progress["params"]["message"], "IronCurtain waits for the user's answer");
+        assert_eq!(progress["params"]["message"], "IronCurtain is waiting for the user's answer");
         progress["params"]["progress"].as_f64().unwrap()
     };
     let (first, second) = (told(), told());
@@ -208,7 +208,7 @@ fn call_to_silent_server_can_be_cancelled() {
     let heard = client.plain("heard");
     let heard: Value = serde_json::from_str(heard.ok()).unwrap();
     assert_eq!(heard[1]["method"], "notifications/cancelled");
-    // The reason would be text from the client that nobody sees.
+    // The reason is omitted, because it is client text that the user has not seen.
     assert!(heard[1]["params"]["reason"].is_null());
     client.send(&twice);
     assert_eq!(client.answer(slow)["result"], json!({}));

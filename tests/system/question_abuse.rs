@@ -1,5 +1,5 @@
-//! An agent that abuses questions: it cancels questions to show others, floods the user, and varies ids and spellings
-//! so that an answer applies to another call.
+//! An agent that abuses questions: it cancels one question to show another, floods the user with questions, and
+//! varies ids and spellings so that an answer applies to the wrong call.
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;
@@ -20,7 +20,7 @@ fn world(settings: &serde_json::Value) -> World {
     })
 }
 
-/// Sends a call with this id. The arguments are written exactly as given.
+/// Sends a call with this id and with the arguments exactly as written.
 fn begin_raw_call(client: &mut Client, id: u64, tool: &str, arguments: &str) {
     let line = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
@@ -70,7 +70,7 @@ fn late_approval_applies_only_to_identical_bytes() {
     }
     let states: Vec<_> = world.questions().missed.iter().map(|one| one.state).collect();
     assert_eq!((world.user.count(), states), (0, vec![QuestionState::AllowedLate]));
-    // The server receives the decoded values, so another spelling of these values is the same call.
+    // The server receives decoded values, so another spelling of the same values is the same call.
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
@@ -169,7 +169,7 @@ fn question_flood_is_bounded_and_one_pause_ends_it() {
         flood.next_outcome().1.refused("the user paused this agent");
     }
     assert_eq!(world.questions().waiting.len(), 1);
-    // The question of the quiet agent is last in the queue.
+    // The quiet agent's question is last in the queue.
     (0..MOST).for_each(|_| world.user.answer_late(ONCE));
     assert_eq!(world.questions().waiting.len(), 1, "an approval of a closed question has no effect");
     world.user.answer_late(ONCE);

@@ -1,4 +1,4 @@
-//! A question contains everything relevant about its call, in the value that the dialog and the terminal show.
+//! A question contains everything relevant about its call, in the data that the dialog and the terminal display.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// Creates a world with a tool of each kind. Everything except reading in `~/work` requires approval.
+/// Creates a test environment with one tool of each kind. Everything except reading in `~/work` requires approval.
 fn world() -> World {
     World::with(|prepared| {
         hostile::install(prepared);
@@ -41,7 +41,7 @@ fn only(world: &World) -> Question {
     asked.into_iter().next().unwrap()
 }
 
-/// Returns the label and the sentence of the narrowest offer, which is for a single call.
+/// Returns the label and the sentence of the narrowest offer, which covers one call.
 fn narrowest_offer(question: &Question) -> [String; 2] {
     let offer = &question.offers[0];
     assert_eq!(offer.lifetimes, [Lifetime::Once], "{:?}", question.offers);
@@ -65,7 +65,7 @@ fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
     Consequence::new(verb, object)
 }
 
-/// Returns the effect of replacing an autostart file that has one line.
+/// Returns the effect of overwriting an autostart file that has one line.
 fn autostart_overwrite(path: &Path, when: &'static str) -> Consequence {
     let path = Piece::Path(path.to_str().unwrap().to_owned());
     let object = vec![Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": "), path];
@@ -91,12 +91,16 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
         Piece::Ours("to "),
         foreign("https://evil.example/stolen.git"),
     ];
-    let push = Consequence { asked_for: Some("origin".to_owned()), ..saying(Verb::Push, object) };
+    let push = Consequence {
+        asked_for: Some("origin".to_owned()),
+        note: Some("your code leaves this computer; history there is overwritten".to_owned()),
+        ..saying(Verb::ForcePush, object)
+    };
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
-    assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
+    assert_eq!(question.with, [], "the verb says it");
     // The label of the offer contains the same and does not mention that a folder is read.
-    let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
+    let pushes = "may force-push main to https://evil.example/stolen.git";
     assert_eq!(
         narrowest_offer(&question),
         ["this exact call".to_owned(), format!("{} {pushes}", question.client.name)]
@@ -181,7 +185,7 @@ fn autostart_file_of_any_kind_is_allowed_only_once() {
         assert_eq!(question.offers.len(), 1, "{name}");
         assert!(sentence.contains("may write a program that runs when you "), "{sentence}");
     }
-    // Permitted counterpart: a file that never runs can be allowed for longer.
+    // Permitted counterpart: a file that never runs automatically can be allowed for longer.
     client.write(&world.file("docs/app/notes.md", "old"), "new").refused("the user denied this call");
     assert!(only(&world).offers.iter().any(|offer| offer.lifetimes.contains(&Lifetime::Session)));
 }
@@ -216,7 +220,7 @@ fn file_type_change_at_path_asks_again() {
                 .map(|q| (q.consequences[0].verb, q.consequences[0].note.clone().unwrap()))
                 .collect::<Vec<_>>()
         };
-        // The path did not exist when the question was shown. Now it is a file of the user.
+        // The path did not exist when the question was shown. Now the user has created a file there.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "the person's").unwrap()));
         client.write(&new, "mine").refused("the user denied this call");
@@ -237,8 +241,8 @@ fn file_type_change_at_path_asks_again() {
         let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
         assert_eq!(verbs(), expected);
         assert_eq!(world.grants(), []);
-        // The question showed the new content of the file. An approval for one call covers only that content, whereas
-        // a grant covers any content.
+        // The question showed the file's new content. An approval for one call covers only that content, but a grant
+        // covers any content.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
         if lifetime == Lifetime::Once {

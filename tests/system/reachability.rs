@@ -1,5 +1,5 @@
-//! Calls of a server that can access nothing are allowed. They require approval as soon as the server can access
-//! something.
+//! Calls to a server that can access nothing are allowed. They require approval as soon as the server gains access to
+//! anything.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,7 +8,7 @@ use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 
-/// Creates a world with a server that has these `sandbox` settings, and with the shipped policy.
+/// Creates a test environment with the shipped policy and a server that has these `sandbox` settings.
 fn world(sandbox: &Value) -> World {
     World::with(|prepared| {
         hostile::install_contained(prepared, sandbox);
@@ -16,7 +16,7 @@ fn world(sandbox: &Value) -> World {
     })
 }
 
-/// Calls a tool that names no resource. Returns the number of questions.
+/// Calls a tool without naming a resource. Returns the number of questions.
 fn count_questions(world: &World, client: &mut Client) -> usize {
     client.call("echo", json!({ "n": 1, "text": "/etc/passwd" }));
     world.user.asked().len()
@@ -31,11 +31,11 @@ fn calls_that_reach_nothing_need_no_approval() {
         client.call("echo", json!({ "n": 1, "text": "x" })).ok();
         client.plain("now").ok();
     }
-    // The server has no access with tools that are not judged.
+    // The tools whose arguments are not checked have no access either.
     client.sneak(&file).refused("No such file");
     assert_eq!(world.user.asked().len(), 0);
     assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));
-    // A call that contains a path still asks.
+    // A call that contains a path still requires approval.
     client.open(&file).refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);
 }
@@ -69,7 +69,7 @@ fn granted_access_requires_approval_until_revoked() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.open(&file).ok();
     assert_eq!(world.user.asked().len(), 1);
-    // The file is mounted now, for all tools of the server.
+    // The file is now mounted, and all of the server's tools can read it.
     assert_eq!(count_questions(&world, &mut client), 1);
     world.revoke_only_grant();
     eventually("no question is asked any more", BOUND, || count_questions(&world, &mut client) == 0);
@@ -115,7 +115,7 @@ fn impossible_network_call_is_refused_and_names_the_missing_entry() {
         assert_eq!(world.user.asked().len(), 0);
         assert!(world.log().contains(r#""rule":"no-network""#));
     }
-    // A call that could succeed asks. So does a URL that needs no network.
+    // A call that could succeed requires approval. So does a URL that needs no network.
     for open in [json!({ "network": { "allowedDomains": [], "askUnknown": true } }), json!(false)] {
         let world = fetches(open);
         world.connect("hostile").call("now", address.clone()).refused("the user denied this call");
@@ -142,7 +142,8 @@ fn unmountable_path_is_refused_with_advice() {
     client.call("change", json!({ "path": at("pipe") })).refused(special);
     assert_eq!(world.user.asked().len(), 0);
     assert_eq!(world.log().matches(r#""rule":"out-of-reach""#).count(), 3);
-    // A call that could succeed asks: for a file in the same folder, and for a symlink to it.
+    // A call that could succeed requires approval, whether it names a file in the same folder or a symlink to that
+    // file.
     std::os::unix::fs::symlink(&file, at("link")).unwrap();
     for path in [file, at("link")] {
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

@@ -5,10 +5,10 @@ use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Filesystem server of a world.
+/// Filesystem server of a test environment.
 #[derive(Debug, Clone, Copy)]
 pub enum Files {
-    /// The server that is embedded in IronCurtain.
+    /// The server embedded in IronCurtain.
     Embedded,
     /// The server from npm, with one configured entry.
     Reference,

@@ -1,4 +1,4 @@
-//! A shim whose standard output is not a pipe copies all messages instead of passing its descriptors.
+//! A shim whose standard output is not a pipe copies all messages instead of passing its descriptors to the daemon.
 
 use crate::client::BOUND;
 use crate::world::{World, eventually, programs};

@@ -1,4 +1,4 @@
-//! The daemon watches the user's files: a change applies to the next call, a path that is no longer allowed is
+//! The daemon watches the user's files: a change applies to the next call, paths that are no longer allowed are
 //! unmounted, and an invalid file changes nothing.
 
 mod edits;
@@ -56,10 +56,10 @@ fn folder_removed_from_rule_is_unmounted() {
         ("the policy changed: 1 new rule", "the policy changed: 1 removed rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
-    // The next call requires approval, although the path is still mounted.
+    // The next call requires approval even while the path is still mounted.
     client.open(&open).refused("the user denied this call");
     eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
-    // The path is removed from the roots first, and then unmounted.
+    // The path is first removed from the roots and then unmounted.
     eventually("the folder is unmounted", BOUND, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
@@ -88,7 +88,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
 fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
-    // The call requires approval now.
+    // The new policy requires approval for the call.
     world.changes_policy(|w| {
         w.edit(POLICY, |policy| {
             let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
@@ -152,7 +152,7 @@ fn policy_change_invalidates_late_approval() {
         client.open(&note).refused(denied);
         assert_eq!(world.user.asked().len(), usize::from(is_asked));
         world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-        // The approval applies to the question that was answered.
+        // The approval applies to the question that the user answered.
         assert_eq!(client.open(&note).ok(), "note");
         assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
     }
@@ -180,12 +180,12 @@ fn file_changes_are_detected_for_every_write_style() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // Tests both a symlink and its target.
+    // Covers both a symlink and its target.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
     eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
-    // A new session shows that the symlink was processed.
+    // A new session shows that the symlink has been processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
 }
@@ -259,7 +259,7 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
     let mut next = world.connect("hostile");
     assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
-    // An invalid file does not change the servers.
+    // An invalid file leaves the servers unchanged.
     let good = world.read(SERVERS);
     world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
     let trouble = world.trouble();

@@ -1,5 +1,5 @@
-//! Remote servers over streamable HTTP. They are judged, approved and recorded like local ones, and their effect on
-//! the daemon is limited.
+//! Remote servers over streamable HTTP. They are judged, approved and recorded like local servers, and their effect
+//! on the daemon is limited.
 
 mod everything;
 mod fake_server;
@@ -17,7 +17,8 @@ use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Creates a world with a remote server, `far`. Its tool `say` is allowed, and its tool `look` requires approval.
+/// Creates a test environment with a remote server, `far`. Its tool `say` is allowed, and its tool `look` requires
+/// approval.
 fn world(entry: &Value) -> World {
     World::with(|prepared| {
         let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "far", "comment": "", "args": args });

@@ -1,5 +1,4 @@
-//! Every request gets exactly one response, and messages keep their order, even if the server or the client
-//! misbehaves.
+//! Every request gets exactly one response, and messages stay in order, even if the server or the client misbehaves.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,7 +7,7 @@ use crate::scripted;
 use crate::world::{World, eventually};
 use serde_json::{Value, json};
 
-/// Creates a world whose server answers calls of `tool` with the bytes that the Python expression `data` yields,
+/// Creates a test environment whose server answers calls to `tool` with the bytes of the Python expression `data`,
 /// and other calls correctly.
 fn odd(tool: &str, data: &str) -> World {
     scripted::world(&format!(
@@ -145,7 +144,7 @@ for m in messages():
     let mut client = world.connect("hostile");
     for _ in 0..200 {
         let call = client.begin_call("echo", json!({}));
-        // IronCurtain itself requests the roots of the client once.
+        // IronCurtain itself requests the client's roots once.
         let is_servers = |message: &Value| message["method"] != "roots/list";
         let mut said: Vec<Value> = (0..5).map(|_| client.wait_for(is_servers)).collect();
         assert_eq!(said.pop().unwrap()["params"]["data"], "after");

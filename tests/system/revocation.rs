@@ -1,4 +1,4 @@
-//! Revocation takes effect immediately, even during calls, and cannot be undone.
+//! Revocation takes effect immediately, even during calls, and survives failures and kills.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -16,20 +16,20 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of calls that are in flight at any time.
+/// Number of calls in flight at any time.
 const LOOPING: usize = 16;
 
 /// Time after a revocation request during which an arriving call may still be allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// Maximum time between a revocation request and the verification that access is gone.
+/// Maximum time between a revocation request and the check that access is closed.
 const PROVED: Duration = Duration::from_millis(100);
 
 /// Default number of revocations.
 const ROUNDS: usize = 50;
 
-/// Maximum number of rounds with one daemon, which asks at most a thousand questions a minute: one for the file, and
-/// one for each call in flight during the revocation.
+/// Maximum number of rounds with one daemon, which asks at most a thousand questions a minute. Each round needs one
+/// question for the file and one for each call that is in flight during the revocation.
 const ROUNDS_TOGETHER: usize = 100;
 
 /// Returns the number of rounds, from `IRONCURTAIN_REVOCATIONS`.
@@ -39,13 +39,13 @@ fn rounds() -> usize {
 
 /// Measurements of one revocation during continuous calls.
 struct Round {
-    /// Time from the request to the verification.
+    /// Time from the request to the check that access is closed.
     proved: Duration,
     /// Time from the request until the last allowed call was sent.
     last_allowed: Duration,
     /// Number of allowed calls that were sent after the reply.
     after_reply: usize,
-    /// Number of servers that were restarted for the revocation.
+    /// Number of servers restarted for the revocation.
     restarts: usize,
 }
 
@@ -75,7 +75,7 @@ fn no_call_is_allowed_after_revocation() {
         0,
         "calls after the reply were allowed"
     );
-    // On a busy machine, these times depend on the scheduler, so they are checked only in the long form of the test.
+    // On a busy machine, these times depend on the scheduler, so only the long form of the test checks them.
     if rounds() > ROUNDS {
         assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
         assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
@@ -126,8 +126,8 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     }
 }
 
-/// Keeps the same number of calls in flight until it is stopped. Returns the time at which each call was sent, and
-/// `true` if it was allowed.
+/// Keeps the same number of calls in flight until it is stopped. Returns each call's send time, and `true` for
+/// allowed calls.
 fn call_continuously(
     client: &mut Client,
     secret: &Path,
@@ -151,7 +151,7 @@ fn call_continuously(
     calls
 }
 
-/// Opens a path, which the user allows permanently. Returns the id of the grant.
+/// Opens a path, which the user allows permanently. Returns the grant's id.
 fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> String {
     let before = grants(machine).len();
     let call = client.begin_call("open", json!({ "path": path }));
@@ -164,7 +164,7 @@ fn allow_always(machine: &mut Machine, client: &mut Client, path: &Path) -> Stri
     grants.iter().find(is_its).unwrap()["id"].as_str().unwrap().to_owned()
 }
 
-/// Returns the grants, as `ironcurtain grants list` shows them.
+/// Returns the output of `ironcurtain grants list`.
 fn grants(machine: &Machine) -> Vec<Value> {
     let listed: Value = serde_json::from_slice(&machine.command(&["grants", "--json"]).stdout).unwrap();
     listed["grants"].as_array().unwrap().clone()
@@ -174,14 +174,14 @@ fn command_output(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
-/// Returns the number of audit entries about the revocation of a grant.
+/// Returns the number of audit entries that record the grant's revocation.
 fn recorded_ends(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
     log.lines().filter(is_its).count()
 }
 
-/// Revokes a grant while the revocation cannot be stored. Kills the daemon, and restarts it when storing works again.
+/// Revokes a grant while the revocation cannot be stored. Kills the daemon, and restarts it once storing works again.
 fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
@@ -200,13 +200,13 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
         "{told}"
     );
     assert!(told.contains(because), "{told}");
-    // The grant no longer applies, is listed as unsaved and is reported as a problem. A second request returns the
-    // result.
+    // The grant no longer applies, is listed as unsaved and is reported as a problem. A repeated request returns the
+    // same result.
     let listed = grants(&machine);
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();
-    assert!(words.starts_with("it is denied since ") && words.contains(because), "{words}");
-    assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it is denied since"));
+    assert!(words.starts_with("it has been denied since ") && words.contains(because), "{words}");
+    assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it has been denied since"));
     let status = command_output(&machine, &["status"]);
     assert!(
         status.contains(" is only partly protecting ")
@@ -264,7 +264,7 @@ fn revocation_with_locked_database_is_permanent() {
     revoke_while(lock, |_, other| drop(other), "database is locked");
 }
 
-/// Bits of the capabilities that exempt a process from file modes.
+/// Bits of the capabilities that exempt a process from file permissions.
 const BEYOND_MODES: u64 = 0b110;
 
 #[test]

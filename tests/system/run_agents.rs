@@ -1,8 +1,7 @@
-//! Agents' command-line programs in a run, each with its profile and a scripted model on the loopback interface of the
-//! run.
+//! Command-line agents in a run, each with its profile and with a scripted model on the run's loopback interface.
 //!
-//! - At the path where its package installs the agent, a launcher starts the model and then the agent. A user
-//!   profile, which extends the shipped one, gives access to the files of the real agent.
+//! - A launcher takes the place of the installed agent. It starts the model and then the agent. A user profile
+//!   extends the shipped profile and gives access to the real agent's files.
 
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
@@ -19,7 +18,7 @@ const PORT: &str = "4000";
 /// Address of the model.
 const MODEL: &str = "http://127.0.0.1:4000";
 
-/// Maximum time for one prompt, in seconds. The agents are large programs, and several run at once.
+/// Timeout for one prompt, in seconds. The agents are large programs, and several run at once.
 const PATIENCE: &str = "120";
 
 struct Agent {
@@ -29,15 +28,15 @@ struct Agent {
     package: &'static str,
     /// Path of the program, relative to `node_modules` of the test programs.
     program: &'static str,
-    /// Path and content of the settings in the home directory.
+    /// Path and content of the settings file in the home directory.
     settings: Option<(&'static str, &'static str)>,
     /// Environment variables.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments that send one prompt to the model. The agent itself then asks nothing.
+    /// Arguments that send one prompt to the model and keep the agent from asking for approval itself.
     prompt: &'static [&'static str],
     /// Tool that runs a shell command, and the argument that contains the command.
     shell: (&'static str, &'static str),
-    /// File or folder that a session creates among the agent's settings, relative to the home directory.
+    /// File or folder that a session creates in the agent's settings, relative to the home directory.
     keeps: &'static str,
     /// Shell command that prints the user's git configuration.
     reads_git: &'static str,
@@ -105,11 +104,11 @@ const OPENCODE: Agent = Agent {
     prompt: &["run", "-m", "ours/stand-in", "go"],
     shell: ("bash", "command"),
     keeps: ".local/share/opencode",
-    // OpenCode itself refuses a command that contains a path outside the project.
+    // OpenCode itself refuses commands that contain a path outside the project.
     reads_git: "git config --global --list",
 };
 
-/// An agent in a clone without local changes.
+/// An agent in a repository without local changes.
 struct Desk {
     agent: &'static Agent,
     world: World,
@@ -120,7 +119,7 @@ impl Desk {
         let world = World::new();
         let folder = world.home.run_profiles();
         create_dir_all(&folder).unwrap();
-        // Node.js also searches for `package.json` in the folders above a package.
+        // Node.js also looks for `package.json` in the folders above a package.
         let opened = ["node_modules/", "package.json"].map(|path| installed("clients").join(path));
         let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": opened });
         write(folder.join(format!("{}.json", agent.name)), own.to_string()).unwrap();
@@ -138,8 +137,7 @@ impl Desk {
             assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
         }
         desk.install("");
-        // Copy it next to the launcher, together with the `package.json` for which Node.js searches
-        // above a script.
+        // The copy is next to the launcher, together with the `package.json` that Node.js looks for above a script.
         std::fs::copy(script(), desk.model()).unwrap();
         write(desk.model().with_file_name("package.json"), "{}").unwrap();
         create_dir_all(desk.world.path("bin")).unwrap();
@@ -155,7 +153,7 @@ impl Desk {
         self.launcher().with_file_name("model.js")
     }
 
-    /// Writes the launcher. Its model makes the agent run this command in its shell.
+    /// Writes the launcher. Its model makes the agent run this shell command.
     fn install(&self, command: &str) {
         let (tool, argument) = self.agent.shell;
         let arguments = json!({ argument: command, "description": "go" }).to_string();
@@ -193,7 +191,7 @@ impl Desk {
         said
     }
 
-    /// Makes the agent run a command in its shell. Returns the output that the model received.
+    /// Makes the agent run a shell command. Returns the output that the model received.
     #[track_caller]
     fn prompt(&self, command: &str) -> String {
         self.install(command);
@@ -208,14 +206,14 @@ impl Desk {
         results[0].as_str().unwrap().to_owned()
     }
 
-    /// Returns the paths of the questions since the last call.
+    /// Returns the paths in the questions since the last call of this function.
     fn asked(&self) -> Vec<String> {
         let asked = self.world.user.asked();
         asked.iter().flat_map(|question| paths(question).into_iter().map(str::to_owned)).collect()
     }
 }
 
-/// Returns the path of the model's script.
+/// Returns the path of the model script.
 fn script() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
     script.canonicalize().unwrap()
@@ -225,7 +223,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Asserts that a session in the agent's own folder causes no question.
+/// Asserts that a session in the agent's own folder raises no question.
 fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
     let desk = Desk::new(agent);
     desk.world.user.deny_hosts();
@@ -240,8 +238,10 @@ fn assert_works_alone_in_a_run(agent: &'static Agent) -> Desk {
 
 fn assert_works_in_a_run(agent: &'static Agent) {
     let desk = assert_works_alone_in_a_run(agent);
+    let log = read_to_string(desk.log()).unwrap();
+    assert!(log.contains("request_access"), "the built-in server is not offered: {log}");
     let user = &desk.world.user;
-    // Each file outside that folder causes a question, and the answer decides.
+    // Each file outside that folder raises a question, and the answer takes effect.
     for next in [Next::Allow(Reach::Paths, Lifetime::Once), Next::Deny] {
         user.will(next);
     }
@@ -282,7 +282,7 @@ fn opencode_works_alone_in_a_run() {
 }
 
 #[test]
-fn what_claude_code_changes_in_its_settings_stays() {
+fn settings_changed_by_claude_code_are_kept() {
     let desk = Desk::new(&CLAUDE);
     let file = desk.world.file(".claude.json", r#"{ "numStartups": 3 }"#);
     desk.run(&["mcp", "add", "-s", "user", "mine", "--", "/usr/bin/true"]);

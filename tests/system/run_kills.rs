@@ -1,4 +1,4 @@
-//! Kills of any process of a run at any moment. `cargo xtask soak kills` repeats them with other seeds.
+//! Kills a random process of a run at a random moment. `cargo xtask soak kills` repeats this with other seeds.
 
 use crate::client::BOUND;
 use crate::machine::{Machine, Running, descendants, is_uninterruptible, pid, sandbox_groups};
@@ -9,10 +9,10 @@ use ironcurtain_testkit::seed::{Random, seed};
 use rustix::process::{Signal, kill_process};
 use std::time::Duration;
 
-/// Number of kills for one seed.
+/// Number of kills for each seed.
 const ROUNDS: u32 = 20;
 
-/// Time in which every process must be able to exit after a kill.
+/// Maximum time for every process to exit after a kill.
 const EXITABLE: Duration = Duration::from_secs(1);
 
 /// Process to kill.
@@ -45,36 +45,39 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => Victim::Inside(usize::try_from(next(8)).unwrap()),
             _ => Victim::Daemon,
         };
-        // Sometimes before the program runs.
+        // Sometimes kills before the program runs.
         match next(4) {
             0 => {}
             1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
             2 => terminal.becomes_raw(),
             _ => machine.wait_for_output("Your answer: "),
         }
+        // A process that starts later is found at the end.
         let below = descendants(machine.pid());
         match victim {
             Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),
-            Victim::Supervisor => {
-                let supervisor = below.iter().find(|one| one.command_line().contains("--supervise"));
-                supervisor.into_iter().for_each(Running::kill_if_alive);
-            }
-            Victim::Inside(index) => {
-                below.get(index % below.len().max(1)).into_iter().for_each(Running::kill_if_alive);
-            }
+            Victim::Supervisor => killed(&machine, |all| all.into_iter().find(is_supervisor)),
+            Victim::Inside(index) => killed(&machine, |mut all| {
+                all.retain(|one| !is_supervisor(one));
+                all.into_iter().cycle().nth(index)
+            }),
             Victim::Daemon => drop(machine.kill()),
         }
-        eventually(&format!("round {round}: the starter exits after the death of {victim:?}"), BOUND, || {
-            let has_ended = starter.status().is_some();
-            // The death of a helper may leave the program running, and so does one that had not started yet.
-            if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
-                // Fails if it exits now.
-                let _ = kill_process(pid(starter.pid()), Signal::TERM);
-            }
-            has_ended
-        });
+        eventually(
+            &format!("round {round}: `ironcurtain run` exits after the death of {victim:?}"),
+            BOUND,
+            || {
+                let has_ended = starter.status().is_some();
+                // The program may survive the death of a helper, or a kill before the program starts.
+                if !has_ended && matches!(victim, Victim::Inside(_) | Victim::Supervisor) {
+                    // Fails only if the process is exiting right now.
+                    let _ = kill_process(pid(starter.pid()), Signal::TERM);
+                }
+                has_ended
+            },
+        );
         terminal.has_modes(&before);
-        // Nothing that the view served may hold a process in the kernel.
+        // Files served by the view must not leave a process stuck in the kernel.
         eventually(
             &format!("round {round}: no process is stuck after the death of {victim:?}"),
             EXITABLE,
@@ -91,4 +94,16 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         drop(starter);
         machine.assert_clean(&below);
     }
+}
+
+fn is_supervisor(process: &Running) -> bool {
+    process.command_line().contains("--supervise")
+}
+
+/// Kills the chosen process of a run, once it exists.
+fn killed(machine: &Machine, choose: impl Fn(Vec<Running>) -> Option<Running>) {
+    eventually("a process is killed", BOUND, || {
+        let chosen = choose(descendants(machine.pid()));
+        chosen.is_some_and(|chosen| kill_process(pid(chosen.pid), Signal::KILL).is_ok())
+    });
 }

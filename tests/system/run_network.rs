@@ -1,5 +1,5 @@
-//! The network of a run: programs wait while the user answers the question about a host, and no connection bypasses
-//! it.
+//! A run's network: programs wait while the user answers the question about a host, and no connection bypasses the
+//! question.
 
 mod hostile;
 mod ports;
@@ -23,13 +23,13 @@ const HOSTS: &str = "\
 169.254.169.254 metadata.example.test
 ";
 
-/// Hosts on a network of their own.
+/// Hosts in a separate network.
 struct Ground {
     dir: tempfile::TempDir,
     _outside: Outside,
 }
 
-/// Runs `body` in a network of its own. `test` is the full name of the calling test.
+/// Runs `body` in a separate network. `test` is the calling test's full name.
 fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
@@ -64,14 +64,14 @@ impl Ground {
         Self { dir, _outside: outside }
     }
 
-    /// Replaces the addresses of a host name.
+    /// Replaces the addresses that a host name resolves to.
     fn resolve(&self, name: &str, address: &str) {
         let others: String =
             HOSTS.lines().filter(|line| !line.contains(name)).map(|line| format!("{line}\n")).collect();
         std::fs::write(self.dir.path().join("hosts"), format!("{others}{address} {name}\n")).unwrap();
     }
 
-    /// Returns the address, port and `Host` header of each connection that has arrived.
+    /// Returns the address, port and `Host` header of each incoming connection.
     fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -93,7 +93,7 @@ fn script(name: &str) -> PathBuf {
     dir.join(name).canonicalize().unwrap()
 }
 
-/// Creates a world with a project that contains `probe.py`.
+/// Creates a test environment with a project that contains `probe.py`.
 fn world(prepare: impl FnOnce(&Prepared)) -> World {
     let world = World::with(prepare);
     world.file("project/probe.py", &std::fs::read_to_string(script("probe.py")).unwrap());
@@ -110,7 +110,7 @@ fn probe(shell: &mut Shell, what: &str) -> String {
     said.strip_suffix("\nstatus 0\n").unwrap_or(&said).to_owned()
 }
 
-/// Writes a policy with these rules, followed by one that asks about everything.
+/// Writes a policy with these rules, followed by a rule that asks about everything.
 fn policy(prepared: &Prepared, rules: &[(&str, Value, &str)]) {
     let rule = |(name, condition, then): &(&str, Value, &str)| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let all = rules.iter().cloned().chain([("ask", json!({}), "escalate")]);
@@ -119,12 +119,12 @@ fn policy(prepared: &Prepared, rules: &[(&str, Value, &str)]) {
     std::fs::write(prepared.home.policy().join("compiled-policy.json"), text).unwrap();
 }
 
-/// Returns the condition of a rule about hosts to which a run of `sh` connects.
+/// Returns a rule condition that matches connections from runs of `sh` to these hosts.
 fn of_hosts(hosts: &[&str]) -> Value {
     json!({ "server": ["run:sh"], "domains": { "roles": ["fetch-url"], "allowed": hosts } })
 }
 
-/// Returns the network entries of the audit log, one per line: host, port, decision or failure, and reason.
+/// Returns the audit log's network entries, one per line: host, port, decision or failure, and reason.
 fn network_log(world: &World) -> Vec<String> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

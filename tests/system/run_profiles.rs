@@ -1,4 +1,4 @@
-//! Profiles of runs: the access that an agent has from the start, and nothing else.
+//! Run profiles: they give an agent the access that it needs from the start, and nothing else.
 
 use crate::runs::Shell;
 use crate::scripted_user::{Next, paths};
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Path at which `claude` is installed, below the prefix of a Node.js that the user has installed.
+/// Path of an installed `claude` in the user's own Node.js installation.
 const INSTALLED: &str = "node/lib/node_modules/@anthropic-ai/claude-code/bin/claude";
 
-/// Creates a world with a shell that is installed in place of Claude Code.
+/// Creates a test environment with a shell installed in place of Claude Code.
 fn world() -> World {
     let world = World::new();
     world.file("project/own", "own\n");
@@ -35,7 +35,8 @@ fn world() -> World {
 }
 
 fn script(world: &World, below: &str) {
-    let file = world.file(below, "#!/bin/sh\nexec /bin/sh \"$@\"\n");
+    let file =
+        world.file(below, "#!/bin/sh\ncase \"$1\" in --mcp-config=*) shift;; esac\nexec /bin/sh \"$@\"\n");
     set_permissions(file, Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -74,7 +75,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
         let said = shell.run(&format!("cat ~/{other}"));
         assert!(said.contains("No such file or directory"), "{said}");
     }
-    // Agents replace the file in this way: under a lock that other programs see, by renaming.
+    // Agents replace the file this way: they create a lock that other programs see, and rename a new file.
     assert_eq!(shell.run("mkdir ~/.claude.json.lock"), "status 0\n");
     assert!(world.path(".claude.json.lock").is_dir());
     let replace = "echo new > ~/.claude.json.tmp.7 && mv ~/.claude.json.tmp.7 ~/.claude.json";
@@ -86,7 +87,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
     assert!(world.path(".claude/projects").is_dir());
     assert_eq!(shell.run("echo $ANTHROPIC_API_KEY-$OTHER_TOKEN"), "for the agent-\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
-    // Other files cause questions as usual, and git's configuration is read-only.
+    // Other files raise questions as usual, and git's configuration is read-only.
     world.file("docs/notes", "notes");
     assert!(shell.run("cat ~/docs/notes").contains("Permission denied"));
     assert!(shell.run("echo x >> ~/.gitconfig").contains("Permission denied"));
@@ -98,7 +99,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
 }
 
 #[test]
-fn what_a_profile_gives_is_listed_recorded_and_revoked() {
+fn profile_grants_are_listed_recorded_and_revocable() {
     let world = world();
     let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
     assert_eq!(shell.run("cat ~/.claude/.credentials.json ~/.claude.json"), "my login\n{}status 0\n");
@@ -118,7 +119,7 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
     let log = world.log();
     assert!(log.contains("run:claude was started with the profile `claude`"), "{log}");
     assert!(log.contains("the run profile `claude`, this session"), "{log}");
-    // A mounted folder is unmounted, and the credentials in it are protected again.
+    // Revoking unmounts the folder and protects the credentials in it again.
     revoke(&world, ".claude");
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("Permission denied"), "{said}");
@@ -135,7 +136,7 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
 }
 
 #[test]
-fn a_revoked_folder_that_a_program_still_uses_ends_the_run() {
+fn revoking_a_folder_in_use_ends_the_run() {
     let world = world();
     let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
     assert_eq!(shell.run("exec 7< ~/.claude/.credentials.json"), "status 0\n");
@@ -144,7 +145,7 @@ fn a_revoked_folder_that_a_program_still_uses_ends_the_run() {
 }
 
 #[test]
-fn a_program_of_a_project_is_not_taken_for_the_agent() {
+fn a_project_program_is_not_mistaken_for_the_agent() {
     let world = world();
     let fake = "node_modules/@anthropic-ai/claude-code/bin/claude";
     script(&world, &format!("project/{fake}"));
@@ -158,15 +159,15 @@ fn a_program_of_a_project_is_not_taken_for_the_agent() {
     let mut shell = Shell::of(&mut run(&world, &["--profile", "claude", "--", &fake]));
     assert_eq!(shell.run("cat ~/.claude/.credentials.json"), "my login\nstatus 0\n");
     drop(shell);
-    // The user can also choose the profile for any program. The agent then starts without a question, although it is
-    // in the home directory.
+    // The user can choose a profile for any program. The agent then starts without a question, although it is in the
+    // home directory.
     let mut shell = Shell::of(&mut run(&world, &["--profile", "plain", "--", "claude"]));
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("No such file or directory"), "{said}");
 }
 
 #[test]
-fn profiles_of_the_user_add_to_shipped_ones_and_open_nothing_protected() {
+fn user_profiles_extend_shipped_ones_and_open_nothing_protected() {
     let world = world();
     world.file("docs/notes", "notes\n");
     let folder = world.home.run_profiles();
@@ -204,14 +205,21 @@ fn profiles_of_the_user_add_to_shipped_ones_and_open_nothing_protected() {
     assert_eq!(read_to_string(world.path(".ssh/id")).unwrap(), "my key\n");
 }
 
+/// Returns the argument that offers the built-in server to Claude Code.
+fn offered() -> String {
+    let shim = programs().join("ironcurtain-shim");
+    let server = json!({ "command": shim, "args": ["--server", "ironcurtain"] });
+    format!("--mcp-config={}", json!({ "mcpServers": { "ironcurtain": server } }))
+}
+
 #[test]
-fn check_prints_what_a_run_would_get_and_runs_nothing() {
+fn check_prints_the_access_of_a_run_and_runs_nothing() {
     let world = world();
     let (code, said) = output(&world, &["--check", "--", "claude", "-c", "touch started"]);
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "profile: claude (Claude Code, measured with 2.1.197)".to_owned(),
-        "command: claude -c touch started".to_owned(),
+        format!("command: claude {} -c touch started", offered()),
         format!("working folder: {}", world.path("project").display()),
         format!("changes: {}", world.path(".claude").display()),
         format!("of these, logins: {}", world.path(".claude/.credentials.json").display()),
@@ -225,18 +233,18 @@ fn check_prints_what_a_run_would_get_and_runs_nothing() {
     assert!(said.contains("ANTHROPIC_API_KEY") && !said.contains("OTHER_TOKEN"), "{said}");
     assert!(!said.contains("for the agent"), "values are not printed: {said}");
     assert!(!world.path("project/started").exists() && world.sessions().is_empty());
-    // The user's settings turn on the agent's own sandbox, which cannot start inside ours.
+    // The user's settings enable the agent's own sandbox, which cannot start inside IronCurtain's.
     world.file(".claude/settings.json", r#"{ "sandbox": { "enabled": true } }"#);
     let (_, said) = output(&world, &["--check", "--json", "--", "claude", "go"]);
     let value: Value = serde_json::from_str(&said).unwrap();
-    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, "go"]);
+    let argv = json!(["claude", "--settings", r#"{"sandbox":{"enabled":false}}"#, offered(), "go"]);
     assert_eq!((&value["argv"], &value["fuse"]), (&argv, &json!(true)), "{said}");
     let (code, said) = output(&world, &["--check", "--profile", "missing", "--", "claude"]);
     assert!(code != Some(0) && said.contains("unknown run profile `missing`"), "{said}");
 }
 
 #[test]
-fn rules_name_a_run_by_its_program() {
+fn rules_can_match_a_run_by_its_program() {
     let world = World::with(|prepared| {
         let rule = |name: &str, server: &str, within: &str, then: &str| {
             json!({ "name": name, "description": "d", "principle": "p", "reason": "r", "then": then,
@@ -268,7 +276,7 @@ fn rules_name_a_run_by_its_program() {
 }
 
 #[test]
-fn a_profile_is_learned_from_what_the_user_allowed() {
+fn a_profile_is_derived_from_the_users_approvals() {
     let world = world();
     world.file(".tool/a", "a\n");
     world.file("docs/notes", "notes\n");
@@ -288,7 +296,7 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
     let expected =
         json!({ "schemaVersion": 1, "name": "tool", "settings": ["~/.tool/"], "read": ["~/docs/notes"] });
     assert_eq!(written, expected);
-    // With the proposed profile, there are no questions.
+    // With the proposed profile, no questions are asked.
     let mut shell = Shell::of(&mut run(&world, &["--profile", proposal.to_str().unwrap(), "--", "sh"]));
     assert_eq!(shell.run("cat ~/.tool/a ~/docs/notes && echo c > ~/.tool/b"), "a\nnotes\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
@@ -298,7 +306,7 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
 }
 
 #[test]
-fn gits_own_configuration_is_changed_only_by_an_answer_each_time() {
+fn each_change_to_git_configuration_requires_approval() {
     let world = world();
     let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
     let set = |name: &str| format!("git config --global user.name {name}");

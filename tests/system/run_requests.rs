@@ -1,7 +1,7 @@
-//! Requests of an agent in a run for access: the built-in server asks the user, and allows nothing itself.
+//! Access requests from an agent in a run: the built-in server asks the user and allows nothing by itself.
 
 use crate::client::{BOUND, Client};
-use crate::run_sessions::in_run;
+use crate::run_sessions::{in_run, in_run_with};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -16,7 +16,8 @@ fn world() -> World {
     world
 }
 
-/// Connects an agent to the built-in server. For each file `N.go` in the project, its run writes the notes to `N.out`, or why not.
+/// Connects an agent to the built-in server. For each file `N.go` in the project, the run writes the content of the
+/// notes, or the error, to `N.out`.
 fn connect(world: &World) -> Client {
     let read = "for n in 1 2; do until [ -e $n.go ]; do sleep 0.02; done; cat ~/docs/notes > $n.tmp 2>&1; mv $n.tmp $n.out; done";
     let shim = programs().join("ironcurtain-shim");
@@ -26,7 +27,7 @@ fn connect(world: &World) -> Client {
     client
 }
 
-/// Returns the output of a program of the run that reads the notes now.
+/// Makes a program of the run read the notes now. Returns the content or the error.
 fn read_notes(world: &World, number: u8) -> String {
     write(world.path(&format!("project/{number}.go")), "").unwrap();
     let out = world.path(&format!("project/{number}.out"));
@@ -54,11 +55,11 @@ fn a_requested_path_is_granted_listed_and_released() {
     let asked = world.user.asked();
     assert_eq!((asked.len(), asked[0].server.as_str()), (1, "run:sh"));
     assert_eq!(paths(&asked[0]), [notes.to_str().unwrap()]);
-    let claim = ("why, as the agent says".to_owned(), "to summarize\\u{202e} them".to_owned());
+    let claim = ("reason given by the agent".to_owned(), "to summarize\\u{202e} them".to_owned());
     assert!(asked[0].with.contains(&claim), "{:?}", asked[0].with);
     assert!(asked[0].offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
     assert_eq!(read_notes(&world, 1), "my notes");
-    // What is granted needs no second question.
+    // Access that has already been granted needs no second question.
     client.call("request_access", json!({ "path": notes, "why": "again" })).ok();
     assert_eq!(world.user.count(), 0);
     let listed = listed(&mut client);
@@ -75,7 +76,7 @@ fn a_requested_path_is_granted_listed_and_released() {
 #[test]
 fn a_request_gets_no_more_than_the_user_allows() {
     let world = world();
-    // A standing grant of the user, which this run uses and does not own.
+    // A permanent grant of the user, which this run can use but does not own.
     let mut client = connect(&world);
     let notes = world.path("docs/notes");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));
@@ -92,7 +93,7 @@ fn a_request_gets_no_more_than_the_user_allows() {
     refused.refused("this run has no grant");
     assert!(world.grants().iter().any(|grant| grant.id == standing.id));
     world.user.asked();
-    // Reading does not include changing, which is a question of its own.
+    // A read grant does not cover changes, which need a separate question.
     let change = json!({ "path": notes, "access": "write", "why": "tidying" });
     client.call("request_access", change).refused("DENIED: the user denied it");
     assert_eq!(world.user.asked().len(), 1);
@@ -143,8 +144,52 @@ fn a_cancelled_request_withdraws_its_question() {
     client.send(&cancelled);
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     assert!(world.grants().is_empty());
-    // The connection goes on.
+    // The connection is still open.
     listed(&mut client);
+}
+
+#[test]
+fn denied_requests_are_recorded() {
+    let world = world();
+    let script = format!("{} --server ironcurtain", programs().join("ironcurtain-shim").display());
+    let mut client = Client::spawn(in_run_with(&world, &["--quiet", "--deny"], &script), &world.ours());
+    client.handshake();
+    let (key, notes) = (world.path(".ssh/id"), world.path("docs/notes"));
+    client.call("request_access", json!({ "path": key, "why": "x" })).refused("denied without a question");
+    client.call("request_access", json!({ "path": notes, "why": "x" })).refused("`--deny`");
+    client.call("request_access", json!({ "host": "example.com:443", "why": "x" })).refused("`--deny`");
+    let log = world.log();
+    let denied = |what: &str, why: &str| {
+        let is_it = |line: &&str| line.contains("\"deny\"") && line.contains(what) && line.contains(why);
+        log.lines().filter(is_it).count()
+    };
+    assert_eq!(denied(key.to_str().unwrap(), "protected"), 1, "{log}");
+    assert_eq!(denied(notes.to_str().unwrap(), "`--deny`"), 1, "{log}");
+    assert_eq!(denied("example.com", "`--deny`"), 1, "{log}");
+    assert_eq!(world.user.count(), 0);
+}
+
+#[test]
+fn a_cancelled_release_is_recorded_only_if_it_revokes() {
+    let world = world();
+    let mut client = connect(&world);
+    let released = || world.log().matches("the agent released a grant of its run").count();
+    for number in 0..8 {
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+        let path = world.file(&format!("docs/{number}"), "x");
+        client.call("request_access", json!({ "path": path, "why": "x" })).ok();
+    }
+    let grants = world.grants();
+    let (last, others) = grants.split_last().unwrap();
+    for grant in others {
+        let call = client.begin_call("release_access", json!({ "grant": grant.id }));
+        let cancelled =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } });
+        client.send(&cancelled);
+    }
+    // The log is written in order.
+    client.call("release_access", json!({ "grant": last.id })).ok();
+    eventually("what is recorded is revoked", BOUND, || released() == grants.len() - world.grants().len());
 }
 
 #[test]

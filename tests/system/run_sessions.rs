@@ -1,4 +1,5 @@
-//! Sessions of an agent in a run: its MCP servers are mediated as outside, through a socket that leads to nothing else.
+//! MCP sessions of an agent in a run: its servers are mediated as outside a run, through a socket that serves
+//! nothing else.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -9,12 +10,12 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request, SessionView};
 use std::process::Command;
 
-/// Returns a command that runs a shell command in a run, started in the project.
+/// Returns a command that starts a run in the project and runs a shell script in it.
 pub fn in_run(world: &World, script: &str) -> Command {
     in_run_with(world, &["--quiet"], script)
 }
 
-fn in_run_with(world: &World, options: &[&str], script: &str) -> Command {
+pub fn in_run_with(world: &World, options: &[&str], script: &str) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(options).args(["--", "/bin/sh", "-c", script]);
     command.current_dir(world.path("project"));
@@ -30,7 +31,7 @@ pub fn connect(world: &World, server: &str) -> Client {
     client
 }
 
-/// Returns the sessions of the run, and the run.
+/// Returns the MCP sessions of the run, and the run itself.
 pub fn sessions(world: &World) -> (Vec<SessionView>, SessionView) {
     let (mut runs, sessions): (Vec<_>, Vec<_>) =
         world.sessions().into_iter().partition(|session| session.server == "run:sh");
@@ -39,7 +40,7 @@ pub fn sessions(world: &World) -> (Vec<SessionView>, SessionView) {
 }
 
 #[test]
-fn an_agent_in_a_run_has_its_servers_as_outside() {
+fn an_agent_in_a_run_uses_its_configured_servers() {
     let world = hostile::world();
     world.file("project/own", "own");
     let secret = world.file("docs/secret.txt", "secret");
@@ -50,7 +51,7 @@ fn an_agent_in_a_run_has_its_servers_as_outside() {
     assert_eq!((found[0].client.name.as_str(), found[0].sandboxed), ("sh", true));
     let status = world.status();
     assert_eq!((status.sessions, status.runs, status.in_runs), (2, 1, 1));
-    // The server has no folder of the run, and its calls are asked about.
+    // The server cannot see the run's folders, and its calls require approval.
     client.sneak(&world.path("project/own")).refused("os error 2");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     assert_eq!(client.open(&secret).ok(), "secret");
@@ -58,7 +59,7 @@ fn an_agent_in_a_run_has_its_servers_as_outside() {
     assert_eq!((asked[0].client.name.as_str(), asked[0].server.as_str()), ("sh", "hostile"));
     client.open(&world.file("docs/other.txt", "other")).refused("the user denied");
     let outside = world.connect("hostile");
-    // The end of the run ends its sessions, and no others.
+    // Ending the run ends its sessions and no others.
     assert!(matches!(world.request(Request::EndSession { session: run.id }), Reply::Done));
     let all = || world.sessions();
     eventually("its sessions end", BOUND, || all().len() == 1);
@@ -74,9 +75,9 @@ fn a_run_that_denies_without_asking_denies_calls_too() {
     let script = format!("{} --server hostile", programs().join("ironcurtain-shim").display());
     let mut client = Client::spawn(in_run_with(&world, &["--quiet", "--deny"], &script), &world.ours());
     client.handshake();
-    client.open(&secret).refused("DENIED");
+    client.open(&secret).refused("the run was started with `--deny`");
     assert_eq!(world.user.count(), 0);
-    // The same call is a question in another run.
+    // The same call raises a question in another run.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(connect(&world, "hostile").open(&secret).ok(), "secret");
     assert_eq!(world.user.asked().len(), 1);
@@ -96,7 +97,8 @@ fn several_servers_behind_one_entry_belong_to_the_run() {
     eventually("everything ends", BOUND, || world.sessions().is_empty());
 }
 
-/// Sends a hello, with the descriptors of its standard input and output if asked to, and prints the answer.
+/// Python function that sends a hello, optionally with the descriptors of standard input and output, and prints the
+/// answer.
 const HELLO: &str = "
 import array, json, socket, sys
 def hello(path, purpose, rights=False):
@@ -160,7 +162,7 @@ fn the_socket_of_a_run_opens_new_sessions_and_nothing_else() {
 }
 
 #[test]
-fn unix_sockets_work_among_the_programs_of_a_run_only() {
+fn unix_sockets_work_only_inside_the_run() {
     let world = World::new();
     let outside = world.file("project/none", "").with_file_name("outside");
     let listener = std::os::unix::net::UnixListener::bind(&outside).unwrap();

@@ -1,7 +1,9 @@
-//! The ssh agent of a run: keys are listed, each signature is asked about, and nothing else reaches the user's agent.
+//! The ssh agent in a run: keys are listed, each signature requires approval, and no other request reaches the user's
+//! agent.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, eventually, programs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// Time that only a failure needs.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Socket of the agent in a run.
+/// Path of the agent's socket in a run.
 const IN_RUN: &str = "/run/ironcurtain/ssh-agent";
 
-/// Sends requests to an agent.
+/// Python program that sends requests to an agent.
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/system/run_ssh/agent.py");
 
 /// A real `ssh-agent`.
@@ -40,7 +42,7 @@ impl Agent {
         self.dir.path().join("agent")
     }
 
-    /// Creates a key and adds it. Returns the public key.
+    /// Creates a key and adds it to the agent. Returns the public key.
     fn add(&self, kind: &str, comment: &str) -> Vec<u8> {
         let file = self.dir.path().join(comment);
         let mut make = Command::new("ssh-keygen");
@@ -51,7 +53,7 @@ impl Agent {
         STANDARD.decode(public.split(' ').nth(1).unwrap()).unwrap()
     }
 
-    /// Returns the line of a public key.
+    /// Returns the line of the public key file.
     fn public(&self, comment: &str) -> String {
         read_to_string(self.dir.path().join(format!("{comment}.pub"))).unwrap()
     }
@@ -62,14 +64,14 @@ impl Agent {
         command
     }
 
-    /// Returns the comments of the keys that the agent has.
+    /// Returns the comments of the agent's keys.
     fn keys(&self) -> String {
         let listed = self.ssh_add(&["-L"]).output().unwrap();
         let lines = String::from_utf8(listed.stdout).unwrap();
         lines.lines().map(|line| line.split(' ').next_back().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Signs any data, as no agent of a run does.
+    /// Signs arbitrary data, which the agent in a run refuses to do.
     fn sign(&self, key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
         let mut command = Command::new("python3");
         command.arg(CLIENT).arg(self.socket()).arg(hex(&sign_request(key, data, flags)));
@@ -77,14 +79,14 @@ impl Agent {
         let digits = said.trim().strip_prefix("14 ").unwrap();
         let bytes =
             (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
-        // Without the length of the signature.
+        // Omits the length prefix of the signature.
         bytes.skip(4).collect()
     }
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // Both fail only if it has exited.
+        // Both calls fail only if the process has exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -102,7 +104,7 @@ fn sign_request(key: &[u8], data: &[u8], flags: u32) -> Vec<u8> {
     [&[13][..], &string(key), &string(data), &flags.to_be_bytes()].concat()
 }
 
-/// Returns the data that is signed to log in as `git`.
+/// Returns the data to sign for a login as `git`.
 fn login(session: &[u8], key: &[u8], host_key: Option<&[u8]>) -> Vec<u8> {
     let method = if host_key.is_some() { "publickey-hostbound-v00@openssh.com" } else { "publickey" };
     let parts = [string(b"git"), string(b"ssh-connection"), string(method.as_bytes())].concat();
@@ -117,7 +119,11 @@ fn bind_request(host_key: &[u8], session: &[u8], signature: &[u8], is_forwarding
 }
 
 fn world() -> World {
-    let world = World::new();
+    world_with(|_| {})
+}
+
+fn world_with(prepare: impl FnOnce(&Prepared)) -> World {
+    let world = World::with(prepare);
     world.file("project/own", "own\n");
     std::fs::copy(CLIENT, world.path("project/agent.py")).unwrap();
     world
@@ -129,7 +135,7 @@ fn shell(world: &World, agent: &Agent, options: &[&str]) -> Shell {
     Shell::of(command.env("IRONCURTAIN_HOME", world.ours()).env("SSH_AUTH_SOCK", agent.socket()))
 }
 
-/// Sends requests on one connection, and returns the types of the answers.
+/// Sends requests on one connection. Returns the response types.
 fn send(shell: &mut Shell, requests: &[Vec<u8>]) -> Vec<u8> {
     let requests: Vec<String> = requests.iter().map(|request| hex(request)).collect();
     let said = shell.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {}", requests.join(" ")));
@@ -142,7 +148,7 @@ fn allow(world: &World) {
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
 }
 
-/// Returns what a question says is signed.
+/// Returns the description of the signed data in a question.
 fn signed(question: &Question) -> String {
     let consequence = &question.consequences[0];
     assert_eq!(consequence.verb, Verb::Sign);
@@ -174,7 +180,7 @@ fn each_signature_is_asked_about_and_keys_are_listed() {
     assert_eq!((asked.len(), signed(&asked[0]).as_str()), (1, "a text for file"));
     let key = &asked[0].with[0];
     assert!(key.0 == "key" && key.1.starts_with("my-key (SHA256:"), "{key:?}");
-    // An answer is for one signature.
+    // An approval covers one signature.
     let denied = shell.run("rm own.sig; ssh-keygen -q -Y sign -f my-key.pub -n file own; ls own.sig");
     assert!(denied.contains("agent refused operation") && denied.contains("No such file"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
@@ -202,7 +208,7 @@ fn git_signs_a_commit_after_the_answer() {
     verify.arg(format!("gpg.ssh.allowedSignersFile={}", world.path("signers").display()));
     let verify = verify.args(["verify-commit", "HEAD"]).current_dir(world.path("project")).output().unwrap();
     assert!(verify.status.success(), "{verify:?}");
-    // Without the answer, there is no commit.
+    // Without an approval, there is no commit.
     let denied = shell.run(&format!("{} ; git log --oneline | wc -l", commit.replace("git init -q && ", "")));
     assert!(denied.ends_with("1\nstatus 0\n"), "{denied}");
 }
@@ -212,14 +218,19 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let mut shell = shell(&world, &agent, &[]);
-    shell.run("ssh-keygen -q -N '' -t ed25519 -f /tmp/theirs");
-    for command in
-        ["ssh-add -D", "ssh-add /tmp/theirs", "printf 'x\\nx\\n' | SSH_ASKPASS_REQUIRE=never ssh-add -x"]
-    {
-        let said = shell.run(&format!("setsid {command} < /dev/null"));
-        assert!(!said.ends_with("status 0\n"), "{command}: {said}");
+    shell.run("ssh-keygen -q -N '' -t ed25519 -f /tmp/theirs; printf '#!/bin/sh\\necho x\\n' > /tmp/answer; chmod +x /tmp/answer");
+    let answers = "SSH_ASKPASS=/tmp/answer SSH_ASKPASS_REQUIRE=force";
+    for (command, refused) in [
+        ("ssh-add -D", "Failed to remove all identities."),
+        ("ssh-add /tmp/theirs", "Could not add identity \"/tmp/theirs\": agent refused operation"),
+        ("ssh-add -x", "Failed to lock agent: agent refused operation"),
+        ("ssh-add -X", "Failed to unlock agent: agent refused operation"),
+    ] {
+        let said = shell.run(&format!("{answers} {command} < /dev/null"));
+        assert_eq!(said, format!("{refused}\nstatus 1\n"), "{command}");
     }
-    // Removing, adding, locking and unlocking, smartcards, constrained keys, unknown extensions, and the first protocol's requests.
+    // Covers removing, adding, locking, unlocking, smartcards, constrained keys, unknown extensions and the requests
+    // of SSH protocol 1.
     let password = string(b"x");
     let others =
         [18, 19, 20, 21, 22, 23, 25, 26, 17, 1, 9, 99].map(|kind| [vec![kind], password.clone()].concat());
@@ -228,7 +239,8 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     let malformed = [vec![13], [vec![11], vec![0]].concat(), sign_request(&key, b"", 0)];
     let all: Vec<Vec<u8>> = others.into_iter().chain(extensions).chain(malformed).collect();
     assert_eq!(send(&mut shell, &all), vec![5; all.len()]);
-    // Data whose purpose is unknown is refused without a question: a login for another key, a signature with more data.
+    // Data with an unknown purpose is refused without a question: a login with another key, and a signature with
+    // trailing data.
     let session = [7; 32];
     let login_of_another = login(&session, b"another key", None);
     let longer = [login(&session, &key, None), vec![0]].concat();
@@ -236,25 +248,25 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     for data in [&b"any data"[..], &login_of_another, &longer, &file, b"SSHSIG"] {
         assert_eq!(send(&mut shell, &[sign_request(&key, data, 0)]), [5], "{}", hex(data));
     }
-    // A key that the user's agent does not have.
+    // A key that is not in the user's agent.
     let stranger = sign_request(b"stranger", &login(&session, b"stranger", None), 0);
     assert_eq!(send(&mut shell, &[stranger]), [5]);
     assert_eq!((world.user.count(), agent.keys().as_str()), (0, "my-key"));
-    // The twin: a login at a host that cannot be determined is a question.
+    // Permitted counterpart: a login to a host that cannot be determined raises a question.
     allow(&world);
     assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, None), 0)]), [14]);
     let asked = world.user.asked();
     assert_eq!(signed(&asked[0]), "a login as git at a host that cannot be determined");
-    // The user's own agent is out of reach.
+    // The user's own agent is unreachable.
     let direct = shell.run(&format!("SSH_AUTH_SOCK={} ssh-add -l", agent.socket().display()));
     assert!(direct.contains("Error connecting to agent"), "{direct}");
 }
 
 #[test]
-fn the_host_of_a_login_is_the_one_that_proved_it() {
+fn the_host_of_a_login_is_the_one_in_the_signed_data() {
     let (world, agent, host) = (world(), Agent::start(), Agent::start());
     let key = agent.add("ed25519", "my-key");
-    // For RSA with SHA-512.
+    // The flag selects SHA-512 for the RSA key.
     let kinds = [("ed25519", "one", 0), ("ecdsa", "two", 0), ("rsa", "three", 4)];
     let keys = kinds.map(|(kind, name, flags)| (host.add(kind, name), name, flags));
     let known: String =
@@ -262,37 +274,23 @@ fn the_host_of_a_login_is_the_one_that_proved_it() {
     world.file(".ssh/known_hosts", &known);
     let mut shell = shell(&world, &agent, &[]);
     let session = [7; 32];
-    let request = |session: &[u8]| sign_request(&key, &login(session, &key, None), 0);
+    let request = sign_request(&key, &login(&session, &key, None), 0);
     let asked = |world: &World| signed(&world.user.asked()[0]);
     for (host_key, name, flags) in &keys {
+        // Another host can have its session signed by this one, so the signature does not name the host.
         let signature = host.sign(host_key, &session, *flags);
         allow(&world);
         let bind = bind_request(host_key, &session, &signature, false);
-        assert_eq!(send(&mut shell, &[bind.clone(), request(&session)]).last(), Some(&14));
-        assert_eq!(asked(&world), format!("a login as git at {name}.example"));
-        // A login for another session is not for this host.
-        allow(&world);
-        assert_eq!(send(&mut shell, &[bind, request(&[8; 32])]).last(), Some(&14));
+        assert_eq!(send(&mut shell, &[bind, request.clone()]), [6, 14]);
         assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
-        // Neither a signature of another session nor a forwarded connection proves anything.
-        for bind in [
-            bind_request(host_key, &[8; 32], &signature, false),
-            bind_request(host_key, &session, &signature, true),
-        ] {
-            allow(&world);
-            assert_eq!(send(&mut shell, &[bind, request(&session)]), [5, 14]);
-            assert_eq!(asked(&world), "a login as git at a host that cannot be determined");
-        }
+        // No forwarded connection reaches the agent.
+        let forwarding = bind_request(host_key, &session, &signature, true);
+        assert_eq!(send(&mut shell, &[forwarding]), [5]);
+        allow(&world);
+        let with_host = sign_request(&key, &login(&session, &key, Some(host_key)), 0);
+        assert_eq!(send(&mut shell, &[with_host]), [14]);
+        assert_eq!(asked(&world), format!("a login as git at {name}.example"));
     }
-    // The host's key can be part of the signed data. It must then be that of the connection.
-    let [(one, ..), (two, ..), _] = &keys;
-    let with_host = sign_request(&key, &login(&session, &key, Some(two)), 0);
-    allow(&world);
-    assert_eq!(send(&mut shell, std::slice::from_ref(&with_host)), [14]);
-    assert_eq!(asked(&world), "a login as git at two.example");
-    let bind = bind_request(one, &session, &host.sign(one, &session, 0), false);
-    assert_eq!(send(&mut shell, &[bind, with_host]).last(), Some(&5));
-    assert_eq!(world.user.count(), 0);
     let unknown = host.add("ed25519", "stranger");
     allow(&world);
     assert_eq!(send(&mut shell, &[sign_request(&key, &login(&session, &key, Some(&unknown)), 0)]), [14]);
@@ -300,15 +298,51 @@ fn the_host_of_a_login_is_the_one_that_proved_it() {
 }
 
 #[test]
+fn refused_signatures_are_recorded_and_a_denial_is_for_one_key() {
+    let world = world_with(|prepared| {
+        std::fs::write(prepared.home.config.join("config.json"), r#"{ "denialHoldsSeconds": 60 }"#).unwrap();
+    });
+    let agent = Agent::start();
+    let (one, two) = (agent.add("ed25519", "one"), agent.add("ed25519", "two"));
+    let request = |key: &[u8]| sign_request(key, &login(&[7; 32], key, None), 0);
+    let mut asking = shell(&world, &agent, &[]);
+    assert_eq!(send(&mut asking, &[sign_request(&one, b"any data", 0)]), [5]);
+    let stranger = b"stranger";
+    assert_eq!(send(&mut asking, &[request(stranger)]), [5]);
+    assert_eq!(world.user.count(), 0);
+    let mut denying = shell(&world, &agent, &["--deny"]);
+    assert_eq!(send(&mut denying, &[request(&one)]), [5]);
+    let log = world.log();
+    for (what, why) in [
+        ("data whose purpose is unknown", "the message is malformed"),
+        ("a login as git", "your ssh agent has no such key"),
+        ("a login as git", "the run was started with `--deny`"),
+    ] {
+        let is_recorded =
+            |line: &str| line.contains(&format!("denied: signing {what}")) && line.contains(why);
+        assert_eq!(log.lines().filter(|line| is_recorded(line)).count(), 1, "{what}: {why}: {log}");
+    }
+    // The user denies one key, and is still asked about the other.
+    world.user.will(Next::Deny);
+    assert_eq!(send(&mut asking, &[request(&one)]), [5]);
+    assert_eq!(send(&mut asking, &[request(&one)]), [5]);
+    assert_eq!(world.user.asked().len(), 1);
+    allow(&world);
+    assert_eq!(send(&mut asking, &[request(&two)]), [14]);
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
 fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let request = sign_request(&key, &login(&[7; 32], &key, None), 0);
-    // A program that no longer waits withdraws its question.
+    // The question is withdrawn when its program stops waiting.
     let mut asking = shell(&world, &agent, &[]);
     world.user.will(Next::Ignore);
-    let said = asking.run(&format!("timeout 1 /usr/bin/python3 agent.py {IN_RUN} {}", hex(&request)));
-    assert_eq!(said, "status 124\n");
+    asking.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {} & waiting=$!", hex(&request)));
+    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    asking.run("kill $waiting");
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     world.user.asked();
     let mut denying = shell(&world, &agent, &["--deny"]);

@@ -1,5 +1,4 @@
-//! The terminal of `ironcurtain run`: a user on a terminal, the `ironcurtain` command, and programs that use their
-//! terminal.
+//! The terminal of `ironcurtain run`, with a user at the terminal and programs that control it.
 
 use crate::client::BOUND;
 use crate::machine::{Running, descendants, is_stopped, pid};
@@ -14,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Returns the command `ironcurtain run` with these options and this program.
+/// Returns an `ironcurtain run` command with these options and this program.
 pub fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(options).arg("--").args(program);
@@ -22,7 +21,7 @@ pub fn run(ours: &Path, folder: &Path, options: &[&str], program: &[&str]) -> Co
     command
 }
 
-/// A user on a terminal, in the folder `project`.
+/// A user at a terminal, in the folder `project`.
 struct Desk {
     world: World,
     terminal: Terminal,
@@ -41,7 +40,7 @@ impl Desk {
         self.terminal.start(&command)
     }
 
-    /// Starts the shell of the user.
+    /// Starts the user's shell.
     fn shell(&mut self) -> Started {
         let mut shell = Command::new("bash");
         shell.args(["--norc", "--noprofile", "-i"]).current_dir(self.world.path("project"));
@@ -72,7 +71,7 @@ fn a_program_has_a_terminal_of_the_users_size() {
     desk.terminal.resize(40, 120);
     desk.terminal.shows("40 120\r\n");
     desk.terminal.types("hello\n");
-    // No descriptor above 2 is inherited. `ls` itself opens one.
+    // No descriptor above 2 is inherited. `ls` opens descriptor 3 itself.
     desk.terminal.shows("got hello\r\n0  1  2  3\r\n");
     assert_eq!(run.wait(), 0);
 }
@@ -130,7 +129,7 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     }
     desk.terminal.types("a\n");
     desk.terminal.shows("got a\r\n");
-    // In the background, the program continues, and stops when it reads input.
+    // In the background, the program continues until it reads input.
     desk.terminal.shows("$ ");
     desk.terminal.types("\"$RUN\" run -- sh -c 'echo first; cat; echo done' & \n");
     desk.terminal.shows("first");
@@ -163,17 +162,17 @@ fn a_paused_run_keeps_the_terminal() {
     }
     desk.terminal.types("typed\n");
     desk.terminal.shows("got typed\r\n");
-    // The program is stopped, but not the process of `ironcurtain run`.
+    // The program is stopped, but the process of `ironcurtain run` is not.
     assert!(!is_stopped(run.pid()) && desk.terminal.is_raw());
     desk.terminal.types("\n");
     assert_eq!(run.wait(), 0);
 }
 
 #[test]
-fn redirections_are_mixed_with_the_terminal() {
+fn redirected_streams_work_alongside_the_terminal() {
     let mut desk = Desk::new();
     let shell = desk.shell();
-    // The program shares the terminal with the process at the other end of the pipe, which has the input.
+    // The program shares the terminal with the next process in the pipeline, which has the input.
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo out; echo err >&2' | sed 's/^/piped /'\n");
     let shown = desk.terminal.shows("$ ");
     assert!(
@@ -181,7 +180,7 @@ fn redirections_are_mixed_with_the_terminal() {
         "{shown:?}"
     );
     assert!(!desk.terminal.is_raw());
-    // A program gets the input when it reads from its terminal.
+    // A program that reads from its terminal gets the input.
     desk.terminal.types(
         "\"$RUN\" run --quiet -- sh -c 'read a < /dev/tty; echo \"from $a\"' < own | sed 's/^/piped /'\n",
     );
@@ -193,7 +192,7 @@ fn redirections_are_mixed_with_the_terminal() {
     desk.terminal
         .types("\"$RUN\" run --quiet -- sh -c 'cat; test -t 0 || test -t 1 && echo terminal' < own\n");
     desk.terminal.shows("own\r\nterminal\r\n");
-    // Ctrl-C reaches a program although the user's terminal is not in raw mode.
+    // Ctrl-C reaches a program even though the user's terminal is not in raw mode.
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo begun; sleep 1000' < own | cat; echo \"over ${PIPESTATUS[0]}\"\n");
     desk.terminal.shows("begun\r\n");
     desk.terminal.types("\x03");
@@ -212,8 +211,8 @@ fn all_output_arrives_before_the_run_is_over() {
     }
 }
 
-/// Perl program with numeric `ioctl` requests: it types a byte into the terminal (`TIOCSTI`), pastes (`TIOCLINUX`) and
-/// reads the window size (`TIOCGWINSZ`).
+/// Perl program that issues raw `ioctl` requests: it types a byte into the terminal (`TIOCSTI`), pastes (`TIOCLINUX`)
+/// and reads the window size (`TIOCGWINSZ`).
 const INJECT: &str = r#"
 my $byte = "x";
 print "sti ", (ioctl(STDIN, 0x5412, $byte) ? "done" : $!{EPERM} ? "EPERM" : $!), "\n";
@@ -229,7 +228,7 @@ fn a_program_cannot_type_into_its_terminal() {
     let run = desk.run(&[], &["perl", "-MErrno", "-e", INJECT]);
     desk.terminal.shows("sti EPERM\r\nlinux EPERM\r\nsize 30 100\r\n");
     assert_eq!(run.wait(), 0);
-    // Run the same program outside a sandbox.
+    // The same program works outside a sandbox.
     let mut perl = Command::new("perl");
     perl.args(["-MErrno", "-e", INJECT]);
     let outside = desk.terminal.start(&perl);
@@ -265,7 +264,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     kill_process(pid(run.pid()), Signal::TERM).unwrap();
     desk.terminal.shows("caught\r\n");
     assert_eq!(run.wait(), 3);
-    // Do the same without a terminal.
+    // The same without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
@@ -277,7 +276,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
 }
 
 #[test]
-fn the_run_reports_what_it_may_use_and_what_it_used() {
+fn the_run_reports_its_access_and_its_use() {
     let mut desk = Desk::new();
     desk.world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     desk.world.file("other.txt", "other");
@@ -296,7 +295,7 @@ fn the_run_reports_what_it_may_use_and_what_it_used() {
         desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
     assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
     assert_eq!(run.wait(), 1);
-    // No line appears with `--quiet` or with redirected standard error, unless `--verbose` is given.
+    // With `--quiet` or redirected standard error, no line appears unless `--verbose` is given.
     let lines = |options: &[&str]| {
         let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), options, &["true"]);
         String::from_utf8(command.stdin(Stdio::null()).output().unwrap().stderr).unwrap()
@@ -310,7 +309,7 @@ fn the_run_reports_what_it_may_use_and_what_it_used() {
 }
 
 #[test]
-fn lines_wait_while_a_program_draws_the_whole_screen() {
+fn status_lines_wait_while_a_program_uses_the_full_screen() {
     let mut desk = Desk::new();
     let script = "printf '\\033[?1049h\\033[Hfull screen'; cat ~/notes.txt; printf 'read it'; read a; \
         printf '\\033[?1049lleft\\n'; read b";
@@ -333,7 +332,7 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     let before = desk.terminal.modes();
     let script =
         "cat ~/notes.txt; cat ~/notes.txt; cat ~/other.txt; while read a; do echo \"typed <$a>\"; done";
-    // Input that was typed before the question is not an answer.
+    // Input typed before the question does not count as an answer.
     desk.terminal.types("2\n2\n");
     let run = desk.run(&["--ask", "terminal"], &["sh", "-c", script]);
     let begun = desk.terminal.shows("\x1b[?1049h");
@@ -357,13 +356,13 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     desk.terminal.shows("typed <for the program>\r\n");
     assert_eq!(run.wait(), 0);
     desk.terminal.has_modes(&before);
-    // The record names the place of both answers.
+    // The record says where both questions were answered.
     let log = desk.world.log();
     for end in ["approved", "denied"] {
         let answer = format!("the question ended: {end}, answered on the terminal of the run");
         assert_eq!(log.matches(&answer).count(), 1, "{answer}: {log}");
     }
-    // The user of the trusted process was not asked, and the grant ended with the run.
+    // The daemon's own user interface showed no question, and the grant ended with the run.
     assert_eq!(desk.world.user.asked().len(), 0);
     eventually("the grant is gone", BOUND, || desk.world.grants().is_empty());
 }
@@ -379,7 +378,7 @@ fn deny_denies_without_asking() {
 }
 
 #[test]
-fn one_line_says_that_nobody_can_be_asked() {
+fn one_line_reports_that_no_user_can_be_asked() {
     let place = TestHome::new(|_| {});
     place.file("project/own", "own");
     place.file("notes.txt", "notes");
@@ -438,7 +437,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert_eq!(desk.world.user.asked().len(), 0);
     let (raised, said) = allow("notes.txt", &[]);
     assert!(!raised && said.contains("already"), "{said}");
-    // The command reports a denial, and a protected path causes no question.
+    // The command reports a denial, and a protected path raises no question.
     let (_, said) = allow("notes.txt", &["--write"]);
     assert!(said.contains("the user denied it") || said.contains("You are asked"), "{said}");
     let (raised, said) = allow(".ssh/id_ed25519", &[]);

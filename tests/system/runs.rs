@@ -1,4 +1,4 @@
-//! `ironcurtain run`: a program uses the user's files, and waits while the user is asked.
+//! `ironcurtain run`: a program uses the user's files and waits while the user is asked.
 
 use crate::machine::{descendants, is_stopped};
 use crate::scripted_user::{Next, paths};
@@ -11,14 +11,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(60);
 
 /// A shell in a run.
 pub struct Shell {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Receiver for the lines that the shell prints.
+    /// Lines printed by the shell.
     lines: Receiver<String>,
 }
 
@@ -36,13 +36,13 @@ impl Shell {
         let (line, lines) = mpsc::channel();
         std::thread::spawn(move || {
             let read = BufReader::new(stdout).lines().map_while(Result::ok);
-            // Sending fails when the test has ended.
+            // Sending fails once the test has ended.
             read.map(|text| line.send(text)).take_while(Result::is_ok).count()
         });
         Self { child, stdin, lines }
     }
 
-    /// Runs a command in the shell. Returns its output, with the exit status on the last line.
+    /// Runs a command in the shell. Returns its output, followed by a line with the exit status.
     pub fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
@@ -55,7 +55,7 @@ impl Shell {
         said
     }
 
-    /// Closes the input of the shell. Returns the exit status.
+    /// Closes the shell's input. Returns the exit status.
     pub fn exit(mut self) -> Option<i32> {
         self.stdin = None;
         self.child.wait().unwrap().code()
@@ -74,7 +74,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     // Listing files and reading metadata need no approval.
     assert_eq!(shell.run("ls ~ && [ -f ~/notes.txt ]"), "docs\nnotes.txt\nproject\nstatus 0\n");
     assert_eq!(world.user.count(), 0);
-    // The same system call succeeds after one answer, and the grant covers later calls.
+    // The blocked system call succeeds after one answer, and the grant covers later calls.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
     assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
@@ -96,7 +96,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     let revoked = shell.run("cat ~/notes.txt");
     assert!(revoked.contains("Permission denied") && revoked.ends_with("status 1\n"), "{revoked}");
     assert_eq!(world.user.asked().len(), 1);
-    // The denial holds for the rest of the run.
+    // The denial lasts for the rest of the run.
     let denied = shell.run("cat ~/notes.txt");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!((world.user.asked().len(), world.questions().denied.len()), (0, 1));
@@ -105,7 +105,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
 }
 
 #[test]
-fn a_folder_answer_covers_what_is_in_it() {
+fn a_folder_grant_covers_its_contents() {
     let world = World::new();
     for name in ["a", "b", "sub/c"] {
         world.file(&format!("docs/{name}"), name);
@@ -116,7 +116,7 @@ fn a_folder_answer_covers_what_is_in_it() {
     assert_eq!(shell.run("cd ~/docs && cat a"), "astatus 0\n");
     assert_eq!(shell.run("cat b sub/c"), "bsub/cstatus 0\n");
     assert_eq!(world.user.asked().len(), 1);
-    // A grant for reading does not include writing.
+    // A read grant does not allow writing.
     let denied = shell.run("echo x > a");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
@@ -131,7 +131,7 @@ fn a_folder_answer_covers_what_is_in_it() {
 }
 
 #[test]
-fn protected_files_and_our_own_do_not_exist_in_a_run() {
+fn protected_files_and_ironcurtain_files_are_hidden_in_a_run() {
     let world = World::new();
     world.file(".ssh/id_ed25519", "key");
     world.file("project/own", "own");
@@ -145,7 +145,7 @@ fn protected_files_and_our_own_do_not_exist_in_a_run() {
     let created = shell.run("echo x > ~/.ssh");
     assert!(created.contains("Permission denied"), "{created}");
     assert_eq!(world.user.count(), 0);
-    // Any other file in the home directory causes a question.
+    // Any other file in the home directory raises a question.
     world.file("other", "other");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(shell.run("cat ~/other"), "otherstatus 0\n");
@@ -163,7 +163,7 @@ fn a_run_is_listed_paused_and_ended() {
     let sessions = world.sessions();
     assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
-    // Every program is stopped, even when it uses files that need no approval.
+    // Pausing stops every program, even one that uses only files that need no approval.
     let program = Path::new("/bin/sh").canonicalize().unwrap();
     let below = descendants(sessions[0].server_pid.unwrap());
     let shells: Vec<u32> = below.iter().filter(|one| one.exe() == program).map(|one| one.pid).collect();
@@ -184,7 +184,7 @@ fn a_run_is_listed_paused_and_ended() {
 }
 
 #[test]
-fn a_run_in_the_home_itself_gets_nothing_as_a_whole() {
+fn a_run_started_in_the_home_directory_gets_no_access_to_it() {
     let world = World::new();
     world.file("notes.txt", "notes");
     let mut shell = Shell::start(&world, &world.path(""));
@@ -213,7 +213,7 @@ fn redirected_files_are_copied_and_never_opened_inside() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("pipe:")).count(), 2, "{said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "one\ntwo\n");
-    // An open descriptor of the folder would give access to everything in it.
+    // A descriptor for the folder would give access to everything in it.
     let (code, said) = ran(&world.path("docs"));
     assert!(code != Some(0) && said.contains("folder"), "{code:?} {said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "");

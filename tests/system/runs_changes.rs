@@ -1,4 +1,4 @@
-//! A program that changes a file through other file names causes only one question, about that file.
+//! A program that changes a file by way of temporary names raises only one question, about that file.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -11,13 +11,13 @@ fn allow(world: &World) {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
 }
 
-/// Returns the path and the tool of each question.
+/// Returns each question's path and tool.
 fn asked(world: &World) -> Vec<(String, String)> {
     let of = |question: &Question| (paths(question)[0].to_owned(), question.tool.clone().unwrap());
     world.user.asked().iter().map(of).collect()
 }
 
-/// Runs a command that changes `~/settings/conf`, and asserts that it causes one question.
+/// Runs a command that changes `~/settings/conf`, and asserts that it raises exactly one question.
 fn one_question(command: &str, before: &str, after: &str) {
     let world = world();
     let file = world.file("settings/conf", before);
@@ -82,7 +82,7 @@ fn a_denied_change_leaves_nothing_behind() {
 }
 
 #[test]
-fn permission_to_change_a_file_covers_no_file_that_programs_run() {
+fn permission_to_change_a_file_excludes_autostart_files() {
     let world = world();
     world.file("settings/.vscode", "");
     world.file(".zsh", "");
@@ -92,7 +92,7 @@ fn permission_to_change_a_file_covers_no_file_that_programs_run() {
     let denied = shell.run("echo evil > ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert!(!world.path(".zshenv").exists());
-    // A temporary name, which the permission covers, does not help either.
+    // A temporary name covered by the permission does not help either.
     allow(&world);
     let denied = shell.run("echo evil > ~/.zsh.tmp && mv ~/.zsh.tmp ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
@@ -100,7 +100,7 @@ fn permission_to_change_a_file_covers_no_file_that_programs_run() {
 }
 
 #[test]
-fn links_and_folders_do_not_lead_to_where_programs_run_files() {
+fn links_and_renamed_folders_cannot_create_autostart_files() {
     let world = world();
     world.file("docs/evil/hooks/pre-commit", "#!/bin/sh\n");
     world.file(".ssh/id", "key");
@@ -121,7 +121,7 @@ fn links_and_folders_do_not_lead_to_where_programs_run_files() {
         "Permission denied",
         &docs.join(".git/hooks/pre-commit"),
     );
-    // The permitted counterparts, with harmless names.
+    // Permitted counterparts with harmless names.
     world.user.forget();
     (0..10).for_each(|_| world.user.will(Next::AllowFirst(vec![Reach::Paths])));
     assert_eq!(shell.run("ln -s evil ~/docs/good && mv ~/docs/evil ~/docs/moved"), "status 0\n");

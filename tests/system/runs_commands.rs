@@ -1,11 +1,12 @@
-//! Ordinary commands in a run: those that only list files never ask, and those that open files ask and then succeed.
+//! Common commands in a run: commands that only list files never ask, and commands that open files ask and then
+//! succeed.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::Reach;
 
-/// Creates a world in which a run may ask any number of questions.
+/// Creates a test environment in which a run may ask any number of questions.
 pub fn world() -> World {
     let world = World::with(|world| {
         let settings = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
@@ -123,7 +124,7 @@ const CHANGING: [Case; 23] = [
     },
 ];
 
-/// Runs each command twice: with relative paths in its folder, and with absolute paths in `/`.
+/// Runs each command twice: with relative paths in the files' folder, and with absolute paths in `/`.
 fn run(cases: &[Case], asks: bool) {
     let world = world();
     let mut shell = Shell::start(&world, &world.path("project"));
@@ -160,7 +161,7 @@ fn run(cases: &[Case], asks: bool) {
 }
 
 #[test]
-fn commands_that_look_do_not_ask() {
+fn commands_that_only_list_files_do_not_ask() {
     run(&LOOKING, false);
 }
 

@@ -1,4 +1,4 @@
-//! File locks taken inside a run exclude programs outside of it, and vice versa.
+//! File locks taken inside a run exclude programs outside it, and vice versa.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -9,10 +9,10 @@ use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Python program that adds 300 rows and waits for the lock each time.
+/// Python program that inserts 300 rows and waits for the lock each time.
 const ADDING: &str = "import sqlite3, sys\n\
     c = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)\n\
     for i in range(300):\n    c.execute('begin immediate'); c.execute('insert into t values (?, ?)', (sys.argv[2], i)); c.execute('commit')\n";
@@ -53,7 +53,7 @@ fn a_lock_waits_for_a_program_outside_and_can_be_interrupted() {
     outside.lock().unwrap();
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
-    // `flock` exits with status 1 if the file is locked, and `timeout` with 124.
+    // `flock` exits with status 1 if the file is locked, and `timeout` with status 124.
     assert_eq!(shell.run("flock -n ~/data/file true"), "status 1\n");
     assert_eq!(shell.run("timeout 0.3 flock ~/data/file true"), "status 124\n");
     assert_eq!(shell.run("flock ~/data/file echo locked > /tmp/out & echo started"), "started\nstatus 0\n");

@@ -1,5 +1,5 @@
-//! Questions of a run: the program waits for the answer, questions are withdrawn, and several are merged into one
-//! about a folder.
+//! Questions of a run: the program waits for the answer, a question without a waiting program is withdrawn, and many
+//! questions are merged into one about a folder.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -8,7 +8,7 @@ use crate::world::{World, eventually};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach};
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
 #[test]
@@ -39,7 +39,7 @@ fn a_question_is_withdrawn_when_nobody_waits() {
     assert_eq!(shell.run("timeout 1 cat ~/docs/a"), "status 124\n");
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     assert_eq!(world.questions().waiting.len(), 0);
-    // A program that tries again immediately causes no further question.
+    // A program that retries immediately raises no further question.
     world.user.will(Next::Ignore);
     assert_eq!(
         shell.run("timeout 0.2 cat ~/docs/a; timeout 0.2 cat ~/docs/a; timeout 0.2 cat ~/docs/a"),
@@ -57,14 +57,14 @@ fn two_hundred_programs_share_one_question() {
     let command = "for i in $(seq 200); do cat ~/docs/a > /tmp/$i & done; sleep 0.01; echo started";
     assert_eq!(shell.run(command), "started\nstatus 0\n");
     eventually("the user is asked", BOUND, || world.user.count() == 1);
-    // The name of the file is looked up without waiting, in place of the shell.
+    // The name lookup does not block, although it happens in the shell's own process.
     assert!(shell.run("ls ~/docs").ends_with("a\nstatus 0\n"));
     world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Session });
     assert_eq!(shell.run("wait; cat /tmp/[0-9]* | wc -c"), "200\nstatus 0\n");
     assert_eq!(world.user.asked().len(), 1);
 }
 
-/// Starts programs that read many files at once. Waits until only one question, about their folder, is open.
+/// Starts programs that read many files at once. Waits until the only open question is about their folder.
 fn searching(world: &World, shell: &mut Shell) -> Question {
     for number in 0..30 {
         world.file(&format!("docs/{number}/x"), "x");
@@ -76,7 +76,7 @@ fn searching(world: &World, shell: &mut Shell) -> Question {
     let mut asked = Vec::new();
     eventually("one question about the folder is left", BOUND, || {
         asked.extend(world.user.asked());
-        // A question about a single file may be withdrawn after this one appears.
+        // A question about a single file may still be withdrawn after this one appears.
         asked.retain(|question| paths(question) == [folder.to_str().unwrap()]);
         let waiting = world.questions().waiting;
         waiting.len() == 1 && asked.last().is_some_and(|last| last.id == waiting[0].id)
@@ -100,7 +100,7 @@ fn reading_many_files_at_once_is_one_question_about_their_folder() {
 }
 
 #[test]
-fn a_denied_search_denies_every_file() {
+fn denying_a_search_denies_every_file() {
     let world = world();
     let mut shell = Shell::start(&world, &world.path("project"));
     let last = searching(&world, &mut shell);

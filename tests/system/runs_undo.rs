@@ -1,5 +1,6 @@
 //! `ironcurtain run --checkpoint` and `ironcurtain undo`.
 
+use crate::runs::Shell;
 use crate::world::{World, programs};
 use serde_json::Value;
 use std::fs::read_to_string;
@@ -29,7 +30,7 @@ fn checkpoints(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn what_a_run_changed_is_listed_and_undone() {
+fn changes_of_a_run_are_listed_and_undone() {
     let world = World::new();
     world.file("project/own", "own\n");
     world.file("project/.git/HEAD", "ref: refs/heads/main\n");
@@ -61,6 +62,14 @@ fn what_a_run_changed_is_listed_and_undone() {
     let (status, said) = command(&world, &["undo", id, "--yes"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.ends_with("Restored 4 paths.\n"), "{said}");
+    let log = world.log();
+    let folder = world.path("project").display().to_string();
+    for what in ["are to be restored: 4, by `", "were restored: 4, failed: 0, by `"] {
+        let what = format!("paths of `{folder}` {what}");
+        let is_recorded =
+            |line: &&str| line.contains(&what) && line.contains(id) && line.contains("\"undo\"");
+        assert_eq!(log.lines().filter(is_recorded).count(), 1, "{what}: {log}");
+    }
     assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own\n");
     assert!(!world.path("project/new").exists() && !world.path("project/sub").exists());
     assert_eq!(read_to_string(world.path("project/later")).unwrap(), "by the user");
@@ -71,6 +80,26 @@ fn what_a_run_changed_is_listed_and_undone() {
     assert_eq!(command(&world, &["undo", id, "--forget"]).0, Some(0));
     let (status, said) = command(&world, &["undo", id]);
     assert!(status == Some(1) && said.contains("there is no checkpoint"), "{said}");
+}
+
+#[test]
+fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    let mut active = Command::new(programs().join("ironcurtain"));
+    active.args(["run", "--checkpoint", "--", "/bin/sh"]).current_dir(world.path("project"));
+    let mut shell = Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person));
+    assert_eq!(shell.run("echo changed > own"), "status 0\n");
+    let id = checkpoints(&world).remove(0);
+    for arguments in [["undo", &id, "--forget"], ["undo", &id, "--yes"]] {
+        let (status, said) = command(&world, &arguments);
+        assert!(status == Some(1) && said.contains("is still active; end it first"), "{said}");
+    }
+    assert_eq!(shell.exit(), Some(0));
+    assert_eq!(command(&world, &["undo", &id, "--yes"]).0, Some(0));
+    assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own\n");
+    assert_eq!(command(&world, &["undo", &id, "--forget"]).0, Some(0));
+    assert_eq!(checkpoints(&world), [""; 0]);
 }
 
 #[test]
@@ -85,7 +114,7 @@ fn a_run_cannot_use_its_checkpoint_to_reach_others() {
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(read_to_string(&target).unwrap(), "the user's\n");
     assert_eq!(read_to_string(world.path("project/sub/own")).unwrap(), "own\n");
-    // The copies are IronCurtain's own files, which no run sees.
+    // The copies are IronCurtain's own files, which no run can see.
     let copies = world.home.checkpoints();
     assert!(copies.is_dir());
     let (_, said) = run(&world, &format!("ls {}", copies.display()));
@@ -103,7 +132,7 @@ fn a_folder_that_is_not_granted_has_no_checkpoint() {
         home.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("a run in this folder has none"), "{said}");
-    // A run that does not start leaves none either.
+    // A run that fails to start creates no checkpoint either.
     let (status, _) = command(&world, &["run", "--checkpoint", "--", "/nonexistent"]);
     assert_ne!(status, Some(0));
     assert_eq!(checkpoints(&world), [""; 0]);

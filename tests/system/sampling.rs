@@ -1,4 +1,4 @@
-//! Sampling requests from a server: the user sees each of them, and allows or denies it.
+//! Sampling requests from a server: the user sees each one and allows or denies it.
 
 use crate::client::{BOUND, Client};
 use crate::scripted;
@@ -8,7 +8,7 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Script of a server that sends a sampling request when `heard` is called and returns the result. `now` returns the
+/// Script of a server that sends a sampling request when `heard` is called, and returns the result. `now` returns the
 /// client's capabilities.
 const SCRIPT: &str = r#"
 import time
@@ -70,7 +70,7 @@ fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     assert!(client.outcome(call).ok().contains("a bill"));
     let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.rule.as_str()), (Verb::AskModel, "sampling"));
-    let Some(Preview::Content(text)) = &question.preview else { panic!("{question:?}") };
+    let Some(Preview::Prompt(text)) = &question.preview else { panic!("{question:?}") };
     assert_eq!(text, "system: be brief\nuser: what is in the letter?\nmaxTokens: 9");
     let log = world.log();
     assert!(
@@ -130,7 +130,7 @@ fn sampling_approval_covers_one_request() {
     for (n, client) in clients.iter_mut().enumerate() {
         world.user.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
-        // The same request causes another question.
+        // The same request raises another question.
         eventually("the question is asked", BOUND, || world.user.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
@@ -152,7 +152,7 @@ fn sampling_approval_covers_one_request() {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
     eventually("the grant exists", BOUND, || world.grants().len() == 1);
-    // The other server requests sampling too, and is refused.
+    // The other server requests sampling too and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
@@ -170,7 +170,7 @@ fn unanswered_sampling_request_accepts_no_late_approval() {
     world.user.will(Next::Ignore);
     assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
     assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
-    // The next request causes another question with its own answer.
+    // The next request raises a new question with its own answer.
     world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
     answer_as_model(&mut client);
@@ -208,7 +208,7 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
         let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
         json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })
     };
-    // The client has not received the request, so its answer is ignored.
+    // The client has not received the request yet, so its response is ignored.
     client.send(&json!({ "jsonrpc": "2.0", "id": "s", "result": text("forged") }));
     // Messages from a client are handled in order.
     let ping = client.begin("ping", json!({}));

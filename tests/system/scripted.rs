@@ -1,11 +1,12 @@
-//! A world with a scripted server, which lists the hostile server's tools and implements them as the test defines.
+//! A test environment with a scripted server that lists the hostile server's tools and implements them as the test
+//! defines.
 
 use crate::hostile;
 use crate::test_home::Prepared;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// Start of each script. `answer` answers a call, `fail` exits without output, and `greet` answers `initialize`.
+/// Prelude of each script. `answer` answers a call, `fail` exits without output, and `greet` answers `initialize`.
 pub const PRELUDE: &str = r#"
 import json, os, signal, sys, time
 
@@ -40,7 +41,7 @@ def messages():
         yield m
 "#;
 
-/// Creates a world whose server runs [`PRELUDE`] followed by this script.
+/// Creates a test environment whose server runs [`PRELUDE`] followed by this script.
 pub fn world(script: &str) -> World {
     World::with(|prepared| install(prepared, script))
 }
@@ -50,7 +51,7 @@ pub fn install(prepared: &Prepared, script: &str) {
     install_with_keys(prepared, script, &json!({}));
 }
 
-/// Like [`install`], with further keys in the entry.
+/// Like [`install`], with additional keys in the entry.
 pub fn install_with_keys(prepared: &Prepared, script: &str, keys: &Value) {
     hostile::install(prepared);
     let script = format!("{PRELUDE}\n{script}");

@@ -1,4 +1,4 @@
-//! A scripted user, who gives a list of answers.
+//! A scripted user who answers questions from a list.
 
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
 use ironcurtain_policy::HostConnection;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the path in each line of a question. Returns the first path of a line with two.
+/// Returns the path in each line of a question, or the first path if a line contains two.
 pub fn paths(question: &Question) -> Vec<&str> {
     question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
 }
@@ -18,11 +18,11 @@ fn path(piece: &Piece) -> Option<&str> {
     }
 }
 
-/// Reaction of the user to the next question.
+/// The user's reaction to the next question.
 pub enum Next {
     /// Allows the offer with this extent and lifetime.
     Allow(Reach, Lifetime),
-    /// Allows the first extent in the list that is offered, for the session or, if that is not offered, once.
+    /// Allows the first extent in this list that is offered, for the session if possible, otherwise once.
     AllowFirst(Vec<Reach>),
     Deny,
     /// Denies the question with this extent and note.
@@ -31,11 +31,11 @@ pub enum Next {
     Close,
     /// Does not answer.
     Ignore,
-    /// Calls the closure, and then reacts according to the second value.
+    /// Calls the closure and then reacts as the second field says.
     After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
 }
 
-/// Front end that answers questions in the order of a list. When the list is empty, it denies.
+/// Front end that takes its answers from a list in order, and denies when the list is empty.
 #[derive(Default)]
 pub struct ScriptedUser {
     next: Mutex<VecDeque<Next>>,
@@ -48,7 +48,8 @@ pub struct ScriptedUser {
 }
 
 impl ScriptedUser {
-    /// Denies all later questions that no call caused, such as those about a workspace, without counting them.
+    /// Denies all later questions that were not raised by a call, such as those about a workspace, without counting
+    /// them.
     pub fn deny_other_questions(&self) {
         self.calls_alone.store(true, Ordering::Relaxed);
     }
@@ -62,7 +63,7 @@ impl ScriptedUser {
         self.next.lock().unwrap().push_back(next);
     }
 
-    /// Removes the answers that were not used.
+    /// Discards the unused answers.
     pub fn forget(&self) {
         self.next.lock().unwrap().clear();
     }
@@ -72,24 +73,24 @@ impl ScriptedUser {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// Returns the number of questions since the last call of [`Self::asked`].
+    /// Returns the number of questions asked since the last call of [`Self::asked`].
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 
-    /// Answers the oldest question that was not answered.
+    /// Answers the oldest unanswered question.
     pub fn answer_late(&self, answer: Answer) {
         self.ignored.lock().unwrap().remove(0).1.answer(answer);
     }
 
-    /// Answers the question with this id that was not answered.
+    /// Answers the unanswered question with this id.
     pub fn answer_ignored(&self, id: &str, answer: Answer) {
         let mut ignored = self.ignored.lock().unwrap();
         let at = ignored.iter().position(|(question, _)| question == id).unwrap();
         ignored.remove(at).1.answer(answer);
     }
 
-    /// Returns all notices that the user has received.
+    /// Returns all notices sent to the user.
     pub fn notices(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Secrets in the encrypted file, which the user has chosen because no keyring is available. The tests use the
+//! Secrets in the encrypted file, which the user chose because no keyring is available. The tests use the
 //! `ironcurtain` command and the daemon.
 //!
 //! - No file, command line or response contains a secret or the passphrase.
@@ -18,7 +18,7 @@ use std::process::{Command, Output, Stdio};
 
 pub const PASSPHRASE: &str = "four words that nobody knows 7b1d";
 
-/// Returns the command with this home directory, a pipe as standard input and no keyring.
+/// Returns a command with this home directory, piped standard input and no keyring.
 fn command(ours: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", ours);
@@ -78,7 +78,7 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
     with_input(typist, &json!(lines).to_string())
 }
 
-/// Creates an encrypted file with the secret. Returns the path of the file.
+/// Creates an encrypted file that contains the secret. Returns the file's path.
 pub fn create_file_with_secret(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
     assert!(made.0 && made.1.contains("Stored `api` in the encrypted file"), "{made:?}");

@@ -1,6 +1,6 @@
-//! Secrets in the desktop's keyring, with a keyring service on a private bus.
+//! Secrets in the desktop keyring, with a keyring service on a private bus.
 //!
-//! - No file, command line or response contains the value of a secret, except for the server's answer about it.
+//! - No file, command line or response contains a secret's value, except for the server's own reply about it.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -19,16 +19,16 @@ use std::process::{Command, Output, Stdio};
 /// The secret, a string that occurs only in these tests.
 pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
 
-/// SHA-256 of the secret, which the server returns as evidence.
+/// SHA-256 hash of the secret, which the server returns to prove that it received the secret.
 pub const PROOF: &str =
     "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
 
-/// Shell script that starts an unlocked keyring and then the given command.
+/// Shell script that starts an unlocked keyring and then runs the given command.
 pub const UNLOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     exec "$0" "$@""#;
 
-/// Like [`UNLOCKED`], but locks the keyring before it starts the command.
+/// Like [`UNLOCKED`], but locks the keyring before running the command.
 const LOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     IRONCURTAIN_HOME="$HOME/ic" "$IRONCURTAIN" secrets set api < "$HOME/../secret"
@@ -39,7 +39,7 @@ const LOCKED: &str = r#"
 /// Shell script that runs the command without a keyring.
 pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
 
-/// Runs `body` on a private bus, started by a script. `test` is the full name of the test.
+/// Runs `body` on a private bus that `script` starts. `test` is the calling test's full name.
 pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
@@ -77,7 +77,7 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Configures a local server with a variable that refers to this secret.
+/// Configures a local server with an environment variable that refers to this secret.
 pub fn install(prepared: &Prepared, secret: &str) {
     hostile::install(prepared);
     let path = prepared.home.config.join("mcp-servers.json");
@@ -118,7 +118,7 @@ pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
     found
 }
 
-/// Returns the command lines of all processes that contain the text.
+/// Returns the command lines that contain the text, from all running processes.
 pub fn command_lines_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -242,7 +242,7 @@ fn without_keyring_secrets_are_refused_and_stored_nowhere() {
     });
 }
 
-/// Truncates the log and the file with the hash of its newest entry consistently.
+/// Truncates the log and updates the stored hash of its newest entry to match.
 fn truncate_log(home: &ironcurtain_config::home::Home) {
     let log = home.audit().join("audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
@@ -309,7 +309,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
         assert!(file().contains(SECRET), "secrets moved without approval");
-        // A different secret with that name is kept, and the unprotected one stays in the file.
+        // An existing, different secret with that name is kept, and the plain-text secret stays in the file.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
         assert!(

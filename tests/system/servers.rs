@@ -1,6 +1,6 @@
-//! Servers in the catalog, each added from the catalog and run in the sandbox that the catalog defines.
+//! Adds each server of the catalog and runs it in the sandbox that the catalog defines.
 //!
-//! - Each server works, and one particular action is refused.
+//! - Each test checks that the server works and that one specific action is refused.
 
 mod everything;
 mod git;
@@ -21,7 +21,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Creates a world with one server of the catalog.
+/// Creates a test environment with one catalog server.
 pub fn world(id: &str) -> World {
     World::with(|prepared| install(prepared, id))
 }
@@ -30,7 +30,7 @@ pub fn install(prepared: &Prepared, id: &str) {
     add_from(&prepared.home, id, &Catalog::shipped().unwrap());
 }
 
-/// Adds a server as the command `ironcurtain servers add ID --from DIR` does.
+/// Adds a server as `ironcurtain servers add ID --from DIR` does.
 fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     let known = catalog.find(id).unwrap();
     let from = match &known.source {
@@ -59,7 +59,7 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     std::fs::write(&file, text.replace(&format!("keyring:{id}"), "xoxb-no-key")).unwrap();
 }
 
-/// Returns the name of the folder in `target` with the Python packages of a server.
+/// Returns the name of the folder in `target` that contains a server's Python packages.
 fn python(package: &str) -> &'static str {
     match package {
         "mcp-server-sqlite" | "arxiv-mcp-server" => "pypi-mcp1",
@@ -75,7 +75,7 @@ pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value)
     outcome
 }
 
-/// Calls a tool that can access nothing and needs no approval.
+/// Calls a tool that can access nothing and therefore needs no approval.
 pub fn free(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     let outcome = client.call(tool, arguments);
     assert_eq!(world.user.asked().len(), 0, "`{tool}` asked: {outcome:?}");

@@ -108,7 +108,7 @@ fn added_server_works_with_its_own_home() {
 }
 
 #[test]
-fn a_name_that_existed_before_gives_its_permissions_to_the_same_program_alone() {
+fn readded_server_keeps_permissions_only_for_the_same_program() {
     let tools = json!([tool("read_it", &["path"])]);
     let world = World::with(|prepared| {
         let home = &prepared.home;
@@ -185,7 +185,7 @@ fn a_name_that_existed_before_gives_its_permissions_to_the_same_program_alone() 
     world.connect("printed").hang_up();
 }
 
-/// Uses the npm and Python registries that the machine is configured to use.
+/// Uses the npm and Python registries configured on this machine.
 #[test]
 fn registry_package_is_added_with_one_command() {
     let mut folder = String::new();
@@ -212,12 +212,12 @@ fn registry_package_is_added_with_one_command() {
     assert!(world.user.asked().iter().all(|question| question.consequences[0].verb != Verb::Call));
     client.hang_up();
     let mut client = world.connect("sums");
-    // Its network asks about each host, so an unreviewed tool asks too.
+    // The server's network access asks about each host, so an unreviewed tool asks too.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
 }
 
-/// Builds a bundle with a Python program, which receives the folder in the bundle's settings.
+/// Builds a bundle with a Python program. A setting of the bundle passes a folder to the program.
 fn bundle(base: &Path, script: &str) -> String {
     let (bundle, packed) = (base.join("bundle"), base.join("notes.mcpb"));
     std::fs::create_dir_all(bundle.join("server")).unwrap();
@@ -258,7 +258,7 @@ fn bundle_is_added_with_the_chosen_folder() {
     assert_eq!(entry["worksWith"], json!([folder]));
 }
 
-/// Creates a world with a bundle's server. Its tool runs `first` and then writes a note to its folder.
+/// Creates a test environment with a bundle's server. Its tool runs `first` and then writes a note to its folder.
 fn world_with_note_server(first: &str) -> World {
     let put = "def put():\n    try: open(sys.argv[1] + '/note.txt', 'w').write('x')\n    except OSError as e: return str(e)\n    return 'kept'\n";
     let answer = "if m.get('method') == 'tools/call': print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {'content': [{'type': 'text', 'text': put()}]}}), flush=True); continue";

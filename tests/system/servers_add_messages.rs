@@ -1,4 +1,4 @@
-//! The output of commands about a server and its tools agrees with the behaviour of a session.
+//! Checks that the commands' output about a server and its tools agrees with the behaviour of a session.
 
 use crate::annotating::{served, tool};
 use crate::remote_servers::FakeServer;
@@ -30,7 +30,7 @@ impl Fate {
     }
 }
 
-/// Creates a world with these servers and the shipped policy.
+/// Creates a test environment with these servers and the shipped policy.
 fn world(servers: &Value) -> World {
     World::with(|prepared| {
         fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
@@ -129,7 +129,7 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
     assert_eq!((asked.len(), asked[0].remote, asked[0].sandboxed), (2, true, false));
 }
 
-/// Makes the server reject all later requests without its token.
+/// Makes the server reject later requests that lack its token.
 fn wants_a_token(far: &FakeServer) {
     far.set_behaviour(move |asked, back| {
         let is_known = asked.header("authorization") == "Bearer t0ken-for-far";

@@ -1,4 +1,5 @@
-//! However the daemon is shut down, each autostart file of a server is quarantined and recorded exactly once.
+//! Whichever way the daemon shuts down, each autostart file left by a server is quarantined and recorded exactly
+//! once.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,8 +9,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Returns a machine with a suspended daemon. While it was suspended, the server of a session created an autostart
-/// file and another file in a granted folder.
+/// Returns a machine with a suspended daemon. During the suspension, a session's server created an autostart file and
+/// another file in a granted folder.
 fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     let mut machine = Machine::new(hostile::install);
     let report = machine.file("docs/below/report.txt", "text");
@@ -133,7 +134,7 @@ fn final_scan_completes_after_kills_at_any_instant() {
         let (mut machine, client, left) = leave_autostart_file();
         machine.kill();
         machine.spawn();
-        // Vary the moment of the kill, so that it hits reading the journal, scanning the folder and reporting the
+        // Varies the moment of the kill, so that it hits reading the journal, scanning the folder and reporting the
         // result.
         std::thread::sleep(std::time::Duration::from_millis(millis));
         machine.kill();
@@ -162,7 +163,7 @@ fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = leave_autostart_file();
     resume(&machine);
     let session = machine.only_session();
-    // Selects a process whose sandbox continues to run.
+    // Selects a process whose sandbox is still running.
     let all = descendants(machine.pid());
     let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
     suspend(supervisor.pid);

@@ -1,4 +1,4 @@
-//! Stateless clients and servers (2026-07-28), in combination with each other and with handshake clients and servers.
+//! Stateless clients and servers (2026-07-28), combined with each other and with handshake clients and servers.
 
 mod version_detection;
 
@@ -28,7 +28,7 @@ for m in messages():
         say(id=m["id"], result={"tools": []})
 "#;
 
-/// Script of a stateless server that requests roots and a name in each call.
+/// Script of a stateless server that requests the roots and a name during each call.
 const ALONE: &str = r#"
 OWN = "io.modelcontextprotocol/"
 for m in messages():
@@ -66,7 +66,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/stateless").join(name)
 }
 
-/// Creates a world whose server is that of the Python SDK, with these arguments.
+/// Creates a test environment with a server of the Python SDK that has these arguments.
 fn python(args: &[&str]) -> World {
     World::with(|prepared| install(prepared, args))
 }
@@ -85,7 +85,7 @@ fn install(prepared: &Prepared, args: &[&str]) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
 }
 
-/// Runs the Python SDK's client with the server of a command. Returns the client's report.
+/// Runs the Python SDK's client with this server command. Returns the client's report.
 fn sdk_client_report(mode: &str, command: &mut Command) -> Value {
     let (program, args) = (command.get_program().to_owned(), command.get_args().map(ToOwned::to_owned));
     let args: Vec<_> = args.collect();

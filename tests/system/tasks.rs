@@ -13,13 +13,13 @@ fn begin(client: &mut Client, tool: &str, arguments: &Value) -> Value {
     client.request("tools/call", json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }))
 }
 
-/// Fetches the result of the only task of the hostile server.
+/// Fetches the result of the hostile server's only task.
 fn fetch(client: &mut Client) -> Outcome {
     let id = client.begin("tasks/result", json!({ "taskId": "t" }));
     client.outcome(id)
 }
 
-/// Returns a client whose user has allowed a task to read a file once.
+/// Connects a client and starts a task that reads a file, which the user allows once.
 fn allowed(world: &World, secret: &Path) -> Client {
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

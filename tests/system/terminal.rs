@@ -14,11 +14,11 @@ use tempfile::TempDir;
 pub struct Terminal {
     own: File,
     shown: Arc<Mutex<Vec<u8>>>,
-    /// Number of output bytes before the text that the test waits for next.
+    /// Number of output bytes that the test has already matched.
     seen: usize,
 }
 
-/// Script of the session leader, which outlives the program, because the end of a session resets its terminal.
+/// Script of the session leader. It outlives the program, because the terminal is reset when its session ends.
 const LEADER: &str = r#"
 trap : INT QUIT HUP
 sh -c 'echo $$ > "$0/pid"; exec "$@"' "$@"
@@ -48,7 +48,7 @@ impl Terminal {
                 let Some(shown) = noted.upgrade() else { return };
                 match read {
                     Ok(count) => shown.lock().unwrap().extend(&piece[..count]),
-                    // No process has the terminal open now.
+                    // No process has the terminal open right now.
                     Err(_) => std::thread::sleep(Duration::from_millis(2)),
                 }
             }
@@ -58,7 +58,7 @@ impl Terminal {
         terminal
     }
 
-    /// Starts a program in the foreground of the terminal.
+    /// Starts a program in the terminal's foreground.
     pub fn start(&self, program: &Command) -> Started {
         let notes = tempfile::tempdir().unwrap();
         let mut leader = Command::new("setsid");
@@ -85,7 +85,7 @@ impl Terminal {
             .unwrap();
     }
 
-    /// Waits until the terminal shows this text after the previous one. Returns the output between them.
+    /// Waits until the terminal shows this text after the previously matched text. Returns the output between them.
     #[track_caller]
     pub fn shows(&mut self, text: &str) -> String {
         let found = || {
@@ -105,12 +105,12 @@ impl Terminal {
         between
     }
 
-    /// Returns the whole output.
+    /// Returns all output so far.
     pub fn all(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    /// Returns the output since the last text that was waited for.
+    /// Returns the output after the last matched text.
     pub fn rest(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()[self.seen..]).into_owned()
     }
@@ -123,7 +123,7 @@ impl Terminal {
         !self.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits until the modes of the terminal meet the condition.
+    /// Waits until the terminal has these modes.
     #[track_caller]
     pub fn has_modes(&self, expected: &Termios) {
         let same = |one: &Termios, other: &Termios| {
@@ -146,7 +146,7 @@ impl Started {
         until("the program runs", BOUND, || self.note("pid"))
     }
 
-    /// Returns the exit status, or 128 plus the number of the signal. Returns `None` while the program runs.
+    /// Returns the exit status, or 128 plus the signal number. Returns `None` while the program is running.
     pub fn status(&self) -> Option<u32> {
         self.note("status")
     }

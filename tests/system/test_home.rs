@@ -1,4 +1,4 @@
-//! The home directory of a user in a temporary directory, with IronCurtain's files. It is prepared before any process
+//! A user's home directory in a temporary directory, with IronCurtain's files. It is prepared before any process
 //! starts.
 
 use ironcurtain_config::home::Home;
@@ -11,7 +11,7 @@ pub struct TestHome {
     _dir: TempDir,
 }
 
-/// Settings without limits on the number of questions, which other tests cover.
+/// Settings without limits on the number of questions. Other tests cover the limits.
 const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
 
 impl TestHome {
@@ -33,7 +33,7 @@ impl TestHome {
         &self.base
     }
 
-    /// Returns the directory to which `IRONCURTAIN_HOME` is set.
+    /// Returns the directory that `IRONCURTAIN_HOME` names.
     pub fn ours(&self) -> PathBuf {
         self.base.join("ic")
     }
@@ -52,7 +52,7 @@ impl TestHome {
     }
 }
 
-/// Files of a user that a test can prepare before the daemon starts.
+/// A user's files, which a test can prepare before the daemon starts.
 pub struct Prepared {
     pub home: Home,
 }

@@ -1,5 +1,5 @@
-//! Unannotated tools: their calls are refused, or shown to the user with all arguments if the server's entry says
-//! `ask`.
+//! Unannotated tools: their calls are refused. If the server's entry says `ask`, they are shown to the user with all
+//! arguments.
 
 use crate::client::BOUND;
 use crate::scripted;
@@ -10,7 +10,7 @@ use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 
-/// Script of a server that reads the file in any argument called `file`, if it has access.
+/// Script of a server that reads the file named by any argument called `file`, if it has access.
 const READS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -20,8 +20,8 @@ for m in messages():
         except OSError as e: answer(m, e.strerror)
 "#;
 
-/// Creates a world whose server has access outside its session, has these keys in its entry and uses the shipped
-/// policy.
+/// Creates a test environment with the shipped policy, whose server has access outside its session and these keys in
+/// its entry.
 fn world(keys: Value) -> World {
     let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
     entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
@@ -49,7 +49,7 @@ fn unannotated_tool_is_refused_unless_entry_asks() {
     // The approval covered only one call.
     client.call("zap", json!({})).refused("the user denied this call");
     assert_eq!(world.user.count(), 2);
-    // Calls of annotated tools are judged as usual.
+    // Calls to annotated tools are judged as usual.
     client.call("open", json!({ "path": "/x", "more": 1 })).refused("has no argument `more`");
 }
 
@@ -165,7 +165,7 @@ fn deny_rule_on_unannotated_tool_does_not_ask() {
     }
 }
 
-/// Lists `see` and `scan`, which only read according to the server, and `act`.
+/// Script of a server that lists `act`, and `see` and `scan`, which it declares to be read-only.
 const HINTS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -177,7 +177,7 @@ for m in messages():
 "#;
 
 #[test]
-fn reading_hint_counts_only_without_a_network_and_a_writable_folder() {
+fn read_only_hint_counts_only_without_network_and_writable_folder() {
     let world_with = |sandbox: &Value| {
         let entry = json!({ "unannotated": "ask", "sandbox": sandbox });
         World::with(|prepared| {

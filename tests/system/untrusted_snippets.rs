@@ -1,5 +1,5 @@
-//! Snippets from other people: they cannot refer to the user's secrets, and nothing in them is started or connected to
-//! before the user confirms.
+//! Snippets from other people: they cannot refer to the user's secrets, and nothing in them is started or connected
+//! to before the user confirms.
 
 use crate::annotating::{listing, tool};
 use crate::remote_servers::FakeServer;
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Writes a file with the settings snippet of one server. Returns its path.
+/// Writes a file that contains a settings snippet with one server. Returns its path.
 fn snippet(place: &TestHome, entry: &Value) -> String {
     let file = place.base().join("snippet.json");
     fs::write(&file, json!({ "mcpServers": { "printed": entry } }).to_string()).unwrap();
@@ -67,7 +67,7 @@ fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
     });
 }
 
-/// Writes a snippet whose server creates a file with the variable `KEY` when it starts. Returns the paths of the snippet
+/// Writes a snippet whose server saves the variable `KEY` to a file when it starts. Returns the paths of the snippet
 /// and of that file.
 fn marking(place: &TestHome) -> (String, std::path::PathBuf) {
     let mark = "import os\nopen(os.path.expanduser('~/started'), 'w').write(os.environ.get('KEY', 'none'))\n";
@@ -159,7 +159,7 @@ fn snippet_cannot_set_ironcurtain_options() {
     );
 }
 
-/// Moves the Claude Code servers of a project to IronCurtain.
+/// Moves a project's Claude Code servers to IronCurtain.
 fn moved(place: &TestHome, project: &Path, more: &[&str]) -> (bool, String) {
     let folder = project.to_str().unwrap();
     let words = ["clients", "connect", "claude-code", "--move", "--yes", "--project", folder];

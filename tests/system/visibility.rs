@@ -1,4 +1,4 @@
-//! The command that shows the parts of a folder that a sandboxed program sees.
+//! The command that shows which parts of a folder a sandboxed program sees.
 
 use crate::world::{World, is_root, programs};
 use ironcurtain_admin::inspect::{Inspection, list_folder};

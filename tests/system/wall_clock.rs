@@ -1,5 +1,4 @@
-//! Clock changes while the daemon runs: the boot-time clock advances and the wall clock does not, and the wall clock
-//! is set back and forward.
+//! Clock changes while the daemon runs: only the boot-time clock advances, or the wall clock is set back or forward.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -14,7 +13,7 @@ use std::process::Command;
 const QUARTER_HOUR: u64 = 15 * 60;
 const DAY: i64 = 24 * 60 * 60;
 
-/// A fake wall clock, which a preloaded library gives to a daemon.
+/// A fake wall clock that a preloaded library provides to a daemon.
 struct WallClock {
     file: File,
     /// Command prefix that starts a program with the fake clock.
@@ -22,7 +21,7 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Builds the library and creates a clock in this folder, which agrees with the real clock.
+    /// Builds the library, and creates a clock in this folder that agrees with the real clock.
     fn made_in(folder: &Path) -> Self {
         let source =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/wall_clock/wall_clock.c");
@@ -37,7 +36,7 @@ impl WallClock {
         clock
     }
 
-    /// Sets the fake clock to this many seconds after the real one.
+    /// Sets the fake clock this many seconds ahead of the real one.
     fn is_set_by(&self, seconds: i64) {
         self.file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
@@ -74,14 +73,14 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     asked(&mut machine, &mut client, &secret, "3").ok();
     assert_eq!(grants(&machine), 1);
 
-    // Half of the 15 minutes has passed.
+    // Half of the 15 minutes have passed.
     machine.kill();
     machine.start_with_clock_offset(QUARTER_HOUR / 2);
     let mut client = machine.connect();
     assert_eq!(client.open(&secret).ok(), "secret");
     assert_eq!(grants(&machine), 1);
 
-    // The grant expires while the daemon runs, and only the kernel's timer reports it.
+    // The grant expires while the daemon is running, and only the kernel's timer reports it.
     machine.kill();
     machine.start_with_clock_offset(QUARTER_HOUR - 8);
     let mut client = machine.connect();
@@ -92,7 +91,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.verify();
 }
 
-/// Starts a daemon with a fake wall clock, and a grant of a file for 15 minutes.
+/// Starts a daemon with a fake wall clock and a 15-minute grant for a file.
 fn start_with_timed_grant() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
@@ -113,7 +112,7 @@ fn setting_wall_clock_back_does_not_extend_timed_grant() {
     assert!(newest_entry(&machine) < before, "the daemon does not see the clock that was set");
     assert_eq!(grants(&machine), 1);
 
-    // By the wall clock, a day and 15 minutes remain, but by the boot-time clock only a few seconds.
+    // By the wall clock, a day and 15 minutes remain. By the boot-time clock, only a few seconds remain.
     machine.kill();
     machine.start_with_clock_offset_via(QUARTER_HOUR - 8, &clock.by);
     let mut client = machine.connect();
@@ -129,7 +128,7 @@ fn setting_wall_clock_forward_expires_timed_grant_permanently() {
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);
-    // The kernel reports changes of its own clock but not of the fake one, so the call detects the change.
+    // The kernel reports changes to its own clock but not to the fake one, so the next call detects the change.
     client.open(&secret).refused("the permissions for it, changed before the server got it");
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     // The grant remains expired even if the clock is set back again.

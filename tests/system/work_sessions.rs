@@ -1,6 +1,6 @@
 //! Replays work sessions, modelled on real ones, which `tests/work` stores as lists of calls.
-//! - Counts IronCurtain's questions, those of asking about everything outside, and those of the existing system.
-//! - Checks that no call is allowed without an answer that covers it.
+//! - Counts the questions from IronCurtain, from asking about everything outside, and from the existing system.
+//! - Checks that every call that no earlier answer covers requires approval.
 //! - The user allows everything that the work needs, for the session, with the widest project or folder offered.
 //! - The existing system asks about each escalation, but only once for the same tool with the same folder, host or
 //!   account.
@@ -35,7 +35,7 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-/// Numbers of questions in a session.
+/// Number of questions in a session.
 #[derive(Debug)]
 struct Questions {
     calls: usize,
@@ -44,7 +44,7 @@ struct Questions {
     existing: usize,
 }
 
-/// Kind of access that a call has to a path.
+/// Kind of access to a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Does {
     Reads,
@@ -99,7 +99,7 @@ fn install(prepared: &Prepared, work: &Work) {
 }
 
 impl Call {
-    /// Returns the paths in the call and the kind of access to each, derived from the tool's description.
+    /// Returns the paths in the call with the kind of access to each, derived from the tool's description.
     fn paths(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let at = |name: &str| {
             let one = |value: &Value| {
@@ -126,7 +126,7 @@ impl Call {
         }
     }
 
-    /// Returns the places for which the existing system asks only once for this tool.
+    /// Returns the folders, hosts or accounts for which the existing system asks only once for this tool.
     fn places(&self, home: &Path) -> Vec<String> {
         let folder = |path: &Path| match path.is_dir() {
             true => path.display().to_string(),
@@ -142,7 +142,7 @@ impl Call {
         }
     }
 
-    /// Returns the folders that contain the call's paths. The folder of a folder is itself.
+    /// Returns the folders that contain the call's paths. A folder counts as its own folder.
     fn folders(&self, home: &Path) -> Vec<(PathBuf, Does)> {
         let folder = |(path, does): (PathBuf, Does)| {
             let is_inside = path.is_dir() && does != Does::Removes;
@@ -151,7 +151,7 @@ impl Call {
         self.paths(home).into_iter().map(folder).collect()
     }
 
-    /// Returns the resource that an approval of the call must name, if the call has no path.
+    /// Returns the resource that an approval must name if the call has no path.
     fn subject(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         match self.server.as_str() {
@@ -174,14 +174,14 @@ impl Answers {
         let is_open = |(path, does): &(PathBuf, Does)| {
             self.folders.iter().any(|(folder, open)| path.starts_with(folder) && open.contains(does))
         };
-        // Calls of a sandboxed server that name no resource need no answer.
+        // Calls to a sandboxed server that name no resource need no answer.
         let shut = ["memory", "clock", "thinking"].contains(&call.server.as_str());
         let named = call.subject().is_some_and(|subject| self.subjects.contains(&subject));
         let paths = call.paths(home);
         shut || named || (!paths.is_empty() && paths.iter().all(is_open))
     }
 
-    /// Records an answer of the user. `folders` are the folders of the call's paths before the call.
+    /// Records the user's answer. `folders` are the folders of the call's paths before the call.
     fn record_answer(
         &mut self,
         call: &Call,
@@ -206,7 +206,7 @@ impl Answers {
                 let is_around = |(folder, open): &&(PathBuf, BTreeSet<Does>)| {
                     open.contains(&Does::Reads) && paths.iter().all(|(path, _)| path.starts_with(folder))
                 };
-                // The user knows that they have allowed reading in this folder.
+                // The user remembers having allowed reading in this folder.
                 let (folder, _) = self.folders.iter().find(is_around).unwrap().clone();
                 let both = [Does::Reads, Does::Writes].into_iter().chain(asked).collect();
                 self.folders.push((folder, both));
@@ -228,7 +228,7 @@ impl Answers {
     }
 }
 
-/// Offers from widest to narrowest, in the order of preference of a user who wants the work done.
+/// Offers from widest to narrowest, in the order preferred by a user who wants the work done.
 const WIDEST: [Reach; 6] = [
     Reach::ProjectToChange,
     Reach::OpenFolderToChange,
@@ -237,7 +237,7 @@ const WIDEST: [Reach; 6] = [
     Reach::Tool,
     Reach::Paths,
 ];
-/// The same order for access that only reads.
+/// The same order for read-only access.
 const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, Reach::Tool];
 
 fn run(name: &str) -> Questions {
@@ -292,6 +292,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A user can be expected to read this number of questions.
+    // A user can be expected to read this many questions.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

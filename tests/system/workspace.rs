@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Starts a client in this working directory.
+/// Connects a client with this working directory.
 fn connect(world: &World, folder: &Path) -> Client {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).current_dir(folder);
@@ -43,7 +43,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // While the answer holds, there is no further question.
+    // The answer still applies, so there is no further question.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
     assert!(world.user.asked().is_empty());
@@ -144,7 +144,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     assert_eq!(question.consequences[0].note.as_deref(), Some("unverified, only the agent says so"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
-    // Each folder causes at most one question, even if the client reports more changes.
+    // Each folder raises at most one question, even if the client reports more changes.
     let other = world.file("src/other/a.txt", "other");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     world.user.will(Next::Deny);
@@ -264,7 +264,7 @@ fn answer_roots_request(client: &mut Client, mut answer: Value) {
     client.send(&answer);
 }
 
-/// Returns the questions about a workspace since the last call.
+/// Returns the questions about a workspace since the last call of this function.
 fn workspace_questions(world: &World) -> Vec<Question> {
     world.user.asked().into_iter().filter(|question| question.rule == "workspace").collect()
 }

@@ -1,4 +1,4 @@
-//! A user's machine in a temporary directory. The daemon runs inside the test process.
+//! A user's machine in a temporary directory, with the daemon inside the test process.
 
 use crate::client::Client;
 use crate::scripted_user::ScriptedUser;
@@ -30,17 +30,17 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// Creates a world. `prepare` prepares its files before the daemon starts.
+    /// Creates a test environment. `prepare` prepares its files before the daemon starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
         Self::with_programs(programs(), prepare)
     }
 
-    /// Creates a world with these helper programs.
+    /// Creates a test environment with these helper programs.
     pub fn with_programs(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
         Self::of(TestHome::new(prepare), programs, ScriptedUser::default())
     }
 
-    /// Creates a world from this home directory, with this user.
+    /// Creates a test environment with this home directory and this user.
     pub fn of(place: TestHome, programs: PathBuf, user: ScriptedUser) -> Self {
         let (home, user) = (place.home.clone(), Arc::new(user));
         let (runtime, daemon) = start_daemon(&home, &programs, &user);
@@ -93,7 +93,7 @@ impl World {
         Client::start(&self.programs, &self.ours(), server)
     }
 
-    /// Returns the directory to which `IRONCURTAIN_HOME` is set.
+    /// Returns the directory that `IRONCURTAIN_HOME` names.
     pub fn ours(&self) -> PathBuf {
         self.place.ours()
     }
@@ -102,7 +102,7 @@ impl World {
         self.wait(self.daemon.request(request))
     }
 
-    /// Runs a future of the daemon to completion.
+    /// Runs one of the daemon's futures to completion.
     pub fn wait<T>(&self, doing: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(doing)
     }
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Shows the only expired question again, as the user would.
+    /// Shows the only expired question again, as a user would.
     pub fn ask_again(&self) -> bool {
         let missed = self.questions().missed;
         assert_eq!(missed.len(), 1, "{missed:?}");
@@ -173,7 +173,7 @@ impl World {
         String::from_utf8(log).unwrap()
     }
 
-    /// Returns the session folder of the only session.
+    /// Returns the only session's session folder.
     pub fn sandbox(&self) -> PathBuf {
         let sessions = self.sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -223,8 +223,8 @@ pub fn programs() -> PathBuf {
     dir
 }
 
-/// Returns the folder into which `cargo xtask test` installs the packages of a registry: next to the programs under
-/// test, or in the checkout.
+/// Returns the folder into which `cargo xtask test` installs a registry's packages: next to the programs under test,
+/// or in the checkout.
 pub fn installed(registry: &str) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
     let places = [programs().with_file_name(registry), checkout.join(registry)];

@@ -1,4 +1,4 @@
-// A browser with the page and a fake app: the app's web engine, driven over WebDriver, on a private screen.
+// A browser that shows the page with a fake app: the app's web engine, driven over WebDriver, on a private screen.
 
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
 const OWN = ["/made.js", "/parts.html", "/sheet.css", "/sheet.js"];
 const BOUND_MS = 30_000;
 
-/** The page's content security policy as in the app, without the app's IPC source. */
+/** Returns the app's content security policy without the IPC source. */
 async function policy() {
   const { app } = JSON.parse(await readFile(join(HERE, "../../tauri.conf.json"), "utf8"));
   return app.security.csp.replace(/connect-src[^;]*;/, "connect-src 'none';");
@@ -68,7 +68,7 @@ export class Browser {
   #server;
   #session = "";
 
-  /** Opens a browser of this size. Without compositing it draws as the app does on X11, but takes no pictures. */
+  /** Opens a browser of this size. Without compositing, it draws as the app does on X11 but cannot take pictures. */
   static async open({ width = 1280, height = 800, isComposited = true } = {}) {
     const browser = new Browser();
     browser.#server = await serve();
@@ -101,7 +101,7 @@ export class Browser {
     await this.settled();
   }
 
-  /** Opens the sheet of components. */
+  /** Opens the component sheet. */
   async sheet({ theme = "light" } = {}) {
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/parts.html` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
@@ -109,7 +109,7 @@ export class Browser {
     await this.settled();
   }
 
-  /** Opens the page of a question. */
+  /** Opens the question page. */
   async question({ theme = "light" } = {}) {
     await this.#ask("POST", "/url", { url: "about:blank" });
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/consent.html?theme=${theme}` });
@@ -118,14 +118,14 @@ export class Browser {
     await this.settled();
   }
 
-  /** Moves the pointer to the centre of a control, and performs further actions there. */
+  /** Moves the pointer to the centre of a control and performs further actions there. */
   async point(selector, ...more) {
     const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
     const actions = [{ type: "pointerMove", duration: 0, x, y }, ...more];
     await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
-  /** Returns the result of a script; an expression without `return` works as well. */
+  /** Returns the result of a script, or of an expression without `return`. */
   run(script) {
     const body = /\breturn\b/.test(script) ? script : `return (${script});`;
     return this.#ask("POST", "/execute/sync", { script: body, args: [] });
@@ -145,7 +145,7 @@ export class Browser {
     }
   }
 
-  /** Waits until all commands are answered and drawn: several consecutive frames with nothing pending. */
+  /** Waits until all commands are answered and drawn, that is, for several consecutive frames with nothing pending. */
   settled() {
     return this.wait(`const look = (calm) => requestAnimationFrame(() => calm > 3 ? done(true) : look(made.pending === 0 ? calm + 1 : 0)); look(0);`);
   }
@@ -162,7 +162,7 @@ export class Browser {
     return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
   }
 
-  /** Presses the pointer on a control, once it exists, runs a function, and releases it. */
+  /** Waits for a control, presses the pointer on it, runs a function and releases the pointer. */
   async press(selector, between = async () => {}) {
     await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
@@ -187,7 +187,7 @@ export class Browser {
     await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
-  /** Returns a picture of the window as PNG. */
+  /** Returns a PNG picture of the window. */
   async picture() {
     return Buffer.from(await this.#ask("GET", "/screenshot"), "base64");
   }

@@ -1,4 +1,4 @@
-// Contrast of every colour pair used in the window, in both themes. The colours are the same in inactive windows.
+// Contrast of every colour pair used in the window, in both themes. Inactive windows use the same colours.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -7,10 +7,10 @@ import { test } from "node:test";
 const UI = new URL("../../ui/", import.meta.url);
 const THEME = readFileSync(new URL("theme.css", UI), "utf8");
 const GROUNDS = ["ground", "surface", "raised"];
-/** Colours of texts. */
+/** Text colours. */
 const WORDS = ["ink", "quiet", "good", "asks", "bad", "accent"];
 
-/** Returns the colours of a theme block. */
+/** Returns the colours defined in a theme's block. */
 function colours(start) {
   const at = THEME.indexOf(start);
   assert.notEqual(at, -1, start);
@@ -20,7 +20,7 @@ function colours(start) {
 
 const LIGHT = colours(":root {");
 const DARK = colours(':root[data-theme="dark"]');
-// The colours of agents are the same in both.
+// Both themes share the agents' colours.
 const THEMES = { light: LIGHT, dark: { ...LIGHT, ...DARK } };
 const AGENTS = Object.keys(LIGHT).filter((name) => name.startsWith("agent-"));
 
@@ -44,7 +44,7 @@ for (const [theme, colour] of Object.entries(THEMES)) {
       WORDS.forEach((name) => meets(name, ground, 7));
       ["edge", "focus"].forEach((name) => meets(name, ground, 3));
     }
-    // Cards stand out from the ground.
+    // Cards stand out from the background.
     meets("surface", "ground", 1.25);
     ["good", "asks", "bad"].forEach((name) => meets(name, `${name}-tint`, 7));
     ["good-fill", "asks-fill", "bad-fill"].forEach((name) => meets(name, "surface", 3));

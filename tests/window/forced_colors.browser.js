@@ -1,4 +1,4 @@
-// Every page with the user's own palette (`forced-colors`), in Chromium: the app's engine on Windows is the same, and the one on
+// Every page with the user's own palette (`forced-colors`), in Chromium, which is the app's engine on Windows. The engine on
 // Linux has no such palette.
 
 import assert from "node:assert/strict";
@@ -18,7 +18,7 @@ after(async () => {
   server.close();
 });
 
-/** Opens a page of the window, or another file, once it shows `selector`. */
+/** Opens a page of the window, or another file, and waits until it shows `selector`. */
 async function open(path, selector, colorScheme) {
   const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, colorScheme, forcedColors: "active" });
   await page.goto(`http://127.0.0.1:${server.address().port}/${path}`);
@@ -27,7 +27,7 @@ async function open(path, selector, colorScheme) {
   return page;
 }
 
-/** Returns what would be hard to see. Runs in the page. */
+/** Returns the elements that would be hard to see. Runs in the page. */
 function unseen() {
   const probe = document.body.appendChild(document.createElement("i"));
   const is = (name) => {

@@ -1,4 +1,4 @@
-// The frame, Home, Activity and the first steps in the app's web engine with a fake app.
+// The frame, Home, Activity and setup in the app's web engine with a fake app.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { key, steps } from "./steps.js";
 import { FRAME } from "../../ui/texts/frame.js";
 
 const [ENTER, DOWN, UP, LEFT, END, ESCAPE] = ["\ue007", "\ue015", "\ue013", "\ue012", "\ue010", "\ue00c"];
-/** Words of a page before anything is opened, without headings and data. */
+/** Maximum number of words on a page before anything is opened, without headings and data. */
 const MOST_WORDS = 120;
 
 /** @type {Browser} */
@@ -56,8 +56,15 @@ test("every icon is drawn from the sprite", async () => {
 test("the state names each case and is not claimed without an agent", async () => {
   await browser.go("home");
   await browser.until(`document.querySelector("#state").innerText.includes("Partly protected")`);
-  await says("Protected, except 1 server");
+  await says("Protected, except 3 servers");
+  await says("Can reach everything you can: jira and maps of Claude Code; photos of Cursor.");
+  assert.equal(await browser.run(`document.querySelectorAll(".map .server.open").length`), 2, "one node for both servers of Claude Code");
   await made(`made.sessions = made.sessions.slice(0, 1); ${QUESTION}`);
+  await says("Protected, except 2 servers");
+  await made(`made.found[0].entries = made.found[0].entries.filter((entry) => !entry.past)`);
+  await browser.run(`location.hash = "#agents"; return true`);
+  await browser.until(`document.querySelector("#page-agents h1") !== null`);
+  await browser.run(`location.hash = "#home"; return true`);
   await browser.until(`document.querySelector("#state").innerText.startsWith("Protected")`);
   assert.match(await text("#state"), /1 agent \u00b7 1 asking/);
   await made(`made.sessions = []; made.waiting = []`);
@@ -71,23 +78,23 @@ test("the state names each case and is not claimed without an agent", async () =
 test("the map shows agents, sandboxes and reach, marks the way around, and leads to pages", async () => {
   await browser.go("home");
   const names = await browser.run(`[...document.querySelectorAll(".map a")].map((one) => one.querySelector("title").textContent)`);
-  assert.deepEqual(names, ["Claude Code", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read and write", "docs.example.org", "Cursor", "git, stopped, not sandboxed", "everything you can reach"]);
+  assert.deepEqual(names, ["Claude Code, can reach everything", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read", "/home/ada/Pictures/2026: read", "fetch, in a sandbox", "docs.example.org", "jira and maps, bypass IronCurtain", "everything you can reach", "Cursor, can reach everything", "photos, stopped, not sandboxed", "everything you can reach"]);
   const words = await browser.run(`[...document.querySelectorAll(".map-words li")].map((one) => one.textContent.trim())`);
-  assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read and write; docs.example.org.", "Cursor uses git, not sandboxed, stopped: everything you can reach."]);
+  assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read; ~/Pictures/2026: read.", "Claude Code uses fetch, in a sandbox: docs.example.org.", "Claude Code uses jira and maps, bypassing IronCurtain: everything you can reach.", "Cursor uses photos, not sandboxed, stopped: everything you can reach."]);
   const sign = (kind) => browser.run(`document.querySelector(".map .server.${kind} use").getAttribute("href").slice(3)`);
   assert.deepEqual([await sign("sandboxed"), await sign("open")], ["shield-check", "triangle-alert"]);
   await made(QUESTION);
-  await browser.until(`document.querySelector(".map .agent:has(.pulse) title")?.textContent === "Claude Code asking you"`);
-  await browser.run(`document.querySelector('${key("map:#servers/installed/git")}').focus(); return true`);
+  await browser.until(`document.querySelector(".map .agent:has(.pulse) title")?.textContent === "Claude Code, asking you, can reach everything"`);
+  await browser.run(`document.querySelector('${key("map:#servers/installed/photos")}').focus(); return true`);
   await browser.keys(ENTER);
-  await browser.until(`location.hash === "#servers/installed/git" && document.querySelector("#page-servers h1") !== null`);
+  await browser.until(`location.hash === "#servers/installed/photos" && document.querySelector("#page-servers h1") !== null`);
 });
 
 test("many agents and folders are counted, not drawn", async () => {
   await browser.go("home");
   await made(`made.sessions = Array.from({ length: 9 }, (_, n) => ({ ...made.sessions[0], id: "m" + n, client: { ...made.sessions[0].client, name: "Agent " + n }, roots: Array.from({ length: 9 }, (_, m) => ({ path: "/home/ada/a/very/long/path/that/does/not/fit/d" + m, source: "rule \`work\`", grant: null, access: ["read"] })), hosts: [] }))`);
-  await says("and 3 more agents");
-  assert.deepEqual(await browser.run(`[document.querySelectorAll(".map .agent").length, document.querySelectorAll(".map .target").length]`), [6, 24]);
+  await says("and 4 more agents");
+  assert.deepEqual(await browser.run(`[document.querySelectorAll(".map .agent").length, document.querySelectorAll(".map .target").length]`), [6, 21], "the agent with a way around first");
   assert.equal(await browser.run(`document.querySelector(".map .target.more text").textContent`), "and 6 more");
   assert.equal(await browser.run(`document.querySelector(".map .target .file").textContent`), "\u2026/fit/d0");
 });
@@ -96,9 +103,9 @@ test("what needs the user is reviewed only by the app and dismissed here", async
   await browser.go("home");
   await says("Needs you (4)");
   await says("Not answered in time: denied. If the agent tries again, you are asked again.");
-  await says("push main to evil.example <img src=x onerror=alert(1)>");
+  await says("push main to https://git.example/ada/app.git <img src=x onerror=alert(1)>");
   await says("You allowed it. If the agent repeats exactly this call, it runs once.");
-  // The window cannot approve; the app opens the dialog.
+  // The window cannot approve a call. The app opens the dialog.
   await press("again:q8");
   await browser.until(`document.querySelector('${key("again:q8")}') === null`);
   assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
@@ -231,12 +238,12 @@ test("the record is filtered by words, verdict, server, time and folder, and fai
   await press("verdict:deny");
   await press("filter");
   await browser.until(`document.querySelector('${key("server")}') !== null`);
-  await choose("server", "git");
+  await choose("server", "photos");
   await says("Nothing on record matches.");
   await type("path", "~/src");
   await choose("time", "1");
   await browser.until(`made.calls.findLast(([name]) => name === "activity")[1].wanted.path === "~/src" && made.calls.findLast(([name]) => name === "activity")[1].wanted.from_ms > 0`);
-  assert.deepEqual({ ...(await wanted()), from_ms: 0 }, { text: "", decision: "", server: "git", client: "", path: "~/src", from_ms: 0, to_ms: 0 });
+  assert.deepEqual({ ...(await wanted()), from_ms: 0 }, { text: "", decision: "", server: "photos", client: "", path: "~/src", from_ms: 0, to_ms: 0 });
   await press("clear-all");
   await browser.until(`document.querySelectorAll("#page .vlist .line").length === 7`);
   await made(`made.fail.activity = "the log cannot be read"`);
@@ -255,7 +262,7 @@ test("the list follows new entries, keeps its place, and stands still while paus
   assert.equal(await first(), "1481", "paused");
   await press("live");
   await browser.until(`document.querySelector("#page .vlist .line").dataset.line === "1482"`);
-  // Alternating verdicts, so that nothing is collapsed.
+  // Alternating verdicts, so that no entries are collapsed.
   await made(`made.log = Array.from({ length: 400 }, (_, n) => ({ ...made.log[0], seq: 9000 - n, decision: n % 2 ? "deny" : "allow", paths: ["/home/ada/f" + n] }))`);
   await browser.until(`document.querySelector("#page .vlist .line").dataset.line === "9000"`);
   await browser.run(`document.querySelector("#page .vlist").scrollTop = 3200; return true`);
@@ -294,7 +301,7 @@ test("ten thousand entries scroll smoothly", async () => {
       loaded = await plain.run(all);
     }
     assert.ok((await plain.run(`document.querySelectorAll("#page .vlist .line").length`)) < 60, "only those in view exist");
-    // Each frame is timed from one to the next, and its work from the scrolling to the layout.
+    // Measures the time between frames, and each frame's work from scrolling to layout.
     const [frames, work] = await plain.wait(`
       const list = document.querySelector("#page .vlist"), frames = [], work = [];
       list.scrollTop = 0;

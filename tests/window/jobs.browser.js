@@ -1,5 +1,5 @@
-// Every job of the guide's page about the window takes at most three clicks on its page, besides entering text and choices. Each is
-// done with the keyboard alone, where pressing a control is a click; other tests use the pointer.
+// Every job in the guide's page about the window takes at most three clicks on its page, besides entering text and choices.
+// The jobs are done with the keyboard alone, where pressing a control counts as a click. Other tests use the pointer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -24,8 +24,8 @@ const ticked = (field) => ({ field, isTick: true });
 const asked = (wanted) => `= made.calls.findLast(([name]) => name === "activity")[1].wanted.${wanted}`;
 
 /**
- * The jobs of each page: words of the guide, the steps, and then: the command that is sent, a selector of what is shown, or what is
- * true. A step that is a text is the key or the selector of a control to click.
+ * The jobs of each page: the guide's words, the steps, and the expected result. The result is the command that is sent, a
+ * selector of an element that is shown, or a condition. A string step is the key or selector of a control to click.
  */
 const JOBS = {
   Home: [
@@ -64,10 +64,10 @@ const JOBS = {
   ],
   Servers: [
     ["add", ["tab:servers/add", "add:time"], "add_server"],
-    ["install", ["more:git", "install:git", "install:git:yes"], "install_server"],
+    ["install", ["more:photos", "install:photos", "install:photos:yes"], "install_server"],
     ["update", ["more:fetch", "update:fetch", "take:fetch"], "check_for_update"],
-    ["review", ["look:git", "look:git:yes", "keep:git"], "review_tools"],
-    ["remove servers", ["more:git", "remove:git", "remove-now:git"], "remove_server"],
+    ["review", ["look:photos", "look:photos:yes", "keep:photos"], "review_tools"],
+    ["remove servers", ["more:photos", "remove:photos", "remove-now:photos"], "remove_server"],
     ["their hosts", ["server:fetch", entered("open-host:fetch", "a.example"), "open-host:fetch:plan", "open-now:fetch"], "write_opening"],
     ["folders", ["server:fetch", "open-write:fetch:plan", "open-now:fetch"], "write_opening"],
     ["limits", ["server:fetch", entered("limit:fetch:memory", "512"), "limits-plan:fetch", "limits-write:fetch"], "write_limits"],

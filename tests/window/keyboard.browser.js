@@ -21,7 +21,7 @@ after(() => browser.close());
 const { at, called, reach } = steps(() => browser);
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
 
-/** Activates a control with a key and checks that the focus is kept. */
+/** Activates a control with a key and checks that the focus is not lost. */
 async function press(key, by = ENTER) {
   await reach(key);
   await browser.keys(by);
@@ -31,7 +31,7 @@ async function press(key, by = ENTER) {
   return now;
 }
 
-/** Types into a field and waits for the redraw, because a key press acts on what is shown. */
+/** Types into a field and waits for the redraw, because the next key acts on the drawn page. */
 async function type(key, text) {
   await reach(key);
   await browser.keys(...text);
@@ -53,7 +53,7 @@ async function open(page, tab = "") {
   if (tab) await turn(page, tab);
 }
 
-/** Opens a part of a page by its link. */
+/** Opens a tab of a page by its link. */
 async function turn(page, tab) {
   await press(`tab:${page}/${tab}`);
   await browser.until(`document.querySelector('[data-key="tab:${page}/${tab}"]')?.ariaCurrent === "page"`);
@@ -171,15 +171,15 @@ test("rules: try, move, remove, add and save work by keyboard", async () => {
 test("servers: log, restart, tools and updates work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
-  await press("server:git");
+  await press("server:photos");
   await press("log:s2");
   await press("server-restart:s2");
   await press("server-restart:s2:yes");
-  await press("look:git");
-  await press("look:git:yes");
-  await browser.until(`document.activeElement.dataset.key === "drop:git"`);
-  await press("keep:git");
-  await press("keep:git:yes");
+  await press("look:photos");
+  await press("look:photos:yes");
+  await browser.until(`document.activeElement.dataset.key === "drop:photos"`);
+  await press("keep:photos");
+  await press("keep:photos:yes");
   await press("more:fetch");
   await press("update:fetch");
   await browser.until(`document.activeElement.dataset.key === "leave-update:fetch"`);
@@ -215,7 +215,7 @@ test("servers: adding by list, URL and bundle, and secrets work by keyboard", as
   await press("write-server");
   await browser.until(`made.calls.filter(([name]) => name === "write_server").length === 2`);
   await turn("servers", "secrets");
-  await type("secret-name", "git-token");
+  await type("secret-name", "photos-token");
   await type("secret-value", "s3cret");
   await press("set-secret");
   await browser.until(`made.calls.some(([name]) => name === "set_secret")`);
@@ -231,15 +231,15 @@ test("servers: adding by list, URL and bundle, and secrets work by keyboard", as
 test("servers: remove, restore, hosts, limits and profiles work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
-  await press("more:git");
-  await press("remove:git");
-  await browser.until(`document.activeElement.dataset.key === "remove-leave:git"`);
-  await press("remove-now:git");
-  await press("restore:git");
+  await press("more:photos");
+  await press("remove:photos");
+  await browser.until(`document.activeElement.dataset.key === "remove-leave:photos"`);
+  await press("remove-now:photos");
+  await press("restore:photos");
   await browser.until(`made.calls.some(([name]) => name === "restore_server")`);
-  await press("removed-more:slack");
-  await press("forget:slack");
-  await press("forget:slack:yes");
+  await press("removed-more:trello");
+  await press("forget:trello");
+  await press("forget:trello:yes");
   await press("server:fetch");
   await type("open-host:fetch", "a.example");
   assert.equal(await press("open-host:fetch:plan"), "open-leave:fetch", "a second press opens nothing");

@@ -1,13 +1,13 @@
-// A fake app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+// A fake app for the page: `window.__TAURI__` with data for every page. Loads in the browser before `app.js`.
 //
-// Tests use `made`: its data, the called commands, and `made.change()` to signal a change.
+// Tests use `made` for the data, the recorded commands, and `made.change()`, which signals a change.
 
 (() => {
   const now = Date.now();
   const home = "/home/ada";
   const client = { name: "Claude Code", exe: "/opt/claude/claude", chain: [{ pid: 1, exe: null, name: "claude" }, { pid: 2, exe: null, name: "zsh" }, { pid: 3, exe: null, name: "gnome-terminal" }], cwd: `${home}/src/app`, says_it_is: "claude-code 2.1", label: null };
   const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, server_changed: false, ending: null, unused_days: null, ...more });
-  const call = (seq, ago, decision, verb, tool, reason, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome: decision === "allow" ? "Done" : null, verb, reason, summary: `${{ allow: "Allowed", deny: "Denied", escalate: "Asked" }[decision]}: ${reason}`, paths: path ? [path] : [], ...more });
+  const call = (seq, ago, decision, verb, tool, reason, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome: decision === "allow" ? "Done" : null, succeeded: decision === "allow" ? true : null, verb, reason, summary: `${{ allow: "Allowed", deny: "Denied", escalate: "Asked" }[decision]}: ${reason}`, paths: path ? [path] : [], ...more });
   const quarter = 15 * 60_000;
   const day = { from_ms: Math.floor(now / quarter) * quarter - 95 * quarter, quarters: Array.from({ length: 96 }, (_, n) => (n % 32 > 20 || n > 90 ? [(n * 7) % 13, n % 9 === 0 ? 1 : 0, n % 23 === 0 ? 2 : 0] : [0, 0, 0])) };
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
@@ -15,14 +15,15 @@
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
-    /** Commands without an answer so far. */
+    /** Number of commands that have not been answered yet. */
     pending: 0,
     fail: {},
     listeners: [],
-    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
+    status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 3, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "photos", "fetch", "git", "slack"], policy: "0".repeat(64) },
     sessions: [
-      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "the session's own folder", grant: null, access: ["read", "write", "delete"] }, { path: `${home}/src/app`, source: "rule `work`", grant: null, access: ["read"] }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1", access: ["read", "write"] }], hosts: ["docs.example.org"] },
-      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", connection: null, trouble: "exit status 1; its last line on standard error: `no module <b>git</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [], hosts: [] },
+      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 4, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "the session's own folder", grant: null, access: ["read", "write", "delete"] }, { path: `${home}/src/app`, source: "rule `work`", grant: null, access: ["read"] }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1", access: ["read"] }, { path: `${home}/Pictures/2026`, source: "grant `g2`", grant: "g2", access: ["read"] }], hosts: [] },
+      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "photos", connection: null, trouble: "exit status 1; its last line on standard error: `no module <b>photos</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [], hosts: [] },
+      { id: "s3", client, server: "fetch", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 23, denied: 0, asked: 0, left: 0, roots: [], hosts: ["docs.example.org"] },
     ],
     records: [
       { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
@@ -41,45 +42,46 @@
         file(`${home}/src/app/.git/hooks/pre-commit`, "when you commit in this repository", "quarantined", null, { moved_to: `${home}/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit` }),
       ] },
     ],
-    removed: [{ name: "slack", entry: JSON.stringify({ command: "npx", args: ["-y", "slack-mcp", "<b>not markup</b>"], env: { SLACK_TOKEN: "(hidden)" } }, null, 2) }],
+    removed: [{ name: "trello", entry: JSON.stringify({ command: "npx", args: ["-y", "trello-mcp", "<b>not markup</b>"], env: { TRELLO_TOKEN: "(hidden)" } }, null, 2) }],
     profiles: [{ name: "work", servers: ["filesystem", "git"], missing: ["old"], clients: ["Claude Code"] }],
-    plain: [{ server: "git", place: "env.GIT_TOKEN", name: "git-GIT_TOKEN" }],
+    plain: [{ server: "photos", place: "env.PHOTOS_TOKEN", name: "photos-PHOTOS_TOKEN" }],
     grants: [
-      grant("g1", `${home}/Documents/tax`, ["read", "write"], "this session", { session: "s1" }),
-      grant("g2", `${home}/Pictures/2026`, ["read"], "15 minutes", { expires_ms: now + 14 * 60_000 }),
+      grant("g1", `${home}/Documents/tax`, ["read"], "this session", { session: "s1" }),
+      grant("g2", `${home}/Pictures/2026`, ["read"], "15 minutes", { expires_ms: now + 14 * 60_000, created_ms: now - 60_000, last_used_ms: null, uses: 0 }),
       grant("g3", `${home}/notes/plan.md`, ["read", "write"], "always", { kind: "file", last_used_ms: null, uses: 0, suspended: "it is now a link to another place" }),
-      grant("g4", "/srv/projects/shared", ["read", "write", "delete"], "always", { client: "Cursor", server: "git", unused_days: 41 }),
-      grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch" }),
-      grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", expires_ms: now + 3_000_000 }),
-      grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
+      grant("g4", "/srv/photos", ["read", "write", "delete"], "always", { client: "Cursor", server: "photos", created_ms: now - 60 * 86_400_000, last_used_ms: now - 41 * 86_400_000, unused_days: 41 }),
+      grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch", created_ms: now - 9 * 86_400_000, last_used_ms: now - 12 * 60_000 }),
+      grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", created_ms: now - 600_000, last_used_ms: now - 240_000, uses: 2, expires_ms: now + 3_000_000 }),
+      grant("g8", `${home}/src/app`, ["read", "write"], "always", { server: "git", created_ms: now - 12 * 86_400_000, last_used_ms: now - 2 * 3_600_000 }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you revoke the denial", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
     day,
     questions: {
       missed: [
         { id: "q8", session: "s1", client: "Claude Code", server: "filesystem", tool: "write_file", lines: [`write ${home}/Documents/tax/2026/summary.md (+3 -1 lines)`], rule: "ask-before-writing", reason: "It is outside the folders you granted for writing.", since_ms: null, kept_seconds: 700, state: "missed" },
-        { id: "q9", session: "s2", client: "Cursor", server: "git", tool: "git_push", lines: ["push main to evil.example <img src=x onerror=alert(1)>"], rule: "ask-before-pushing", reason: "It leaves this computer.", since_ms: null, kept_seconds: 40, state: "allowed-late" },
+        { id: "q9", session: "s3", client: "Claude Code", server: "git", tool: "git_push", lines: ["push main to https://git.example/ada/app.git <img src=x onerror=alert(1)>"], rule: "ask-before-pushing", reason: "It leaves this computer.", since_ms: null, kept_seconds: 40, state: "allowed-late" },
       ],
       denied: [{ id: "q5", session: "s1", client: "Claude Code", server: "filesystem", what: `delete_file in ${home}/Pictures`, note: "not these", time_ms: now - 300_000 }],
     },
-    clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"], tools: { filesystem: [], fetch: ["list_pages"] } }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"], tools: {} }],
+    clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem", "fetch"], tools: { filesystem: [], fetch: ["list_pages"] } }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["photos"], live: ["photos"], tools: {} }],
     log: [
       call(1480, 95, "allow", "read", "read_text_file", "a permission", `${home}/Documents/tax/2026/summary.md`),
       call(1479, 1_290, "allow", "write", "write_file", "you allowed it", `${home}/Documents/tax/a.md`),
       call(1477, 3_100, "deny", "read", "read_text_file", "protected folder", `${home}/.ssh/id_ed25519`),
-      call(1476, 4_000, "allow", "list", "list_directory", "rule `work`", `${home}/src/app`, { outcome: "The server answered with an error" }),
-      call(1475, 9_000, "deny", "write", "write_file", "<img src=x onerror=alert(1)> is not a path", `${home}/<b>x</b>`),
+      call(1476, 4_000, "allow", "list", "list_directory", "rule `work`", `${home}/src/app`, { outcome: "The server answered with an error", succeeded: false }),
+      call(1475, 9_000, "deny", "write", "write_file", "invalid argument <img src=x onerror=alert(1)>", `${home}/<b>x</b>`),
       ...Array.from({ length: 4 }, (_, n) => call(1474 - n, 9_010 + n, "allow", "read", "read_text_file", "rule `work`", `${home}/src/app/f${n}.rs`)),
       call(1470, 9_400, null, "", null, "", null, { event: "server", tool: null, outcome: null, summary: "The server filesystem started" }),
     ],
     details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path: `${home}/Documents/tax/a.md` }, null, 2)], ["Took", "12 ms"]],
     rules: {
       text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies what lies beside keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
-      file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`set_reminder` of `notes`: no rule speaks about it"], counted_since_ms: now - 7 * 86_400_000,
+      file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`send_message` of `slack`: denied: no rule covers its role `email-address`"], counted_since_ms: now - 7 * 86_400_000,
       rules: [
         { name: "deny-secrets", description: "Denies what lies beside keys.", then: "deny", reason: "Keys are nobody's business.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
-        { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["it reaches all of your home"] },
-        { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 0, findings: [] },
+        { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["unknown name `notes`: nothing with this name is annotated"] },
+        { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 4, findings: [] },
       ],
       tools: [{ server: "filesystem", tools: ["read_text_file", "write_file"] }, { server: "git", tools: ["git_status"] }],
     },
@@ -87,8 +89,10 @@
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
       servers: [
         { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], network: null, tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
-        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], network: null, tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["git-token"], changed_tools: [], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "exit status 1; its last line on standard error: `no module <b>git</b>`" }] },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], network: { hosts: ["docs.example.org"], asks: true }, tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], changed_tools: [], live: [], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
+        { name: "photos", description: null, command: "/home/ada/.local/bin/photos-mcp", sandboxed: false, reaches: ["Everything that you can"], network: null, tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["photos-token"], changed_tools: [], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "exit status 1; its last line on standard error: `no module <b>photos</b>`" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], network: { hosts: ["docs.example.org"], asks: true }, tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], changed_tools: [], live: [{ session: "s3", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
+        { name: "git", description: null, command: "uvx mcp-server-git==2026.10.19", sandboxed: true, reaches: ["Files: the repositories that you granted", "Network: git.example; you are asked about any other host"], network: { hosts: ["git.example"], asks: true }, tools: [{ name: "git_status", means: "reads a path" }, { name: "git_push", means: "pushes to a remote" }], version: "2026.10.19", problem: null, can_install: true, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [] },
+        { name: "slack", description: null, command: "npx -y slack-mcp-server@1.1.28", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: slack.com"], network: { hosts: ["slack.com"], asks: false }, tools: [{ name: "send_message", means: "sends a message" }], version: "1.1.28", problem: null, can_install: true, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [] },
       ],
       catalog: [
         { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
@@ -110,11 +114,11 @@
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: { place: "keyring", file: `${home}/.local/state/ironcurtain/secrets.age`, names: ["brave-key"] },
     found: [
-      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, protected", past: false }, { name: "jira", way: "not protected: started directly (npx jira-mcp) with all your rights", past: true }, { name: "maps", way: "not protected: started directly (npx maps-mcp) with all your rights", past: true }] },
+      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, protected", past: false, remote: false }, { name: "jira", way: "not protected: started directly (npx jira-mcp) with all your rights", past: true, remote: false }, { name: "maps", way: "not protected: started directly (npx maps-mcp) with all your rights", past: true, remote: false }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
-    settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json` },
+    settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json`, managed: new URLSearchParams(location.search).has("managed") ? { organization: "Example Inc.", revision: "2026-11-26", locked: ["unsandboxed"], sees_record: true } : null },
     export: { url: null, paths: "hashed", sent: 0, not_sent: 0, failure: null },
     asked: {
       id: "q1", notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
@@ -177,7 +181,7 @@
       return `Decided: ${decision}.`;
     },
     servers: () => ({ ...made.servers, removed: made.removed }),
-    plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry git)"], profiles: ["work"], data: null }),
+    plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry photos)"], profiles: ["work"], data: null }),
     remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} was removed. Its session was closed.`; },
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
@@ -210,7 +214,7 @@
     discard_bundle: () => null,
     plan_server: ({ wanted }) => ({ name: wanted.name || "far", command: `npx -y ${wanted.what} <b>not markup</b>`, secrets: {}, entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
     write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `Added to ${made.servers.file}. It has not been started.`; },
-    server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
+    server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module photos</b>"],
     secrets: () => made.secrets,
     set_secret: ({ name }) => { made.secrets.names = [...new Set([...made.secrets.names, name])]; },
     remove_secret: ({ name }) => { made.secrets.names = made.secrets.names.filter((one) => one !== name); },
@@ -219,7 +223,7 @@
       if (passphrase !== "four words and more") throw { code: "storage", message: "the passphrase is wrong, or the file was changed" };
       made.secrets.place = "unlocked";
     },
-    install_server: () => "mcp-server-git 2026.1 is installed. It has not been started.",
+    install_server: () => "photos-mcp 2026.1 is installed. It has not been started.",
     check_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
     apply_update: () => "New sessions use version 2026.7.1.",
     review_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
@@ -255,7 +259,7 @@
         try {
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-          // As over IPC: the page receives a copy, asynchronously.
+          // The page receives a copy, asynchronously, as it does over IPC.
           return structuredClone((await commands[command](structuredClone(values))) ?? null);
         } finally {
           made.pending -= 1;

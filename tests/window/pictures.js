@@ -1,5 +1,5 @@
-// Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves those of
-// the documentation. The sheet of components is saved with the former only.
+// Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves the
+// documentation's pictures instead, without the component sheet.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const forGuide = process.argv[2] === "--guide";
 const folder = process.argv[forGuide ? 3 : 2];
 // Text that imitates markup is only for tests.
 const PLAIN = `
-  const plain = (one) => typeof one === "string" ? one.replace(/\\s*<[^>]*>/g, "") : Array.isArray(one) ? one.map(plain)
+  const plain = (one) => typeof one === "string" ? one.replace(/<img[^>]*>|<\\/?\\w+>/g, "").trim() : Array.isArray(one) ? one.map(plain)
     : one && typeof one === "object" ? Object.fromEntries(Object.entries(one).map(([key, value]) => [key, plain(value)])) : one;
   for (const key of Object.keys(made)) if (key !== "listeners") made[key] = plain(made[key]);
   made.change(); return true;`;

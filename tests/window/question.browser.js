@@ -1,4 +1,4 @@
-// The question page in the app's web engine with a fake app: the messages it sends, and their order.
+// The question page in the app's web engine with a fake app: the messages that it sends, and their order.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,7 +12,7 @@ let browser;
 before(async () => (browser = await Browser.open({ width: 640, height: 620 })));
 after(() => browser.close());
 
-/** Returns all messages of the page, and checks that their numbers are in order. */
+/** Returns all messages from the page, and checks that their numbers are in order. */
 async function told() {
   const all = await browser.run(`made.calls.filter(([name]) => name === "consent_tell").map(([, values]) => values)`);
   assert.deepEqual(all.map(({ number }) => number), all.map((_, at) => at), "none is missing, none comes twice");
@@ -25,7 +25,7 @@ const measured = async () => {
   return (await told()).filter(({ did }) => did === "laid-out").at(-1);
 };
 
-/** Returns the messages caused by an action, without earlier pending ones. */
+/** Returns the messages that an action causes, without earlier pending messages. */
 const since = async (act) => {
   await browser.settled();
   const before = (await told()).length;

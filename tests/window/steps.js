@@ -1,25 +1,25 @@
-// What tests of pages do: press, type, move by keys, wait for words, and check accessibility.
+// Steps for page tests: pressing, typing, moving by keyboard, waiting for text, and checking accessibility.
 
 import assert from "node:assert/strict";
 import { findsNothing } from "./axe.js";
 
 const [TAB, SHIFT] = ["\ue004", "\ue008"];
-/** Upper bound for the controls of a page. */
+/** Upper bound for the number of controls on a page. */
 const MOST = 260;
 
 /** Returns the selector of a control. */
 export const key = (name) => `[data-key=${JSON.stringify(name)}]`;
 
-/** Returns the steps in a browser, which is opened later. */
+/** Returns the steps for a browser that is opened later. */
 export function steps(browser) {
   const called = (command) => browser().run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
   const at = () => browser().run(`const on = document.activeElement; return on.dataset.key ?? (on.id || on.tagName)`);
   return {
-    /** Returns the values of the calls of a command. */
+    /** Returns the arguments of a command's calls. */
     called,
     /** Returns the focused element: its key, else its ID, or `BODY`. */
     at,
-    /** Moves to a control with Tab, forward from the focus or backward. */
+    /** Moves the focus to a control with Tab or Shift+Tab. */
     async reach(name) {
       const control = `document.querySelector('${key(name)}')`;
       await browser().until(`${control} !== null`);
@@ -32,18 +32,18 @@ export function steps(browser) {
     },
     press: (name) => browser().press(key(name)),
     says: (text) => browser().until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`),
-    /** Changes the fake app and draws the page. */
+    /** Changes the fake app and redraws the page. */
     made: (script) => browser().run(`${script}; made.change(); return true`),
     /** Types into a field. */
     type: (field, text) => browser().run(`const field = document.querySelector('${key(field)}'); field.value = ${JSON.stringify(text)}; field.dispatchEvent(new Event("input")); return true`),
     /** Chooses an option. */
     choose: (field, to) => browser().run(`const control = document.querySelector('${key(field)}'); control.value = ${JSON.stringify(to)}; if (control.value !== ${JSON.stringify(to)}) throw new Error("no such choice"); control.dispatchEvent(new Event("change")); return true`),
-    /** Waits for a call of a command and returns its values. */
+    /** Waits for a call of a command and returns its arguments. */
     async sent(command) {
       await browser().until(`made.calls.some(([name]) => name === ${JSON.stringify(command)})`);
       return called(command);
     },
-    /** Checks that axe finds nothing on the page with everything open. */
+    /** Checks that axe finds no problems on the page with everything open. */
     async looksAccessible() {
       await browser().run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
       await findsNothing(browser());

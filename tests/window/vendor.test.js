@@ -1,4 +1,4 @@
-// Third-party files in `ui/vendor` are unmodified and have their licence.
+// Third-party files in `ui/vendor` are unmodified and come with their licences.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -5,7 +5,9 @@ import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } fr
 import { lines } from "../../ui/activity_runs.js";
 import { hue, initials } from "../../ui/initials.js";
 import { connectedLine, protectionState } from "../../ui/protection_state.js";
+import { RULES } from "../../ui/texts/rules.js";
 import { fitted, reachModel } from "../../ui/reach_model.js";
+import { waysAround } from "../../ui/ways_around.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
 
 const MINUTE = 60_000;
@@ -35,17 +37,39 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], changed_tools: [], ...more });
 
 test("protection is not claimed before an agent is connected", () => {
-  const word = (/** @type {object} */ more) => protectionState(snapshot(more)).word;
+  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways).word;
   assert.equal(word({}), "Not protected");
   assert.equal(word({ clients: [{}] }), "No agent connected");
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
   assert.equal(word({ sessions: [one] }), "Protected");
-  const part = snapshot({ sessions: [one, { ...one, sandboxed: false, server: "b" }, { ...one, sandboxed: false, server: "b" }] });
-  assert.deepEqual([protectionState(part).word, protectionState(part).title], ["Partly protected", "Protected, except 1 server"]);
   assert.equal(word({ sessions: [{ ...one, sandboxed: false, remote: true }] }), "Protected", "a remote server has no sandbox to lack");
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null }, sessions: [one], waiting: [{}] };
-  assert.deepEqual([protectionState(snapshot(locked)).mood, word(locked)], ["lockdown", "Locked down"]);
+  assert.deepEqual([protectionState(snapshot(locked), []).mood, word(locked)], ["lockdown", "Locked down"]);
   assert.equal(word({ status: { protection: "degraded", troubles: ["x"] }, sessions: [one] }), "Something is wrong");
+});
+
+test("the title, its sentence and the map show the same ways around IronCurtain", () => {
+  const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], hosts: [] };
+  const open = { ...one, sandboxed: false, server: "photos", client: { name: "B" } };
+  const entry = (/** @type {string} */ name, /** @type {object} */ more = {}) => ({ name, way: "", past: true, remote: false, ...more });
+  const found = { name: "A", entries: [entry("jira"), entry("maps"), entry("files", { past: false })] };
+  const shown = (/** @type {object[]} */ sessions, /** @type {object[]} */ clients) => {
+    const all = snapshot({ sessions, grants: [], home: "/h" });
+    const ways = waysAround(sessions, clients);
+    const { word, title, text } = protectionState(all, ways);
+    const nodes = reachModel(all, ways).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
+    return [word, title, text, nodes];
+  };
+  assert.deepEqual(shown([one, open, open], [found]), [
+    "Partly protected",
+    "Protected, except 3 servers",
+    "Can reach everything you can: jira and maps of A; photos of B.",
+    [["A", true, [["jira and maps", 2]]], ["B", true, [["photos", 1]]]],
+  ]);
+  assert.deepEqual(shown([one], []), ["Protected", "Protected", "", [["A", false, []]]], "without a way around");
+  assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "Can reach everything you can: jira and maps of A.", [["A", true, [["jira and maps", 2]]]]]);
+  const remote = { name: "A", entries: [entry("hub", { remote: true })] };
+  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "", [["A", false, []]]], "a remote server reaches nothing here");
 });
 
 test("the line below the state counts agents, not sessions, and questions", () => {
@@ -56,10 +80,11 @@ test("the line below the state counts agents, not sessions, and questions", () =
 
 test("changed server is named if nothing else is wrong", () => {
   const degraded = { protection: "degraded", troubles: [] };
-  const changed = protectionState(snapshot({ status: degraded, changed_servers: ["notes"] }));
+  const stateOf = (/** @type {object} */ more) => protectionState(snapshot(more), []);
+  const changed = stateOf({ status: degraded, changed_servers: ["notes"] });
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
-  assert.equal(protectionState(snapshot({ status: degraded, changed_servers: ["notes"], changed_tools: ["notes"] })).word, changed.word, "one server");
-  assert.equal(protectionState(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
+  assert.equal(stateOf({ status: degraded, changed_servers: ["notes"], changed_tools: ["notes"] }).word, changed.word, "one server");
+  assert.equal(stateOf({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] }).title, "Something is wrong");
 });
 
 test("what a server can reach is its folders with access and hosts, everything without a sandbox, or its scratch folder", () => {
@@ -67,9 +92,9 @@ test("what a server can reach is its folders with access and hosts, everything w
   /** @type {object[]} */
   const grants = [];
   const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
-  const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
+  const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }, []).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
   assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
-  // A granted file is shown, and not its folder, which only the server is told about.
+  // A granted file is shown instead of its folder, which is only reported to the server.
   grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
   assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
   grants.length = 0;
@@ -78,7 +103,7 @@ test("what a server can reach is its folders with access and hosts, everything w
   const two = [{ roots: [root("/h/a", ["read"])] }, { roots: [root("/h/a", ["write"])], hosts: ["x.example"] }];
   assert.deepEqual(reach(...two), [[["folder", "~/a", "readwrite"], ["host", "x.example", ""]]]);
   assert.deepEqual(reach({ roots: [1, 2, 3, 4, 5, 6].map((n) => root(`/h/${n}`, ["read"])) })[0].map(([kind, text]) => [kind, text]).slice(2), [["folder", "~/3"], ["more", "3"]]);
-  // One session without a sandbox is a way around it.
+  // One session without a sandbox is enough to reach everything.
   assert.deepEqual(reach({}, { sandboxed: false }), [[["all", "", ""]]]);
   assert.deepEqual([fitted("~/a/b", 9), fitted("~/a/very/long/path/x.md", 14), fitted("a-very-long-name", 6)], ["~/a/b", "\u2026/path/x.md", "\u2026-name"]);
 });
@@ -131,6 +156,10 @@ test("rule from a call matches only it, comes first, and keeps existing rules", 
   const after = JSON.parse(withRule(text, rule));
   assert.deepEqual([after.schemaVersion, names(JSON.stringify(after))], [1, ["deny-filesystem-write-file-2", "deny-filesystem-write-file"]]);
   assert.equal(withRule("{ no json", rule), null);
+});
+
+test("a rule without calls says so", () => {
+  assert.deepEqual([0, 1, 1204].map(RULES.hits), ["not used this week", "1 call", "1,204 calls"]);
 });
 
 test("moving, removing or changing a rule leaves the others unchanged", () => {

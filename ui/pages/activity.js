@@ -1,4 +1,4 @@
-// The whole log, one line for each entry: search, live view, details, check and export.
+// The full log, one line per entry, with search, live view, details, check and export.
 
 import { actButton } from "../action_button.js";
 import { chooseTime, clearFilter, filterBar, isNarrow, wanted } from "../activity_filter.js";
@@ -27,11 +27,11 @@ let isLive = true;
 let typing;
 /** Runs of similar calls that are shown in full. @type {Set<number>} */
 const open = new Set();
-/** The entry with its details beside the list, by sequence number. */
+/** Sequence number of the entry whose details are shown; 0 for none. */
 let chosen = 0;
 /** @type {{ seq: number, details: [string, string][], problem: string } | null} */
 let detail = null;
-/** The part of the address that was followed. */
+/** The part of the last address that was followed. */
 let followed = "";
 /** @type {import("../types.js").LogCheck | null} */
 let check = null;
@@ -77,7 +77,7 @@ export const activity = {
 };
 
 /**
- * Shows the entries of a time.
+ * Shows the entries of a period.
  * @param {number} from
  * @param {number} to
  */
@@ -88,7 +88,7 @@ export function showTime(from, to) {
   else location.hash = "#activity";
 }
 
-/** Lines of the calls that they were grouped from. @type {{ calls: Call[] | null, items: Item[] }} */
+/** Lines, and the calls that they were grouped from. @type {{ calls: Call[] | null, items: Item[] }} */
 let grouped = { calls: null, items: [] };
 
 /** Returns the lines, grouped again only if the calls or the open runs have changed. */

@@ -1,4 +1,4 @@
-// The agents: their protection and sessions, their files to review, and connecting another one.
+// The agents page: each agent's protection, sessions and files to review, and connecting another agent.
 
 import { byHand, connectRow, foundClients, loadClients, lookProblem, settingsPanel } from "../agent_connect.js";
 import { agentList, otherAgents } from "../agent_list.js";

@@ -1,7 +1,7 @@
 // The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
 
 import { cells } from "../activity_line.js";
-import { loadClients } from "../agent_connect.js";
+import { currentWays, loadClients } from "../agent_connect.js";
 import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
@@ -22,12 +22,13 @@ export const home = {
   count: (snapshot) => (needs(snapshot) > 0 ? "!" : 0),
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
-    const { title, text } = protectionState(snapshot);
+    const ways = currentWays(snapshot);
+    const { title, text } = protectionState(snapshot, ways);
     return html`
       ${parts.heading(title)}
-      ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
+      ${text ? html`<p class="lead-in quiet">${parts.foreign(text)}</p>` : nothing}
       ${[status.other_home, ...status.troubles].map((one) => (one ? trouble(one) : nothing))}
-      ${sessions.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot))}
+      ${sessions.length + ways.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot, ways))}
       ${needsYou(snapshot)}
       ${day === null ? nothing : lastDay(day)}
       ${recent.length === 0 ? nothing : html`
@@ -36,11 +37,11 @@ export const home = {
   },
 };
 
-/** What the app writes before the command that solves a problem. */
+/** Text before the command in the app's problem messages. */
 const RUN = " Run: ";
 
 /**
- * Returns a problem, and the command that solves it on a line of its own.
+ * Returns a problem, with the command that solves it on a separate line.
  * @param {string} text
  */
 function trouble(text) {
@@ -53,7 +54,7 @@ function trouble(text) {
 }
 
 /**
- * Returns the way to the first agent.
+ * Returns the row that leads to connecting the first agent.
  * @param {import("../types.js").Snapshot} snapshot
  */
 function noAgent({ clients, recent }) {

@@ -19,9 +19,9 @@ let found = null;
 let problem = "";
 /** @type {Draft | null} */
 let draft = null;
-/** The draft was made on another page, and is shown once the rules are loaded. */
+/** True if the draft was made on another page. It is shown once the rules are loaded. */
 let isNew = false;
-/** Rules that the draft's rule is added to. */
+/** Text of the rules that the draft is added to. */
 let base = "";
 /** Tools that a rule made here can cover; empty if it is made from a call.
  * @type {import("../types.js").Rules["tools"]} */

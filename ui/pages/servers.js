@@ -1,4 +1,4 @@
-// The servers in four parts: those installed, adding one, their secrets, and profiles.
+// The servers page in four parts: installed servers, adding one, secrets, and profiles.
 
 import * as backend from "../backend.js";
 import { html, nothing, repeat } from "../html.js";
@@ -56,11 +56,11 @@ export const servers = {
   drawn: scrollToOpened,
 };
 
-/** The changed servers that the list was read with. */
+/** Names of the changed servers when the list was last loaded. */
 let changed = "";
 
 /**
- * Reads the list again when a server has changed, or was decided about elsewhere.
+ * Reloads the list when a server has changed, or when the user has decided about one elsewhere.
  * @param {string[]} names
  */
 function follow(names) {

@@ -1,4 +1,4 @@
-// Settings of questions, limits, the record, autostart and appearance, and information about the app.
+// The settings page: questions, limits, the record, autostart and appearance, and information about the app.
 
 import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";
@@ -58,6 +58,7 @@ async function change(changes) {
 
 /** @param {Settings} now */
 const page = (now) => html`
+  ${now.managed === null ? nothing : organization(now.managed)}
   ${parts.section(SETTINGS.questions)}
   ${parts.group(html`
     ${setting("clock", "deadline_seconds", SETTINGS.deadline, SETTINGS.deadlineHint, number("deadline_seconds", now, 1, 3600, SETTINGS.units.seconds))}
@@ -79,7 +80,13 @@ const page = (now) => html`
     ${recordExport()}`)}
   <p class="small quiet after">${SETTINGS.file} ${parts.path(now.file)}.</p>`;
 
+/** @param {NonNullable<Settings["managed"]>} managed */
+const organization = ({ organization: name, revision, sees_record }) => html`
+  ${parts.section(SETTINGS.managed.section)}
+  ${parts.group(parts.row(html`${parts.title(name)}${parts.facts(SETTINGS.managed.facts(revision, sees_record))}`, nothing, parts.icon("lock")))}`;
+
 /**
+ * Returns the row of a setting. A setting that the organization manages has a lock instead of its control.
  * @param {string} icon
  * @param {keyof Settings} field
  * @param {string} name
@@ -87,7 +94,7 @@ const page = (now) => html`
  * @param {unknown} control
  */
 const setting = (icon, field, name, text, control) =>
-  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}`, control, parts.icon(icon));
+  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}`, found?.managed?.locked.includes(field) ? parts.chip(SETTINGS.managed.locked(found.managed.organization), "note", "lock") : control, parts.icon(icon));
 
 /** @type {Partial<Record<keyof Settings, string>>} */
 const LABELS = { deadline_seconds: SETTINGS.deadline, questions_per_minute: SETTINGS.perMinute, denial_holds_seconds: SETTINGS.denialHolds, max_sessions: SETTINGS.sessions, keep_days: SETTINGS.keep };

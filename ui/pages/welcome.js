@@ -10,7 +10,7 @@ import { focusOn, state } from "../state.js";
 import { FRAME } from "../texts/frame.js";
 import { WELCOME } from "../texts/welcome.js";
 import { count } from "../words.js";
-import { foundRows, loadClients } from "../agent_connect.js";
+import { currentWays, foundRows, loadClients } from "../agent_connect.js";
 
 /** @type {{ title: string, view: (snapshot: import("../types.js").Snapshot) => unknown }[]} */
 const STEPS = [
@@ -72,13 +72,14 @@ async function leave() {
 const EXAMPLE = [{
   name: "Your agent",
   asks: true,
-  servers: [{ name: "filesystem", how: "sandboxed", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],
+  reachesAll: false,
+  servers: [{ name: "filesystem", how: "sandboxed", count: 1, page: "", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],
 }];
 
 /** @param {import("../types.js").Snapshot} snapshot */
 function intro(snapshot) {
   return html`
-    ${map(snapshot.sessions.length > 0 ? reachModel(snapshot) : EXAMPLE, true)}
+    ${map(snapshot.sessions.length > 0 ? reachModel(snapshot, currentWays(snapshot)) : EXAMPLE, true)}
     <ul class="points">${WELCOME.intro.map((one) => html`<li>${parts.icon(one.icon, "big")}<span>${one.text}</span></li>`)}</ul>
     ${snapshot.sessions.length > 0 ? nothing : html`<p class="asks">${parts.icon("triangle-alert")} ${WELCOME.notYet}</p>`}`;
 }

@@ -2,7 +2,7 @@
 
 import { count, number } from "../words.js";
 
-/** @type {Record<string, { done: string, would: string, many: string }>} What a call does to its paths: done, refused or asked, and several. */
+/** @type {Record<string, { done: string, would: string, many: string }>} What a call does to its paths: done, not done, and several. */
 export const VERBS = {
   read: { done: "read", would: "read", many: "reads in" },
   list: { done: "listed", would: "list", many: "listings in" },
@@ -22,6 +22,11 @@ export const ACTIVITY = {
   asked: "Asked",
   more: (/** @type {number} */ n) => `and ${number(n)} more`,
   many: (/** @type {number} */ n, /** @type {string} */ what) => `${number(n)} ${what}`,
+  manyDenied: (/** @type {number} */ n, /** @type {string} */ what) => `${number(n)} denied ${what}`,
+  manyAsked: (/** @type {number} */ n, /** @type {string} */ what) => `${number(n)} questions about ${what}`,
+  didNot: (/** @type {string} */ verb) => `did not ${verb}`,
+  askedTo: (/** @type {string} */ verb) => `asked to ${verb}`,
+  triedTo: (/** @type {string} */ verb) => `tried to ${verb}`,
   live: "Live",
   paused: "Paused",
   pause: "Pause",

@@ -27,5 +27,5 @@ export const FRAME = {
   ended: "Lockdown ended",
   notEnded: "Not ended",
   lockDownAndEnd: "Lock down and end all sessions",
-  lockDownAndEndSays: "All servers are stopped and their sessions' permissions end. Agents that restart a server can do what rules and standing permissions allow, and nothing that would ask you.",
+  lockDownAndEndSays: "All servers are stopped and their sessions' permissions end. Agents that restart a server can do only what rules and permanent permissions allow.",
 };

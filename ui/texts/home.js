@@ -1,9 +1,17 @@
 // Texts of the home page.
 
-import { count } from "../words.js";
+import { count, list } from "../words.js";
+
+/** Names shown of a list; the others are counted. */
+const MOST = 3;
+
+/** @param {string[]} names */
+const first = (names) => (names.length > MOST ? [...names.slice(0, MOST - 1), `${names.length - MOST + 1} more`] : names);
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,
+  bypassOnly: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
+  reachAll: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Can reach everything you can: ${all.map(({ agent, servers }) => `${list(first(servers))} of ${agent}`).join("; ")}.`,
   changedText: "Decide what happens to its permissions. Everything else is protected as before.",
   wrongText: "Calls that cannot be checked or recorded are denied until this is fixed.",
   lockedText: "Everything that would ask you is denied. Your permissions and rules still apply.",
@@ -37,7 +45,7 @@ export const HOME = {
   left: (/** @type {number} */ n) => `Sessions left ${count(n, "file")} that can run code later`,
   leftText: "Review them, and keep only what you asked for.",
   bypass: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  bypassText: "Not sandboxed: they can do anything you can.",
+  bypassText: (/** @type {string[]} */ names) => `${list(first(names))}: started by the agent itself, with all your rights.`,
   protect: "Protect",
   protectLabel: (/** @type {string} */ agent) => `Protect the servers of ${agent}`,
   remedy: "To fix it, run this in a terminal:",

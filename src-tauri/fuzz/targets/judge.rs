@@ -200,6 +200,7 @@ fn grant(at: usize, (place, tree, access): &(u8, bool, u8)) -> PathGrant {
     let all = [Access::Read, Access::Write, Access::Delete];
     let chosen = all.into_iter().enumerate().filter(|(at, _)| access & (1 << at) != 0);
     PathGrant {
+        created_ms: 1000,
         id: at.to_string(),
         path: path(*place),
         kind: if *tree { GrantKind::Tree } else { GrantKind::File },

@@ -20,7 +20,7 @@ pub(crate) use batch::CallView;
 pub(crate) use facts::HOW;
 
 use super::text;
-use ironcurtain_consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Piece, Question, Reach, UNSANDBOXED, Verb};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use shorten::Rest;
@@ -31,9 +31,6 @@ use std::time::Duration;
 const DENIAL_CHARS: usize = 80;
 /// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// Sentence added to the effect of Allow for an unsandboxed server.
-const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
-
 /// Warning about a remote server.
 const REMOTE: &str = "\u{26a0} REMOTE, cannot be sandboxed: it sees everything that is sent to it.";
 
@@ -200,12 +197,12 @@ impl ConsentView {
         plain(&self.headline)
     }
 
-    /// Returns the full text of the most severe effect, such as "write ~/notes/plan.md (new file)".
-    pub(crate) fn worst(&self) -> String {
-        match self.lines.iter().find(|line| !line.words.is_empty()) {
-            Some(line) => plain(&line.words),
-            None => plain(self.headline.get(2..).unwrap_or_default()),
-        }
+    /// Returns the full text of the most severe effect, such as "write ~/notes/plan.md". Returns `None` if the headline
+    /// contains it.
+    pub(crate) fn worst(&self, question: &Question) -> Option<String> {
+        let is_in_headline = headline::only_asked(question).is_some();
+        let worst = self.lines.iter().find(|line| !line.words.is_empty())?;
+        (!is_in_headline).then(|| plain(&worst.words))
     }
 
     /// Returns the label of the Allow button, in which `_` marks the access key.
@@ -213,7 +210,7 @@ impl ConsentView {
         self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
     }
 
-    /// Returns a sentence about the effect of Allow, followed by one about the access that the server already has.
+    /// Returns a sentence about the effect of Allow, followed by what Deny does not prevent if the server is not sandboxed.
     /// Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
@@ -226,8 +223,8 @@ impl ConsentView {
             Lifetime::Hour => " for 1 hour",
             Lifetime::Always => " until you revoke it",
         };
-        let anything = if self.band == Some(NOT_SANDBOXED) { ANYTHING } else { "" };
-        format!("{sentence}{length}.{anything}")
+        let limits = if self.band == Some(NOT_SANDBOXED) { format!(" {UNSANDBOXED}") } else { String::new() };
+        format!("{sentence}{length}.{limits}")
     }
 }
 
@@ -279,16 +276,10 @@ fn reads_one_file(question: &Question) -> bool {
 }
 
 fn preview(question: &Question) -> Option<TextBlock> {
-    let is_decision = question.offers.iter().any(|offer| offer.reach.is_decision());
-    Some(match question.preview.as_ref()? {
-        Preview::Content(content) => {
-            TextBlock { title: "What it would write", text: text::block(content), diff: false }
-        }
-        Preview::Diff(diff) => {
-            let title = if is_decision { "What the server changed" } else { "What it would change" };
-            TextBlock { title, text: text::signs_first(&text::block(diff)), diff: true }
-        }
-    })
+    let preview = question.preview.as_ref()?;
+    let (block, diff) = (text::block(preview.text()), preview.is_diff());
+    let text = if diff { text::signs_first(&block) } else { block };
+    Some(TextBlock { title: preview.title(), text, diff })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(crate) struct TrayState {
     pub(crate) questions: Vec<PendingQuestion>,
     /// Questions that expired without an answer.
     pub(crate) missed: Vec<QuestionView>,
+    /// Number of servers that agents start without IronCurtain.
+    pub(crate) bypassing: usize,
 }
 
 /// Content of the tray icon and its menu.
@@ -144,7 +146,7 @@ fn protection(state: &TrayState) -> Protection {
 
 fn headline(protection: Protection, state: &TrayState) -> String {
     match protection {
-        Protection::Protecting => protected(&state.sessions),
+        Protection::Protecting => protected(&state.sessions, state.bypassing),
         Protection::Asking if state.questions.len() == 1 => "1 question is waiting for you".to_owned(),
         Protection::Asking => format!("{} questions are waiting for you", state.questions.len()),
         Protection::Lockdown => "Locked down: everything that would ask you is denied".to_owned(),
@@ -156,17 +158,26 @@ fn headline(protection: Protection, state: &TrayState) -> String {
     }
 }
 
-fn protected(sessions: &[SessionView]) -> String {
-    let names = |of: fn(&SessionView) -> &str| sessions.iter().map(of).collect::<BTreeSet<_>>().len();
+/// Counts the same ways around IronCurtain as the window's home page.
+fn protected(sessions: &[SessionView], bypassing: usize) -> String {
+    let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);
-    match (
-        names(|session| &session.client.name),
-        open.map(|session| &session.server).collect::<BTreeSet<_>>().len(),
-    ) {
-        (0, _) => "No agent connected".to_owned(),
-        (agents, 0) => format!("Protected: {}", count(agents, "agent")),
-        (_, 1) => "Partly protected: 1 server is not sandboxed".to_owned(),
-        (_, open) => format!("Partly protected: {open} servers are not sandboxed"),
+    let open = open.map(|session| (&session.client.name, &session.server)).collect::<BTreeSet<_>>().len();
+    let servers =
+        |n, one: &str, many: &str| format!("{} {}", count(n, "server"), if n == 1 { one } else { many });
+    match (agents, open, bypassing) {
+        (0, _, 0) => "No agent connected".to_owned(),
+        (0, _, past) => {
+            format!("Not protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        }
+        (agents, 0, 0) => format!("Protected: {}", count(agents, "agent")),
+        (_, 0, past) => {
+            format!("Partly protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        }
+        (_, open, 0) => {
+            format!("Partly protected: {}", servers(open, "is not sandboxed", "are not sandboxed"))
+        }
+        (_, open, past) => format!("Partly protected: {} are not sandboxed", count(open + past, "server")),
     }
 }
 

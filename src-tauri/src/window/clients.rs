@@ -7,7 +7,7 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::secrets::{PlainSecretRow, kept};
-use crate::backend::Trusted;
+use crate::backend::{Backend, Trusted};
 use ironcurtain_admin::catalog::GivenSecrets;
 use ironcurtain_admin::clients::{
     ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
@@ -57,6 +57,8 @@ struct FoundEntry {
     way: String,
     /// `true` if the entry bypasses IronCurtain.
     past: bool,
+    /// `true` if the entry connects to a remote server, which reaches nothing on this computer.
+    remote: bool,
 }
 
 /// Planned change to a client's settings, as the page shows it.
@@ -73,6 +75,23 @@ pub(super) struct PlannedChange {
 pub(super) async fn found_clients(state: &AppState) -> Result<Vec<FoundClient>, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
+}
+
+/// Returns the number of servers that bypass IronCurtain, or 0 if it is not known.
+pub(crate) async fn bypassing_servers(backend: &dyn Backend) -> usize {
+    let Some(trusted) = backend.trusted() else { return 0 };
+    let survey = tokio::task::spawn_blocking(move || {
+        let reports = clients(trusted).ok()?.survey();
+        Some(
+            reports
+                .into_iter()
+                .map(found)
+                .flat_map(|client| client.entries)
+                .filter(|entry| entry.past)
+                .count(),
+        )
+    });
+    survey.await.ok().flatten().unwrap_or_default()
 }
 
 pub(super) async fn plan_client(
@@ -123,6 +142,7 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
+        let remote = matches!(entry.way, EntryUse::Remote { .. });
         let (way, past) = match entry.way {
             EntryUse::Shield { server: Some(server), .. } => (format!("server {server}, protected"), false),
             EntryUse::Shield { server: None, profile: Some(profile) } => {
@@ -142,7 +162,7 @@ fn found(report: ClientReport) -> FoundClient {
             EntryUse::Disabled => ("switched off".to_owned(), false),
             EntryUse::Unknown => ("unrecognized format".to_owned(), true),
         };
-        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past }
+        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past, remote }
     });
     FoundClient {
         id: report.id,

@@ -67,7 +67,7 @@ pub(super) async fn enable_export(
         let token = Some(token.trim()).filter(|token| !token.is_empty()).map(SecretName::try_from);
         let choice =
             ExportChoice { url: url.trim().to_owned(), paths: form(paths), token: token.transpose()? };
-        turn_on(&home, &choice).map_err(RecordExportError::from)?;
+        turn_on(&home, &choice)?;
         Ok::<_, EnableFailed>(view(&home)?)
     })
     .await

@@ -149,7 +149,8 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     // If counting fails, the rules are shown without numbers.
     let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
-    let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {
+    let own = snapshot.policy.rules().iter().filter(|rule| !rule.is_managed());
+    let rules = own.enumerate().map(|(at, rule)| {
         let name = rule.name().to_string();
         let own = findings.iter().filter(|finding| finding.rule.as_ref() == Some(&name));
         RuleView {

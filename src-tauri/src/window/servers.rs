@@ -72,7 +72,7 @@ pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result
         let mut told = vec![format!("Added to {}.", added.servers.display())];
         if !kept.is_empty() {
             told.push(format!(
-                "Kept under this name from before: {kept}. Only the same program gets it; any other is blocked until you decide."
+                "This name already has {kept}. Only the same program gets it; any other is blocked until you decide."
             ));
         }
         if added.annotations.is_none() {

@@ -9,6 +9,7 @@ use crate::consent::NoticeDetail;
 use ironcurtain_admin::settings::{ConfigChangeError, change_settings as write_settings};
 use ironcurtain_config::Config;
 use ironcurtain_config::ConfigError;
+use ironcurtain_config::ManagedPolicy;
 use ironcurtain_config::SandboxPolicy;
 use ironcurtain_config::home::Home;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,20 @@ pub(super) struct SettingsView {
     autostart: bool,
     appearance: Appearance,
     file: String,
+    /// The user's organization, or `None` if this machine is not managed.
+    managed: Option<ManagedView>,
+}
+
+/// What the user's organization manages.
+#[derive(Debug, Serialize)]
+pub(super) struct ManagedView {
+    organization: String,
+    /// Revision of the rules in effect, or `None` if there is none.
+    revision: Option<String>,
+    /// Settings that the user cannot change.
+    locked: Vec<&'static str>,
+    /// `true` if the record is exported to the collector in the user's settings.
+    sees_record: bool,
 }
 
 /// Settings to change. `None` leaves a setting unchanged.
@@ -115,5 +130,15 @@ fn view(home: &Home) -> Result<SettingsView, ConfigError> {
         autostart: autostart::is_on(),
         appearance: preferences.appearance,
         file: home.config.join("config.json").display().to_string(),
+        managed: ManagedPolicy::load(home)?.map(|policy| managed(policy, &config)),
     })
+}
+
+fn managed(policy: ManagedPolicy, config: &Config) -> ManagedView {
+    ManagedView {
+        organization: policy.managed.organization,
+        revision: policy.bundle.map(|bundle| bundle.revision),
+        locked: policy.managed.settings.enforce_sandbox.then_some("unsandboxed").into_iter().collect(),
+        sees_record: config.export.is_some(),
+    }
 }

@@ -68,7 +68,7 @@ impl Made {
         self.state.lock().expect("no panic while it was held")
     }
 
-    /// Applies a change and notifies the test and the window.
+    /// Applies a change, and notifies the test and the window.
     fn done(&self, event: &str, act: impl FnOnce(&mut State)) -> Reply {
         println!("{event}");
         act(&mut self.state());

@@ -1,13 +1,16 @@
 //! The app's user interface for display tests: the real dialog, tray and window with fake questions and data.
 //!
-//! Never shipped. Reads one order per line from standard input and writes one event per line: `ask NAME ID
-//! MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`,
-//! `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`. With the argument `dialog` there are only dialogs; with
-//! `app` there is the whole shell, with `app --picture` the data of a documented picture; `other KIND` is a window of another program that accepts text: `window`,
-//! `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
+//! Never shipped. Reads one order per line from standard input and writes one event per line.
+//!
+//! - Orders: `ask NAME ID MILLISECONDS`, `withdraw ID`, `idle`.
+//! - Events: `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`, `idle`, `took-back GRANT`,
+//!   `ended SESSION`, `shutdown`.
+//! - Arguments: `dialog` shows only dialogs. `app` runs the whole app, and `app --picture` uses the data of the
+//!   documentation's picture. `other KIND` opens another program's window that accepts text, where KIND is `window`,
+//!   `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
 
-#![expect(clippy::print_stdout, reason = "its output is what the tests read")]
-#![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
+#![expect(clippy::print_stdout, reason = "the tests read its output")]
+#![expect(clippy::expect_used, reason = "a test program panics on any error")]
 
 mod backend;
 mod other_window;
@@ -63,7 +66,7 @@ fn read_orders(desktop: &DialogConsent) {
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
             ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
-            // Runs after the display's pending events, because it has a lower priority.
+            // The display's pending events run first, because they have a higher priority.
             ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
         }
@@ -71,7 +74,7 @@ fn read_orders(desktop: &DialogConsent) {
     std::process::exit(0);
 }
 
-/// Answer sink that prints the answer to a question, or `dropped` if there was none.
+/// Answer sink that prints the answer to a question, or `dropped` if there is no answer.
 struct Printed {
     id: String,
     answered: bool,

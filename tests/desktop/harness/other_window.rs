@@ -1,8 +1,8 @@
-//! A window of another program, which accepts text, covers an area or fills the screen.
+//! Another program's window, which accepts text, covers an area or fills the screen.
 
 use gtk::prelude::*;
 
-/// Shows the window until standard input contains a line or ends. Prints `ready` when the window is visible.
+/// Shows the window until standard input delivers a line or ends. Prints `ready` when the window is visible.
 pub(crate) fn show(arguments: &[String]) {
     gtk::init().expect("a display");
     let kind = arguments.first().map_or("window", String::as_str);

@@ -1,4 +1,4 @@
-//! Fake questions, both ordinary and misleading ones.
+//! Fake questions, ordinary and misleading.
 
 mod files;
 mod hostile;
@@ -20,6 +20,7 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "unknown" => Some(outgoing::unknown(write)),
         "changed-tool" => Some(outgoing::changed_tool(write)),
         "unsandboxed" => Some(files::unsandboxed(write)),
+        "album" => Some(files::album(write)),
         "many" => Some(files::many(write, 40)),
         "ten" => Some(files::many(write, 10)),
         "one" => Some(files::many(write, 1)),
@@ -75,7 +76,7 @@ fn write(id: &str, deadline: Duration) -> Question {
     }
 }
 
-/// Returns an offer to allow one call, with this effect.
+/// Returns an offer to allow one call, with this sentence about its effect.
 fn call_once(what: &str) -> Offer {
     Offer {
         reach: Reach::Paths,
@@ -117,6 +118,21 @@ fn line(verb: Verb, path: &str, note: &str) -> Consequence {
 
 fn foreign(text: &str) -> Piece {
     Piece::Foreign(text.into())
+}
+
+/// Returns a client named Cursor that the desktop started.
+fn cursor() -> ClientView {
+    let process = |pid, name: &str, exe: &str| ProcessView { pid, name: name.into(), exe: Some(exe.into()) };
+    ClientView {
+        name: "Cursor".into(),
+        exe: Some("/opt/cursor/cursor".into()),
+        chain: vec![
+            process(5210, "cursor", "/opt/cursor/cursor"),
+            process(2890, "gnome-shell", "/usr/bin/gnome-shell"),
+        ],
+        says_it_is: None,
+        ..client()
+    }
 }
 
 /// Returns a client named Claude Code that zsh started in a terminal.

@@ -6,14 +6,14 @@ use crate::harness::{DIALOG, Harness};
 use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
-/// Duration of the accidental input in a scene, in milliseconds.
+/// Duration of a scene's accidental input, in milliseconds.
 const LENGTH: u64 = 2600;
 /// Duration of the accidental input before the question appears.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Time for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s, plus a margin because the
-/// app may receive the press with a delay.
+/// Time for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s. The rest is a margin,
+/// because the app may receive the press late.
 const HOLD: u64 = 860;
-/// Point that is far from every dialog.
+/// A point far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
 /// Label of the button that shows two calls together.
@@ -61,8 +61,7 @@ pub(crate) const SCENES: [Scene; 17] = [
     Scene::Together,
 ];
 
-/// Positions of the controls in the first dialog, in the following dialog, and in the batch dialog
-/// for two calls.
+/// Positions of the controls in the first dialog, in the second dialog and in the batch dialog for two calls.
 pub(crate) struct Spots {
     first: Spot,
     second: Spot,
@@ -136,7 +135,7 @@ impl Scene {
         Try { name, accident, meant }
     }
 
-    /// Performs the accidental input. Returns other windows that are still open.
+    /// Performs the accidental input. Returns the other windows that are still open.
     fn play(self, desk: &mut Desk, spots: &Spots, pace: u64, harness: &mut Harness) -> Vec<Harness> {
         let ask = |harness: &mut Harness| harness.order("ask write q1 60000");
         let (x, y) = spots.first.allow;
@@ -230,7 +229,7 @@ impl Scene {
                 });
             }
             Self::Together => {
-                // The input continues on Allow, in the dialog for one question or for the batch.
+                // The input continues on Allow, in the dialog for one question or in the batch dialog.
                 let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
                 during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
                     // The input may already have denied one of the questions.
@@ -255,10 +254,10 @@ impl Scene {
         let by_key =
             [Self::EarlyKeys, Self::HeldKeys, Self::TypingElsewhere, Self::LateFocus].contains(&self);
         if !by_key {
-            // First, wait until the user sees a dialog that accepts input.
+            // First, waits until a dialog is visible and accepts input.
             desk.act(&[Move(spot.beside.0, spot.beside.1)]);
             desk.wait_until_armable(DIALOG);
-            // Then, find the Allow button that the user sees.
+            // Then, finds the visible Allow button.
             spot = desk.look(DIALOG);
         }
         if self == Self::OtherWorkspace {
@@ -266,8 +265,8 @@ impl Scene {
             desk.focus(DIALOG);
         }
         let begin = Instant::now();
-        // A busy page can miss the end of a movement. It then refuses the press and says what to do, and a user who
-        // means it tries once more.
+        // A busy page can miss the end of a movement. It then refuses the press and says what to do, so a user would
+        // try again.
         for _ in 0..2 {
             if by_key {
                 desk.focus(DIALOG);
@@ -291,7 +290,7 @@ impl Scene {
     }
 }
 
-/// Asks two questions that can be answered together.
+/// Raises two questions that can be answered together.
 fn two(desk: &Desk) -> Harness {
     let mut harness = Harness::start(&desk.screen, &["dialog"]);
     harness.order("ask file-a q1 60000");
@@ -300,7 +299,7 @@ fn two(desk: &Desk) -> Harness {
     harness
 }
 
-/// Opens a window of another program, which has the keyboard focus.
+/// Opens another program's window with the keyboard focus.
 fn other(desk: &Desk, kind: &[&str]) -> Harness {
     let other = Harness::start(&desk.screen, &[&["other"], kind].concat());
     assert_eq!(other.event(), "ready");
@@ -308,7 +307,7 @@ fn other(desk: &Desk, kind: &[&str]) -> Harness {
     other
 }
 
-/// Moves the keyboard focus to the dialog as soon as it is shown.
+/// Focuses the dialog as soon as it is shown.
 fn focus_when_shown(desk: &Desk) {
     for _ in 0..6 {
         desk.focus(DIALOG);
@@ -316,7 +315,7 @@ fn focus_when_shown(desk: &Desk) {
     }
 }
 
-/// Performs actions, and calls `meanwhile` shortly after their start.
+/// Performs actions, and calls `meanwhile` shortly after they start.
 fn during(desk: &Desk, acts: &[Act], meanwhile: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -1,4 +1,5 @@
-//! Simulates a user's input with a window manager: pointer movements, clicks and keys. Also finds Allow on the screen.
+//! Simulates a user's input under a window manager: pointer movements, clicks and keys. Also finds Allow on the
+//! screen.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
@@ -14,7 +15,7 @@ const SIZE: [&str; 2] = ["1280", "800"];
 /// of these points are on Allow.
 const WAY: [i32; 3] = [20, 8, 0];
 
-/// An action of the user.
+/// A user action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Move(i32, i32),
@@ -23,7 +24,7 @@ pub(crate) enum Act {
     Up,
     /// Presses and releases a key with its modifiers.
     Key(&'static str),
-    /// Holds Alt+A for this number of milliseconds.
+    /// Holds Alt+A for this many milliseconds.
     HeldAllow(u64),
     Wait(u64),
 }
@@ -33,16 +34,16 @@ pub(crate) enum Act {
 pub(crate) struct Spot {
     /// Centre of Allow.
     pub(crate) allow: (i32, i32),
-    /// A point in the dialog that is not on a control.
+    /// A point in the dialog that is not on any control.
     pub(crate) beside: (i32, i32),
-    /// Position and size of the text about the effect of Allow: x, y, width and height.
+    /// Position and size of the text that describes the effect of Allow: x, y, width and height.
     pub(crate) words: [i32; 4],
 }
 
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// `true` if covering windows cannot be detected, so that Allow must be held except for reading a file.
+    /// `true` if covering windows cannot be detected, so that Allow must be held for anything but reading a file.
     pub(crate) holds: bool,
     pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }
@@ -103,7 +104,7 @@ impl Desk {
     fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
         let input = &mut pointer.0;
         let mut order = |line: &str| writeln!(input, "{line}").expect("a pointer");
-        // All keys in a row are sent by one keyboard.
+        // One virtual keyboard sends a whole sequence of keys.
         let mut keys: Vec<String> = Vec::new();
         for act in acts {
             let held;
@@ -159,7 +160,7 @@ impl Desk {
         keys.clear();
     }
 
-    /// Moves the keyboard focus to the window with this title, as a user does. Does not wait.
+    /// Focuses the window with this title, as a user does. Does not wait.
     pub(crate) fn focus(&self, title: &str) {
         if self.pointer.is_some() {
             self.sway(&[&format!("[title=\"{title}\"] focus")]);
@@ -193,7 +194,7 @@ impl Desk {
         }
     }
 
-    /// Opens a window of another program over this area of the screen.
+    /// Opens another program's window over this area of the screen.
     pub(crate) fn cover(&self, [x, y, width, height]: [i32; 4]) -> Harness {
         let place = [x, y, width, height].map(|number| number.to_string());
         if self.manager != "sway" {
@@ -230,7 +231,7 @@ impl Desk {
         })
     }
 
-    /// Waits until Allow of the visible dialog is ready to be armed.
+    /// Waits until Allow can be armed in the visible dialog.
     pub(crate) fn wait_until_armable(&self, title: &str) {
         const CALM: [&str; 3] = [
             "To allow: point at Allow, or press Tab until you are on it",

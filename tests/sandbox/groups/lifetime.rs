@@ -14,16 +14,16 @@ const TOLD: crate::row::Sign = Wrote("work/told");
 const ROWS: &[Row] = &[
     Row::new("a child", "$P daemon child $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new("a separate session", "$P daemon session $S/escaped", "$P signal-child term $W/told $T", TOLD),
-    Row::new("deaf to signals", "$P daemon deaf $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new("ignoring signals", "$P daemon deaf $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new("stopped", "$P daemon stopped $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new(
-        "by the shell",
+        "started by the shell",
         "nohup $P sleeper $S/escaped >/dev/null 2>&1 & ",
         "sh -c 'cat $0' $R/secret & wait",
         Said,
     ),
     Row::new(
-        "by its program",
+        "started by setsid",
         "setsid -f $P sleeper $S/escaped >/dev/null 2>&1",
         "sh -c 'cat $0' $R/secret & wait",
         Said,
@@ -35,7 +35,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new(
-        "a hundred of them",
+        "a hundred processes",
         "i=0; while [ $i -lt 30 ]; do $P daemon deaf $S/escaped; i=$((i+1)); done",
         "sh -c 'cat $0' $R/secret & wait",
         Said,
@@ -49,6 +49,5 @@ const ROWS: &[Row] = &[
         Said,
     )
     .bare(Holds),
-    Row::new("a service of the session", "systemd-run --user $P sleeper $S/escaped", "cat $R/secret", Said)
-        .bare(Holds),
+    Row::new("a user service", "systemd-run --user $P sleeper $S/escaped", "cat $R/secret", Said).bare(Holds),
 ];

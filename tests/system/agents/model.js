@@ -1,7 +1,7 @@
-// A model that requests one tool call and then reports the result, in the APIs of four makers.
+// A model that requests one tool call and then reports the result, with the APIs of four vendors.
 //
 // - Usage: node model.js TOOL ARGUMENTS LOG [PORT]. Prints its port, and serves until standard input is closed.
-// - TOOL is a suffix of the tool's name, since clients add prefixes; ARGUMENTS is a JSON object.
+// - TOOL is a suffix of the tool's name, because clients add prefixes. ARGUMENTS is a JSON object.
 // - LOG receives one JSON object per continued conversation: the offered tools and each returned result.
 // - Requests without that tool (titles, summaries, warm-ups) get a one-word answer.
 "use strict";
@@ -20,7 +20,7 @@ function text(value) {
   return "";
 }
 
-/** For each API: the tools a request offers, the results it carries, and the response format. */
+/** For each API: the tools that a request offers, the results that it contains, and the response format. */
 const interfaces = {
   anthropic: {
     tools: (request) => (request.tools ?? []).map((tool) => tool.name),
@@ -113,7 +113,7 @@ function gemini(part) {
   return { events: [whole], whole };
 }
 
-/** Returns the API of a request path. */
+/** Returns the API that serves a request path. */
 function spoken(path) {
   if (path.endsWith("/messages")) return interfaces.anthropic;
   if (path.endsWith("/responses")) return interfaces.responses;

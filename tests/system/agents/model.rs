@@ -1,4 +1,4 @@
-//! A scripted model server with the APIs that the agent clients use.
+//! A scripted model server that implements the APIs of the agent clients.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts a model that calls `tool` with these arguments when a client offers the tool.
+    /// Starts a model that calls `tool` with these arguments as soon as a client offers the tool.
     pub fn start(tool: &str, arguments: &Value, log: &Path) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
         let mut script = Command::new("node")
@@ -23,7 +23,7 @@ impl Model {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("node is there");
+            .expect("node is installed");
         let mut port = String::new();
         BufReader::new(script.stdout.take().unwrap()).read_line(&mut port).unwrap();
         Self { script, port: port.trim().parse().unwrap(), log: log.to_path_buf() }
@@ -37,7 +37,7 @@ impl Model {
         std::fs::write(&self.log, "").unwrap();
     }
 
-    /// Returns the results of its calls.
+    /// Returns the results that the model received for its calls.
     pub fn results(&self) -> Vec<String> {
         let log = std::fs::read_to_string(&self.log).unwrap();
         let told = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

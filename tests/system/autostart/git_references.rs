@@ -1,5 +1,5 @@
-//! The user's git has configuration or hooks that refer to files in a granted folder. It never runs what a server
-//! wrote to these files.
+//! User-level git configuration and hooks that refer to files in a granted folder. Git never runs what a server wrote
+//! to these files.
 
 use super::{end_session, git, grant_folder_of, repository};
 use crate::client::BOUND;
@@ -9,14 +9,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A way to make git run a file in the repository.
+/// A git configuration that refers to a file in the repository, which git runs or includes.
 struct Way {
     /// The user's git configuration. `REPO` stands for the path of the repository.
     gitconfig: &'static str,
-    /// File in the repository to which git refers.
+    /// Path of that file, relative to the repository.
     target: &'static str,
-    /// Original content of the file and, below, the content that the server writes. `EVIL` stands for a command that
-    /// leaves a trace.
+    /// Original content of the file. The next field is the content that the server writes. `EVIL` stands for a
+    /// command that leaves a trace.
     before: &'static str,
     after: &'static str,
 }
@@ -61,11 +61,11 @@ impl Way {
         repo
     }
 
-    /// Returns the script with which the server writes its content.
+    /// Returns the script with which the server writes `after`.
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;
-        // Replace the file in one step, because it may be quarantined as soon as it exists.
+        // Replaces the file in one step, because the file may be quarantined as soon as it exists.
         let write = format!("printf '%s' '{after}' > new && chmod +x new");
         format!("mkdir -p \"$(dirname {target})\" && {write} && {{ mv new {target} || cat new > {target}; }}")
     }
@@ -93,7 +93,7 @@ fn files_referenced_by_user_git_config_are_read_only_and_still_run() {
         let mut client = world.connect("hostile");
         grant_folder_of(&world, &mut client, &repo.join("text"));
         client.run(&repo, &way.attack(&world)).refused("Read-only file system");
-        // Another file in the folder can be written.
+        // Other files in the folder are writable.
         client.run(&repo, "mkdir -p scripts && echo x > scripts/other").ok();
         works(&world, &repo);
         end_session(&world, client);

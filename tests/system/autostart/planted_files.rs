@@ -1,4 +1,4 @@
-//! A file that a server planted never runs, during the session or later, but the user's own files run.
+//! Files planted by a server never run, during the session or later. The user's own files do run.
 
 use super::{end_session, entry_for, git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::client::{BOUND, Client};
@@ -28,7 +28,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     grant_folder_of(&world, &mut client, &above.join("plan"));
 
     let bad = format!("touch {}", evil.display());
-    // Written next to an existing hook and in its place.
+    // Written next to an existing hook, and over an existing hook.
     for name in ["pre-commit", "post-commit"] {
         let plant =
             format!("printf '#!/bin/sh\\n{bad}\\n' > .git/hooks/{name} && chmod +x .git/hooks/{name}");
@@ -54,12 +54,12 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     eventually("the git keys are restored", BOUND, || {
         !fs::read_to_string(repo.join(".git/config")).unwrap().contains("evil")
     });
-    // While the session is open.
+    // The session is still open.
     git(&world, &repo, &["status"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "by the person"]);
     commit_in(&world, &above.join("fresh"));
     let record = end_session(&world, client);
-    // After the session has ended.
+    // The session has ended.
     git(&world, &repo, &["status"]);
     git(&world, &repo, &["diff", "HEAD"]);
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "by the person again"]);
@@ -80,7 +80,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     for key in ["core.fsmonitor", "core.pager", "alias.st", "diff.external"] {
         assert!(world.log().contains(key), "{key} is not recorded");
     }
-    // direnv has not allowed the file, so it runs only if the user allows it.
+    // direnv runs the file only after the user allows it.
     assert_eq!(entry_for(&record, &repo.join(".envrc")).state, LeftState::Left);
     assert!(
         world.log().contains(r#""event":"file-put-back""#)
@@ -88,7 +88,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     );
 }
 
-/// Sets a git key with git. Waits while the watcher restores another key.
+/// Sets a git key with git. Retries while the watcher is restoring another key.
 fn configure(client: &mut Client, repo: &Path, key: &str, value: &str) {
     client.run(repo, &format!("until git config {key} '{value}' 2> /dev/null; do sleep 0.01; done")).ok();
 }
@@ -116,7 +116,7 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     let work = plan.parent().unwrap();
     client.run(work, "git init -q repo").ok();
     let session = machine.only_session();
-    // From here on, no watcher is running.
+    // No watcher is running from here on.
     let plant = "(while ! [ -e go ]; do sleep 0.01; done; cd repo; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; \
         git config core.fsmonitor evil; echo all: > Makefile; touch ../done) > /dev/null 2>&1 &";
     client.run(work, plant).ok();

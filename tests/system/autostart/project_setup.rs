@@ -1,4 +1,4 @@
-//! Setup tasks in a repository that users give to agents: they succeed, and their results are kept.
+//! Common setup tasks that users give to agents: they succeed, and their results are kept.
 
 use super::{
     end_session, entry_for, git, grant_folder_of, repository, undecided_files, world_with_guarded_git_config,

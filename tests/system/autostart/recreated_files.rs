@@ -1,4 +1,4 @@
-//! A server that creates a quarantined file again and again loses write access to the folder.
+//! A server that keeps recreating a quarantined file loses write access to the folder.
 
 use super::{end_session, grant_folder_of, repository};
 use crate::client::BOUND;
@@ -14,7 +14,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
-    // Often enough to make the folder read-only, but not often enough to stop the server.
+    // Enough repetitions to make the folder read-only, but too few to stop the server.
     let write = format!("echo '{servers}' > .mcp.json");
     let wait = "while [ -e .mcp.json ]; do :; done";
     let script = format!("for n in 1 2 3 4 5 6 7; do {write} || break; {wait}; done 2> /dev/null");
@@ -46,6 +46,6 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let call = client.begin_call("run", json!({ "where": folder, "script": script }));
     client.outcome(call).refused("it keeps creating files that your programs run automatically");
     client.plain("heard").refused("it was stopped and will not be restarted in this session");
-    // Another session starts the server normally.
+    // The next session starts the server normally.
     world.connect("hostile").plain("heard").ok();
 }

@@ -1,4 +1,4 @@
-//! A granted repository, as the server and other programs see it.
+//! A granted repository, seen by the server and by other programs.
 
 use super::{git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::hostile;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const STATUS: [&str; 3] = ["status", "--porcelain", "--ignored"];
 
-/// Returns the paths of all files below a folder, except those that git changes when it reads a repository.
+/// Returns the paths of all files below a folder, except files that git changes when it reads a repository.
 fn names(dir: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut folders = vec![dir.to_path_buf()];

@@ -1,4 +1,4 @@
-//! Keep and Quarantine: only the user decides, over the control socket, and each decision is recorded.
+//! Keep and Quarantine: only the user decides, through the control socket, and each decision is recorded.
 
 use super::{end_session, entry_for, grant_folder_of, repository, undecided_files};
 use crate::client::BOUND;
@@ -30,7 +30,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     eventually("the files are counted", BOUND, || world.sessions()[0].left == 2);
     let record = end_session(&world, client);
     assert_eq!(undecided_files(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
-    // The decision is kept across a restart of the daemon.
+    // The decision survives a restart of the daemon.
     world.restart();
     let behind = || match world.request(Request::LeftBehind) {
         Reply::LeftBehind(sessions) => sessions,
@@ -45,7 +45,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
-    // A decision is possible once for each file, and not for other paths.
+    // The user can decide once about each listed file, and not about other paths.
     for path in [&makefile, &mise, &repo.join("text")] {
         refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
     }
@@ -78,7 +78,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
-    // The user's file stays, or takes the place of the restored file.
+    // The user's current file stays, or replaces the restored file.
     fs::write(&agents, "{}").unwrap();
     assert!(entry_for(&quarantine()[0], &agents).occupied);
     refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
@@ -97,7 +97,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     );
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
 
-    // A folder that was replaced by a symlink is not the same folder.
+    // A folder that was replaced with a symlink no longer counts as the same folder.
     let other = world.path("elsewhere");
     fs::rename(&repo, &other).unwrap();
     symlink(&other, &repo).unwrap();
@@ -150,12 +150,12 @@ fn agent_and_server_cannot_decide_about_autostart_files() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile").ok();
     eventually("the file is counted", BOUND, || world.sessions()[0].left == 1);
-    // The server cannot access the socket or the record.
+    // The server can access neither the socket nor the record.
     client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
     let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");
     client.sneak(&record).refused("os error 2)");
     assert!(record.is_file());
-    // If the agent sends this request, it goes to the server and has no effect here.
+    // If the agent sends the request, it goes to the server and changes nothing here.
     let path = repo.join("Makefile");
     for method in ["decide-left", "ironcurtain/decide-left"] {
         let params = serde_json::json!({ "session": world.sessions()[0].id, "path": path, "choice": "keep" });

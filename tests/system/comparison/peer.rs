@@ -1,5 +1,5 @@
-//! Connects a client that declares all capabilities to a server, directly or through a shim. Records the messages
-//! of each step, without the parts that differ between runs.
+//! A client that declares all capabilities and connects to a server, directly or through a shim. It records each
+//! step's messages without the parts that differ between runs.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ pub struct Peer {
     stdin: ChildStdin,
     lines: Receiver<Value>,
     steps: BTreeMap<String, Value>,
-    /// Requests that the server has sent in the current step.
+    /// Requests received from the server in the current step.
     asked: Vec<Value>,
-    /// All notifications that the server has sent, in order.
+    /// All notifications received from the server, in order.
     told: Vec<Value>,
     next: u64,
 }
@@ -36,7 +36,7 @@ impl Peer {
         Self { child, stdin, lines, steps: BTreeMap::new(), asked: vec![], told: vec![], next: 0 }
     }
 
-    /// Sends a request. Records its response and the server's requests before it under the name of the step.
+    /// Sends a request. Records the response, and any server requests before it, under the step's name.
     pub fn step(&mut self, step: &str, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         let asked = std::mem::take(&mut self.asked);
@@ -53,7 +53,7 @@ impl Peer {
         self.until(method, is_answer)
     }
 
-    /// Records a value under the name of a step.
+    /// Records a value under the step's name.
     pub fn keep(&mut self, step: &str, value: &Value) {
         assert!(
             self.steps.insert(step.to_owned(), without_variable_parts(value)).is_none(),
@@ -61,7 +61,7 @@ impl Peer {
         );
     }
 
-    /// Records the server's requests since the last step under the name of this step.
+    /// Records the server's requests since the last step under this step's name.
     pub fn keep_asked(&mut self, step: &str) {
         let asked = std::mem::take(&mut self.asked);
         self.keep(step, &json!(asked));
@@ -82,12 +82,12 @@ impl Peer {
         }
     }
 
-    /// Returns all recorded steps, including one with all notifications.
+    /// Returns all recorded steps, and all notifications as one more step.
     pub fn steps(mut self) -> BTreeMap<String, Value> {
         let mut told: Vec<String> =
             self.told.iter().map(|told| without_variable_parts(told).to_string()).collect();
         told.sort();
-        // The number of repetitions of these notifications depends on timing.
+        // How often these notifications repeat depends on timing.
         told.dedup();
         self.steps.insert("notifications".to_owned(), json!(told));
         std::mem::take(&mut self.steps)
@@ -126,12 +126,12 @@ impl Drop for Peer {
     }
 }
 
-/// Returns the client's answer to a request from the server.
+/// Returns the client's answer to a server request.
 fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
     let filled = json!({ "name": "Ann", "check": true, "interpretation": "technical" });
-    // Like a real client, return exactly the fields of the form.
+    // Like a real client, returns exactly the form's fields.
     let form = params["requestedSchema"]["properties"].as_object();
     let is_asked = |name: &str| form.is_none_or(|form| form.contains_key(name));
     let content: Map<String, Value> =
@@ -151,7 +151,7 @@ fn answered(method: &str, params: &Value) -> Value {
     }
 }
 
-/// Removes the parts of a value that differ between runs: task names, times and random values.
+/// Removes the parts that differ between runs: task names, times and random values.
 fn without_variable_parts(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,9 +1,9 @@
-//! A script of steps that uses every feature of the server.
+//! A script that uses every feature of the server.
 
 use super::peer::Peer;
 use serde_json::{Value, json};
 
-/// Runs all steps. `has_roots` is `true` if the client declares roots to the server.
+/// Runs all steps. `has_roots` is `true` if the client declares roots.
 pub fn act(peer: &mut Peer, has_roots: bool) {
     greet(peer, has_roots);
     lists(peer);
@@ -13,7 +13,7 @@ pub fn act(peer: &mut Peer, has_roots: bool) {
     prompts(peer);
     resources(peer);
     errors(peer);
-    // The server answers this request after the notifications that precede it.
+    // The server answers this request only after it has sent its preceding notifications.
     peer.request("prompts/list", json!({}));
 }
 
@@ -34,7 +34,7 @@ fn greet(peer: &mut Peer, has_roots: bool) {
         json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
     peer.step("initialize", "initialize", params);
     peer.tell("notifications/initialized");
-    // The server has requested the roots before this point.
+    // The server has already requested the roots.
     if has_roots {
         peer.wait_for("notifications/message");
         peer.keep_asked("roots/list");

@@ -54,7 +54,7 @@ fn listed_hosts_are_reached_and_others_are_refused_and_recorded() {
             );
             assert_eq!(world.user.asked().len(), 0);
             let shown = world.activity();
-            let refused = "The server fetcher was kept from evil.example.test:80: `evil.example.test` is on the list of denied domains";
+            let refused = "The server fetcher was refused access to evil.example.test:80: `evil.example.test` is on the list of denied domains";
             assert!(
                 shown.iter().any(|one| one.summary == refused && one.paths == ["evil.example.test:80"]),
                 "{shown:?}"
@@ -141,7 +141,7 @@ fn host_removed_from_list_is_disconnected() {
     });
 }
 
-/// Returns the listening socket in a sandbox in the format of `/proc`.
+/// Returns the sandbox's listening socket in the format of `/proc/net/tcp`.
 fn listener_of(supervisor: u32) -> String {
     let table = std::fs::read_to_string(proxy_table(supervisor)).unwrap();
     let listening = table.lines().find(|line| line.contains(" 0100007F:0C38 00000000:0000 0A ")).unwrap();

@@ -1,4 +1,4 @@
-//! The fetch server from PyPI, which is added through the catalog.
+//! The fetch server from PyPI, added from the catalog.
 
 use super::test_network::inside;
 use crate::scripted_user::Next;
@@ -11,7 +11,7 @@ fn fetch_server_reaches_only_the_host_of_its_call() {
     inside("network::fetch_server::fetch_server_reaches_only_the_host_of_its_call", |ground| {
         let world = world("fetch");
         let mut client = world.connect("fetch");
-        // Without `raw`, the server would make npm download a program for readable text.
+        // Without `raw`, the server would have npm download a program that extracts readable text.
         let page = json!({ "url": "http://files.example.test/hello", "raw": true });
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let fetched = client.call("fetch", page.clone());

@@ -1,5 +1,5 @@
-"""An MCP server that uses the network through the proxy variables and around them. The URL of `get` is judged; the other tools
-take `where`, which the policy treats as plain text.
+"""An MCP server that uses the network with and without its proxy variables. The policy checks the URL of `get`. The other
+tools take `where`, which the policy treats as plain text.
 """
 
 import concurrent.futures
@@ -41,7 +41,7 @@ def hold(where):
 
 
 def alive(_):
-    """Returns which tunnels are still open."""
+    """Returns the tunnels that are still open."""
 
     def echoes(stream):
         try:
@@ -63,7 +63,7 @@ def direct(where):
 
 
 def ssh(where):
-    """Returns the command with which git's ssh would connect."""
+    """Returns the command with which git would connect over ssh."""
     host, port = where.rsplit(":", 1)
     command = re.search(r"ProxyCommand='\\''(.*)'\\'' --connect", os.environ["GIT_SSH_COMMAND"])[1]
     done = subprocess.run([command, "--connect", host, port], input=b"hello", capture_output=True, timeout=30)

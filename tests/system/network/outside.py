@@ -1,4 +1,4 @@
-"""Reachable servers: pages on port 80 and an echo on port 8443. Prints `ready` once they listen.
+"""Reachable servers: pages on port 80 and an echo server on port 8443. Prints `ready` once they listen.
 
 The argument is a log file, which receives a line with the local address and port of each connection.
 """

@@ -1,4 +1,4 @@
-//! Hosts that the list does not contain: questions, grants, permissions for one call, and revocation.
+//! Hosts that are not on the list: questions, grants, permissions for one call, and revocation.
 
 use super::test_network::{inside, world};
 use super::{HELLO, network_log, proxy_table};
@@ -179,7 +179,7 @@ fn expired_host_grant_closes_its_connections() {
         assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let grant = &world.grants()[0];
         assert!(grant.expires_ms.is_some() && grant.session.is_none());
-        // Other sessions of the same client can use the grant too. They lose access when it is revoked.
+        // Other sessions of the same client can use the grant too, and lose access when it is revoked.
         let mut other = world.connect("fetcher");
         assert_eq!(other.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let revoked = world.request(Request::Revoke { grant: grant.id.clone() });
@@ -280,16 +280,16 @@ fn service_of_this_computer_is_asked_about_by_its_port() {
         let object = &asked[0].consequences[1].object;
         let port = Piece::Foreign("localhost:11434".to_owned());
         assert_eq!(*object, [Piece::Ours("Ollama"), Piece::Ours(" on this computer, "), port]);
-        // Nothing listens at this port, so there is no question, and the denial does not concern it.
+        // Nothing listens on this port, so no question is asked and the denial does not apply.
         let said = client.fetch_unjudged("http://localhost:11435/hello");
-        assert!(said.contains("nothing on this computer listens at port 11435"), "{said}");
-        // Neither is the router or a metadata service asked about.
+        assert!(said.contains("no program on this computer listens on port 11435"), "{said}");
+        // The router and metadata services never raise a question either.
         for url in ["http://9.9.9.1/", "http://169.254.169.254/latest/", "http://metadata.google.internal/"] {
             assert!(client.fetch_unjudged(url).starts_with("403 "), "{url}");
         }
         assert_eq!((asked.len(), world.user.count(), ground.reached().len()), (1, 0, 0));
         client.hang_up();
-        // A denial holds for its server in one session.
+        // A denial applies to one server in one session.
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Session);
         assert_eq!(client.fetch_unjudged("http://127.0.0.1:11434/hello"), HELLO);

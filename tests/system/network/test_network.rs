@@ -1,7 +1,7 @@
-//! A network for tests: a virtual link with the daemon on one side and servers with public and private addresses on
-//! the other, and host names that the system's resolver knows.
+//! A network for tests: a virtual link with the daemon at one end and servers with public and private addresses at
+//! the other, and host names that the system resolver knows.
 //!
-//! Needs no privileges, because the test starts itself again in a user namespace.
+//! Needs no privileges, because the test restarts itself in a user namespace.
 
 use crate::test_home::Prepared;
 use crate::world::World;
@@ -27,7 +27,7 @@ pub struct Ground {
     _outside: Outside,
 }
 
-/// Runs `body` in a network of its own. `test` is the full name of the calling test.
+/// Runs `body` in a separate network. `test` is the calling test's full name.
 pub fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
@@ -60,7 +60,7 @@ fn script(name: &str) -> PathBuf {
     dir.join(name).canonicalize().unwrap()
 }
 
-/// Creates a world with one server, `fetcher`, that has these network settings.
+/// Creates a test environment with one server, `fetcher`, that has these network settings.
 pub(super) fn world(network: &Value) -> World {
     World::with(|prepared| install(prepared, network))
 }
@@ -68,7 +68,7 @@ pub(super) fn world(network: &Value) -> World {
 /// Tools that need no approval.
 const FREE: [&str; 7] = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
 
-/// Writes the configuration: judged fetches require approval, and all other tools are allowed.
+/// Writes a policy that allows the tools in [`FREE`] and requires approval for `get`.
 fn install(prepared: &Prepared, network: &Value) {
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "fetcher", "comment": "", "args": args });
     let mut tools: Vec<Value> = FREE.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
@@ -83,7 +83,7 @@ fn install(prepared: &Prepared, network: &Value) {
     configure(&prepared.home, network);
 }
 
-/// Writes the network settings of the server.
+/// Writes the server's network settings.
 pub(super) fn configure(home: &Home, network: &Value) {
     let script = script("fetcher.py");
     let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });

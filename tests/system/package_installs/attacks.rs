@@ -35,7 +35,7 @@ fn install_runs_no_package_scripts_and_reaches_only_the_registry() {
         names.sort();
         assert_eq!(names, ["package.json", "server.js"], "{package}");
     }
-    // An ordinary npm installation runs the scripts.
+    // An ordinary npm installation does run the scripts.
     let twin = tempfile::tempdir().unwrap();
     std::fs::write(twin.path().join("package.json"), "{}").unwrap();
     let npm = Command::new("npm")
@@ -83,7 +83,7 @@ fn modified_installation_is_not_started_until_reinstalled() {
     let mut world = world(&registry, &["-y", "tiny"]);
     let folder = install(&world.home, "tiny");
     let script = folder.join("node_modules/tiny/server.js");
-    // Changes the file's time but not its content.
+    // Changes the file's modification time but not its content.
     chmod(&script, 0o644);
     chmod(&script, 0o555);
     assert_eq!(report_version(&world), "1.0.0");
@@ -154,7 +154,7 @@ fn source_package_is_not_built() {
     );
     assert!(!canary.exists());
     assert_eq!(folders(&place.home), [] as [&str; 0]);
-    // A wheel of the package is accepted, and a missing program is reported.
+    // A wheel of the package is accepted, and the missing program is reported.
     registry.pypi("tiny", "tiny-1.0-py3-none-any.whl", wheel(dir.path(), "x"));
     let refused = run(&place.home, &["install", "tiny"]).unwrap_err();
     assert!(
@@ -166,7 +166,7 @@ fn source_package_is_not_built() {
     assert_eq!((&installed["version"], installed["already"].as_bool()), (&json!("1.1"), Some(false)));
 }
 
-/// Builds a wheel with one program. Version 1.0 has no program with the name of the package.
+/// Builds a wheel that contains one program. In version 1.0, no program has the package's name.
 fn wheel(dir: &Path, program: &str) -> Vec<u8> {
     let version = if program == "tiny" { "1.1" } else { "1.0" };
     let script = "import sys, zipfile

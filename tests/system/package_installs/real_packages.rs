@@ -1,4 +1,4 @@
-//! Packages from the registries that this machine is configured to use.
+//! Packages from the registries configured on this machine.
 
 use super::{install, json_of, refusal, run, tell};
 use crate::test_home::Prepared;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
-/// Creates a world with a catalog server whose package is not installed.
+/// Creates a test environment with a catalog server whose package is not installed.
 fn world(id: &str) -> World {
     World::with(|prepared: &Prepared| {
         let catalog = Catalog::shipped().unwrap();

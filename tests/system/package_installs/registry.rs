@@ -1,4 +1,4 @@
-//! An npm registry and a Python registry on the loopback interface, with packages that the tests create.
+//! An npm registry and a Python registry on the loopback interface that serve packages created by the tests.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ pub struct Package<'a> {
     pub dependencies: Value,
     /// Base URL of the archive, or `None` if it is in this registry.
     pub elsewhere: Option<&'a str>,
-    /// Description that the package's tools have.
+    /// Description of the package's tools.
     pub description: &'a str,
-    /// Names of further tools.
+    /// Names of additional tools.
     pub more: &'a [&'a str],
     /// `true` if the program exits immediately.
     pub broken: bool,
@@ -35,7 +35,7 @@ struct Shelf {
     files: BTreeMap<String, Vec<u8>>,
     versions: BTreeMap<String, Map<String, Value>>,
     asked: Vec<String>,
-    /// Paths for which requests are left unanswered.
+    /// Paths whose requests are left unanswered.
     held: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Registry {
         registry
     }
 
-    /// Configures the npm and pip of the user to use this registry.
+    /// Configures the user's npm and pip to use this registry.
     pub fn configure(&self, person: &Path) {
         std::fs::write(person.join(".npmrc"), format!("registry=http://127.0.0.1:{}/\n", self.port)).unwrap();
         let pip = person.join(".config/pip");
@@ -86,7 +86,7 @@ impl Registry {
         shelf.files.insert(format!("/{name}"), all.to_string().into_bytes());
     }
 
-    /// Adds a file of a Python package.
+    /// Adds one file of a Python package.
     pub fn pypi(&self, name: &str, file: &str, content: Vec<u8>) {
         let mut shelf = self.shelf();
         shelf.files.insert(format!("/simple/{name}/{file}"), content);
@@ -107,7 +107,7 @@ impl Registry {
         self.shelf().held.clear();
     }
 
-    /// Returns the paths of all requests.
+    /// Returns the paths of all requests so far.
     pub fn asked(&self) -> Vec<String> {
         self.shelf().asked.clone()
     }
@@ -160,7 +160,7 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content));
 }
 
-/// Returns the program of an MCP server in a few lines of Node.js.
+/// Returns the source of a small MCP server for Node.js.
 fn program(version: &str, package: &Package<'_>) -> String {
     let tool = |name: &&str| json!({ "name": name, "description": package.description, "inputSchema": { "type": "object" } });
     let names = ["version", "reach", "change"];

@@ -64,11 +64,11 @@ fn update_shows_tool_changes_and_applies_after_approval() {
         assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is already at version 1.1.0.\n");
         folders(&world.home) == ["tiny/1.1.0"]
     });
-    // The state that is stored under the name now belongs to the new version.
+    // State stored under the server's name now belongs to the new version.
     let mut updated = world.connect("tiny");
     assert_eq!(tell(&world, &mut updated, "version", json!({})), "1.1.0");
     updated.hang_up();
-    // The vendor's instructions use a wrapper command, in which only the version is changed.
+    // Vendors' snippets wrap the entries in `mcpServers`. The update changes only the version.
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
@@ -78,7 +78,7 @@ fn update_shows_tool_changes_and_applies_after_approval() {
 }
 
 #[test]
-fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_an_update() {
+fn permissions_survive_reinstall_and_update() {
     let registry = Registry::new();
     registry.npm("tiny", "1.0.0", &Package::default());
     let world = world(&registry, &["tiny@1.0.0"]);
@@ -91,7 +91,7 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
     world.wait(world.daemon.grant(gift)).unwrap();
     client.hang_up();
     let applies = |version: &str| {
-        // The server has network access now, so its tools require approval.
+        // The server now has network access, so its tools require approval.
         world.user.will(Next::AllowFirst(vec![Reach::Request, Reach::Tool]));
         let mut client = world.connect("tiny");
         assert_eq!(client.call("version", json!({})).ok(), version);
@@ -99,7 +99,7 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
         let marks: Vec<_> = world.grants().into_iter().map(|grant| (grant.suspended, grant.uses)).collect();
         assert_eq!(marks, [(None, 0)]);
     };
-    // A damaged package is not started. Installing it again yields the same archive.
+    // A damaged package is not started. Reinstalling it yields the same archive.
     std::fs::remove_dir_all(&folder).unwrap();
     install(&world.home, "tiny");
     applies("1.0.0");

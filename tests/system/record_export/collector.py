@@ -1,7 +1,8 @@
 """A collector that decodes requests with the official protobuf definitions.
 
-Arguments: a folder, and a port (0 chooses one). The file `mode` in the folder determines the answers. Accepted records are
-appended to `records.jsonl`, metrics to `metrics.jsonl`, and every received byte to `raw`.
+Arguments: a folder, and a port (0 chooses one). The file `mode` in the folder determines the answers: a status, `hold`, which
+waits until the mode changes, or `accept`. Accepted records are appended to `records.jsonl`, metrics to `metrics.jsonl`, every
+received byte to `raw`, and the mode in which a request with records arrived to `arrived.jsonl`.
 """
 
 import json
@@ -35,7 +36,7 @@ def pairs(attributes):
 
 
 def append(name, lines):
-    # One write, so that a kill leaves no incomplete line.
+    # A single write, so that a kill leaves no incomplete line.
     text = "".join(json.dumps(line) + "\n" for line in lines)
     with LOCK, open(FOLDER / name, "ab", buffering=0) as file:
         file.write(text.encode())
@@ -76,8 +77,11 @@ class Handler(BaseHTTPRequestHandler):
         with LOCK, open(FOLDER / "raw", "ab") as file:
             file.write(str(self.headers).encode() + body)
         mode = (FOLDER / "mode").read_text()
-        if mode == "slow":
-            time.sleep(0.2)
+        if self.path == "/v1/logs":
+            append("arrived.jsonl", [mode])
+        while mode == "hold":
+            time.sleep(0.01)
+            mode = (FOLDER / "mode").read_text()
         if mode.isdigit():
             self.send_response(int(mode))
             self.send_header("Content-Length", "0")

@@ -15,7 +15,7 @@ impl World {
         std::fs::read_to_string(self.config(below)).unwrap()
     }
 
-    /// Replaces a file in the way that most editors do.
+    /// Replaces a file as most editors do, by renaming a new file.
     pub(super) fn replaces(&self, below: &str, text: &str) {
         let beside = self.config(&format!("{below}.new"));
         std::fs::write(&beside, text).unwrap();
@@ -43,7 +43,7 @@ impl World {
         });
     }
 
-    /// Waits until the daemon reports a problem.
+    /// Waits until the daemon reports a problem, and returns the message.
     #[track_caller]
     pub(super) fn trouble(&self) -> String {
         eventually("a problem is reported", BOUND, || self.status().troubles.len() == 1);

@@ -1,4 +1,4 @@
-//! Edits that cannot be applied: they change nothing, are reported and do not block the daemon.
+//! Edits that cannot be applied: they change nothing, are reported, and do not block the daemon.
 
 use super::POLICY;
 use super::edits::{rule, rules};
@@ -25,7 +25,7 @@ fn invalid_file_changes_nothing_and_is_reported_until_fixed() {
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
     client.plain("now").ok();
     assert_eq!(world.status().policy, before);
-    // The report is about the newer mistake.
+    // The report is about the most recent mistake.
     world.replaces(POLICY, "{");
     eventually("the other mistake is reported", BOUND, || world.trouble().contains("EOF while parsing"));
     world.replaces(POLICY, &good);
@@ -48,7 +48,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
     eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
-    // Deletes the file with its directory, twice. A restored file is noticed.
+    // Deletes the file and its directory, twice. The daemon notices the restored file.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
         eventually("the problem is reported", BOUND, || world.trouble().contains(" was removed; restore it"));
@@ -109,7 +109,7 @@ fn unwritable_audit_log_blocks_policy_changes() {
     eventually("the problem is reported", BOUND, || status(&machine).contains(waits));
     client.plain("heard").refused("DENIED: the audit log cannot be written");
     machine.limit_file_size(None);
-    // The policy in effect judges the first recorded call.
+    // The policy still in effect judges the first recorded call.
     client.plain("now").ok();
     eventually("the change is in force", BOUND, || status(&machine).contains(" is protecting "));
     client.plain("heard").refused("quiet");

@@ -1,5 +1,5 @@
-//! The reference "everything" server over streamable HTTP, alone and through the shim. The differences are those of
-//! the local server, except that a remote server gets no roots.
+//! Compares the reference "everything" server over streamable HTTP with and without the shim. The differences are
+//! those of the local server, plus those of a server without roots.
 
 use super::write_entry;
 use crate::comparison::{allow_all, allow_questions, different, documented_steps, format_difference, run};
@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-/// Further steps that differ. A server without roots has no tool for them and does not mention them. A server that is
-/// reached over HTTP names its session in the text of four responses.
+/// Additional steps that differ. A server without roots offers no tool for them and does not mention them. Over HTTP,
+/// the server includes its session id in the text of four responses.
 const BY_HTTP: [&str; 6] = [
     "listed get-roots-list",
     "notifications",

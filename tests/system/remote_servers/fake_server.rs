@@ -1,4 +1,4 @@
-//! A streamable HTTP server whose behaviour the test defines.
+//! A streamable HTTP server whose behaviour each test defines.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Returns the method of the JSON-RPC message, or the HTTP method if the request has no message.
+    /// Returns the JSON-RPC method, or the HTTP method if the request contains no message.
     pub fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.verb)
     }
@@ -33,7 +33,7 @@ impl ReceivedRequest {
 pub struct Responder(TcpStream);
 
 impl Responder {
-    /// Sends bytes without changes. Returns `false` if that fails.
+    /// Sends raw bytes. Returns `false` if sending fails.
     pub fn raw(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
     }
@@ -54,7 +54,7 @@ impl Responder {
         self.answer("200 OK", &session, &body.to_string());
     }
 
-    /// Starts an event stream, which ends when the connection is closed.
+    /// Starts an event stream, which lasts until the connection is closed.
     pub fn begin_events(&mut self) {
         self.raw(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n",
@@ -66,7 +66,7 @@ impl Responder {
     }
 }
 
-/// Function that handles a request. It returns `false` to make the server answer the request correctly.
+/// Handles a request. Returns `false` to have the server answer correctly instead.
 pub type Behaviour = dyn Fn(&ReceivedRequest, &mut Responder) -> bool + Send + Sync;
 
 pub struct FakeServer {
@@ -110,7 +110,7 @@ impl FakeServer {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// Returns all requests that have arrived.
+    /// Returns all requests received so far.
     pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
@@ -150,7 +150,7 @@ fn read(stream: &TcpStream) -> Option<ReceivedRequest> {
     Some(ReceivedRequest { verb, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// Answers a request as a correct server does.
+/// Answers a request as a correct server would.
 fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     let id = &asked.body["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -168,7 +168,7 @@ fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     }
 }
 
-/// Returns the result of a call with this text.
+/// Returns a tool result with this text.
 pub fn said(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": false })
 }

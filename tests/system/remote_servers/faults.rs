@@ -1,4 +1,4 @@
-//! Faults of a remote server. Each is reported with advice until it no longer occurs.
+//! Faults of a remote server. Each is reported with advice until it is resolved.
 
 use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::{audit_entries, world};
@@ -13,7 +13,7 @@ fn is_call(asked: &ReceivedRequest) -> bool {
     asked.method() == "tools/call"
 }
 
-/// Returns the behaviour that answers calls with this complete response.
+/// Returns a behaviour that answers tool calls with this complete response.
 fn calls(
     status: &'static str,
     headers: &'static str,
@@ -104,8 +104,8 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // A server with the same name but another address is another server and does not receive the state of the first
-    // one.
+    // A server with the same name but another address is a different server and does not receive the first one's
+    // state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
     eventually("another address is suspended", BOUND, || {
         let answer = world.start("far").request("initialize", greeting.clone());
@@ -131,7 +131,7 @@ fn possibly_delivered_call_is_not_resent() {
     let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    // The server accepts the call but sends nothing or only a part of a response.
+    // The server accepts the call but sends nothing, or only part of a response.
     for half in
         [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"json"]
     {
@@ -146,7 +146,7 @@ fn possibly_delivered_call_is_not_resent() {
         let after = far.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!(after, before + 1);
     }
-    // The stream ends without an event id from which it could be resumed.
+    // The stream ends before any event id from which it could be resumed.
     far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
@@ -193,7 +193,7 @@ fn expired_remote_session_is_reinitialized_before_calls() {
 }
 
 #[test]
-fn a_call_refused_for_its_session_runs_in_a_new_one() {
+fn call_rejected_for_expired_session_is_retried_in_new_session() {
     let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
@@ -213,13 +213,13 @@ fn a_call_refused_for_its_session_runs_in_a_new_one() {
             refuses
         });
         assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
-        // The connection may still be initialized, and may listen for messages meanwhile.
+        // Skips messages of the earlier session, which may still be initializing or opening its listening stream.
         let sent = far.methods().split_off(before).into_iter().skip_while(|method| method != "tools/call");
         let sent: Vec<String> = sent.filter(|method| method != "GET").collect();
         let expected = ["tools/call", "initialize", "notifications/initialized", "tools/call"];
         assert_eq!(sent, expected, "the call was not carried out before");
     }
-    // Status 400 for another reason is an error of this call.
+    // Status 400 for any other reason is an error of this call only.
     let before = far.methods().len();
     far.set_behaviour(calls(
         "400 Bad Request",
@@ -231,7 +231,7 @@ fn a_call_refused_for_its_session_runs_in_a_new_one() {
 }
 
 #[test]
-fn a_busy_remote_server_is_asked_again_as_it_says() {
+fn busy_remote_server_is_retried_after_the_requested_delay() {
     let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");

@@ -1,6 +1,6 @@
-"""A server and an authorization server made with the Python SDK. Its users log in without a password.
+"""A server and an authorization server that use the Python SDK. Users log in without a password.
 
-Prints its port. `/tokens` lists the tokens, `/expire` and `/revoke` end them.
+Prints its port. `/tokens` lists the tokens, `/expire` expires them, and `/revoke` revokes them.
 """
 
 import secrets

@@ -15,7 +15,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The server, and its authorization server at the same address.
+/// The server, with its authorization server at the same address.
 struct LoginHost {
     port: u16,
     process: Child,
@@ -43,12 +43,12 @@ impl LoginHost {
         format!("{}/mcp", self.base())
     }
 
-    /// Sends a request that controls the server.
+    /// Sends a control request to the server.
     fn control(&self, path: &str) -> String {
         get(&format!("{}{path}", self.base())).unwrap().1
     }
 
-    /// Returns all codes and tokens so far.
+    /// Returns all codes and tokens issued so far.
     fn issued(&self) -> Vec<String> {
         serde_json::from_str(&self.control("/tokens")).unwrap()
     }
@@ -61,7 +61,7 @@ impl Drop for LoginHost {
     }
 }
 
-/// Requests a page, and returns the head and body of the response.
+/// Requests a page. Returns the response's head and body.
 fn get(url: &str) -> Option<(String, String)> {
     let (address, target) = url.strip_prefix("http://")?.split_once('/')?;
     let mut stream = TcpStream::connect(address).ok()?;
@@ -73,7 +73,7 @@ fn get(url: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Follows redirects as a browser does, and returns the last page.
+/// Follows redirects as a browser does. Returns the last page.
 fn browse(page: &str) -> (String, String) {
     let mut url = page.to_owned();
     for _ in 0..5 {
@@ -120,7 +120,7 @@ impl TypedLogin {
     }
 
     /// Waits for the end of a login, and returns everything that was shown.
-    fn is_made(mut self) -> String {
+    fn log_in(mut self) -> String {
         self.terminal.shows("You are logged in to `far` (use).");
         assert_eq!(self.started.wait(), 0);
         self.terminal.all()
@@ -132,7 +132,7 @@ fn log_in(command: Command) -> String {
     let mut login = TypedLogin::start(command);
     let (head, body) = browse(&login.page());
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("You can close this page"), "{head}\n{body}");
-    login.is_made()
+    login.log_in()
 }
 
 /// Creates a world with this server and an unlocked file for its tokens.
@@ -151,7 +151,7 @@ fn refused_initialize(world: &World) -> String {
 }
 
 #[test]
-fn a_login_is_made_used_renewed_and_ended() {
+fn login_token_is_used_renewed_and_removed() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));
     let ours = world.ours();
@@ -227,7 +227,7 @@ fn a_login_is_made_used_renewed_and_ended() {
 }
 
 #[test]
-fn nothing_is_registered_or_opened_without_a_yes() {
+fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));
     let mut login = TypedLogin::start(command(&world, &[]));

@@ -1,4 +1,4 @@
-//! Streams of a remote server: responses, messages without a request, and streams that do not end.
+//! Streams of a remote server: responses, unsolicited messages, and streams that never end.
 
 use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::world;
@@ -30,7 +30,7 @@ fn stream_delivers_notifications_before_the_response() {
             back.begin_events();
             back.raw(b": welcome\n\n");
             back.event("1", &progress(1));
-            // A message in several `data` lines, as the specification allows.
+            // One message split into several `data` lines, as the specification allows.
             back.raw(
                 b"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/tools/list_changed\"}\n\n",
             );
@@ -105,7 +105,7 @@ fn unsolicited_server_messages_are_received() {
         if asked.verb == "GET" {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
-            // Sends until the other side closes the connection.
+            // Sends until the client closes the connection.
             while back.raw(b": still here\n\n") {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
@@ -160,7 +160,7 @@ fn endless_streams_do_not_block_others() {
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
     eventually("all streams are open", BOUND, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
-    // A cancelled call is released, because its result is no longer needed.
+    // Cancelling a call closes its stream, because its result is no longer needed.
     for id in calls {
         client.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),

@@ -1,4 +1,4 @@
-"""Terminates TLS and forwards connections: CERTIFICATE KEY PORT. Prints the port it listens on."""
+"""Terminates TLS and forwards connections. Arguments: CERTIFICATE KEY PORT. Prints the port it listens on."""
 
 import select
 import socket

@@ -1,7 +1,6 @@
-//! Host names of remote servers: their addresses, and the certificates that prove the identity of the peer.
+//! Host names of remote servers: the addresses they resolve to, and the certificates that prove a server's identity.
 //!
-//! - Needs no privileges, because the tests start themselves again with their own host names and certificate
-//!   authority.
+//! Needs no privileges, because the tests restart themselves with their own host names and certificate authority.
 
 use super::fake_server::FakeServer;
 use super::{audit_entries, world, write_entry};
@@ -88,7 +87,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
 
         let names = std::cell::Cell::new(0);
         let told = |entry: serde_json::Value, told: &str| {
-            // A name with another address would be another server, so each attempt uses a new name.
+            // A name with another address would count as another server, so each attempt uses a new name.
             names.set(names.get() + 1);
             let name = format!("far{}", names.get());
             write_entry(&world.home.config, &name, &entry);
@@ -113,7 +112,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             json!({ "url": "https://nowhere.example.test/mcp" }),
             "`nowhere.example.test` cannot be resolved",
         );
-        // The peer has a certificate for another name.
+        // The server's certificate is for another name.
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
         told(sly, "failed to prove its identity, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");

@@ -56,8 +56,8 @@ fn addresses_and_local_names_are_never_asked_about() {
 }
 
 #[test]
-fn an_answer_never_opens_this_machine_or_its_network() {
-    inside("run_network::hostile::an_answer_never_opens_this_machine_or_its_network", |ground| {
+fn approval_never_opens_this_machine_or_its_network() {
+    inside("run_network::hostile::approval_never_opens_this_machine_or_its_network", |ground| {
         let world = world(|_| {});
         let mut shell = shell(&world);
         for name in ["own", "sly", "two", "metadata"] {
@@ -68,7 +68,7 @@ fn an_answer_never_opens_this_machine_or_its_network() {
         assert!(ground.reached().is_empty());
         allow(&world);
         assert_eq!(probe(&mut shell, "get http://files.example.test/hello"), "200");
-        // Later, the name of an allowed host resolves to another address.
+        // The allowed host's name later resolves to another address.
         for address in ["127.0.0.1", "10.9.9.9", "169.254.169.254"] {
             ground.resolve("files.example.test", address);
             let said = probe(&mut shell, "get http://files.example.test/hello");
@@ -81,15 +81,15 @@ fn an_answer_never_opens_this_machine_or_its_network() {
 }
 
 #[test]
-fn headers_and_tls_name_the_host_that_was_allowed() {
-    inside("run_network::hostile::headers_and_tls_name_the_host_that_was_allowed", |ground| {
+fn headers_and_tls_must_name_the_allowed_host() {
+    inside("run_network::hostile::headers_and_tls_must_name_the_allowed_host", |ground| {
         let world = world(|_| {});
         let mut shell = shell(&world);
         allow(&world);
         assert_eq!(probe(&mut shell, "get http://files.example.test/hello"), "200");
         let said = probe(&mut shell, "get http://files.example.test/hello evil.example.test");
         assert_eq!(said, "400 bad-request");
-        // The `Host` header of a CONNECT request has no effect: the user was asked about the target.
+        // The `Host` header of a CONNECT request has no effect. The user was asked about the request's target.
         allow(&world);
         assert_eq!(probe(&mut shell, "connect files.example.test:8443 evil.example.test:8443"), "200");
         let asked = world.user.asked();
@@ -101,14 +101,14 @@ fn headers_and_tls_name_the_host_that_was_allowed() {
             ground.reached(),
             ["9.9.9.9 80 files.example.test", "9.9.9.9 8443", "9.9.9.9 443 files.example.test"]
         );
-        // Another port of the host causes another question, which is denied.
+        // Another port of the same host raises another question, which is denied.
         assert_eq!(probe(&mut shell, "connect files.example.test:22"), "403 said-no");
     });
 }
 
 #[test]
-fn a_redirect_is_another_question() {
-    inside("run_network::hostile::a_redirect_is_another_question", |ground| {
+fn a_redirect_raises_another_question() {
+    inside("run_network::hostile::a_redirect_raises_another_question", |ground| {
         let world = world(|_| {});
         let mut shell = shell(&world);
         let follow = |to: &str| format!("curl -sSL 'http://files.example.test/redirect?{to}'");

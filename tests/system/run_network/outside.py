@@ -1,5 +1,5 @@
-"""Reachable servers: pages and a git repository on port 80, TLS on port 443, and an echo on port 8443. Prints `ready` once they
-listen.
+"""Reachable servers: pages and a git repository on port 80, TLS on port 443, and an echo server on port 8443.
+Prints `ready` once they listen.
 
 The arguments are a log file, which receives a line with the local address, the port and the `Host` header of each request (or
 the port alone of each connection without one), and a folder with `cert.pem`, `key.pem` and the pages.

@@ -1,4 +1,4 @@
-//! Services of the user's computer to which a run connects, and ports of a run to which the computer connects.
+//! Connections from a run to services of the user's computer, and connections from the computer to a run's ports.
 
 use super::{inside, network_log, of_hosts, policy, probe, shell, world};
 use crate::scripted_user::Next;
@@ -10,12 +10,12 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
 const REFUSED: &str = "Connection refused";
 
-/// Starts a service that returns what it receives. Returns the port of the service.
+/// Starts an echo service. Returns its port.
 fn service() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -60,7 +60,7 @@ fn a_local_service_is_asked_about_and_reached_after_the_answer() {
         assert!(world.grants().is_empty());
         // The proxy cannot be used to reach the service.
         assert_eq!(probe(&mut shell, &format!("connect {local}")), "403 unknown-domain");
-        // A denial holds for the rest of the run, unless the user removes it.
+        // The denial lasts for the rest of the run unless the user removes it.
         for _ in 0..2 {
             assert_eq!(probe(&mut shell, &format!("echo localhost {port}")), REFUSED);
         }
@@ -125,8 +125,8 @@ fn a_waiting_connection_withdraws_its_question_when_it_ends() {
 }
 
 #[test]
-fn named_ports_need_no_question() {
-    inside("run_network::ports::named_ports_need_no_question", |_| {
+fn ports_given_as_options_need_no_approval() {
+    inside("run_network::ports::ports_given_as_options_need_no_approval", |_| {
         let (named, other, world) = (service(), service(), world(|_| {}));
         let said = |port: u16| {
             let run = Command::new(programs().join("ironcurtain"))
@@ -177,7 +177,7 @@ fn only_a_published_port_of_a_run_is_reachable() {
             text.ends_with("page of a run").then_some(())
         };
         eventually("the published port is reached", BOUND, || page("127.0.0.1:8000").is_some());
-        // No other port of the run is available, and the published port is not available on the network.
+        // The run's other ports are unreachable, and the published port is unreachable from the network.
         for address in ["127.0.0.1:8001", "127.0.0.1:3128", "9.9.9.1:8000"] {
             let refused = TcpStream::connect(address).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
@@ -200,8 +200,8 @@ fn only_a_published_port_of_a_run_is_reachable() {
 }
 
 #[test]
-fn a_published_port_does_not_lead_back_to_the_run() {
-    inside("run_network::ports::a_published_port_does_not_lead_back_to_the_run", |_| {
+fn a_run_cannot_connect_to_its_own_published_port() {
+    inside("run_network::ports::a_run_cannot_connect_to_its_own_published_port", |_| {
         let world = world(|_| {});
         let run = Command::new(programs().join("ironcurtain"))
             .args([

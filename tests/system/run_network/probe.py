@@ -1,4 +1,4 @@
-"""Talks to the proxy in ways that ordinary programs do not. Prints one line.
+"""Sends requests to the proxy that ordinary programs do not send. Prints one line.
 
     connect TARGET [HOST]       CONNECT to TARGET with this Host header
     get URL [HOST]              a plain request with this Host header

@@ -1,4 +1,4 @@
-//! Common programs: curl, git and Python connect, wait for the answer and then continue.
+//! Common programs (curl, git and Python) connect, wait for the answer and then continue.
 
 use super::{inside, network_log, of_hosts, policy, shell, world};
 use crate::scripted_user::Next;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
 const HELLO: &str = "hello from outside\nstatus 0\n";
@@ -50,7 +50,7 @@ fn curl_waits_for_the_answer_which_lasts_its_lifetime() {
         let expected = ("host".to_owned(), "files.example.test:80".to_owned(), "run:sh".to_owned());
         assert_eq!(world.grants().iter().map(short).collect::<Vec<_>>(), [expected]);
         assert_eq!(world.sessions()[0].hosts, ["files.example.test:80"]);
-        // Another port of the host causes another question.
+        // Another port of the host raises another question.
         let denied = shell.run("curl -sS -k https://files.example.test/hello");
         assert!(denied.contains("403") && !denied.ends_with("status 0\n"), "{denied}");
         assert_eq!(shell.exit(), Some(0));
@@ -111,7 +111,7 @@ fn a_revoked_host_is_disconnected_before_the_confirmation() {
         assert_eq!(shell.run("echo >&8; read -r line <&9; echo $line"), "alive\nstatus 0\n");
         world.revoke_only_grant();
         assert_eq!(shell.run("echo >&8; read -r line <&9; echo $line"), "cut\nstatus 0\n");
-        // The next connection causes a question, which is denied.
+        // The next connection raises a question, which is denied.
         let said = shell.run("/usr/bin/python3 probe.py connect other.example.test:8443");
         assert_eq!(said, "403 said-no\nstatus 0\n");
         assert_eq!(world.user.asked().len(), 2);
@@ -162,8 +162,8 @@ fn services_of_the_run_itself_are_reached_without_the_proxy() {
 }
 
 #[test]
-fn rules_name_a_run_and_its_hosts() {
-    inside("run_network::real_programs::rules_name_a_run_and_its_hosts", |ground| {
+fn rules_can_match_a_run_and_its_hosts() {
+    inside("run_network::real_programs::rules_can_match_a_run_and_its_hosts", |ground| {
         let rules = [
             ("no-evil", of_hosts(&["evil.example.test"]), "deny"),
             ("files-free", of_hosts(&["files.example.test"]), "allow"),
@@ -177,8 +177,8 @@ fn rules_name_a_run_and_its_hosts() {
         allow(&world, Lifetime::Session);
         assert_eq!(shell.run("curl -sS http://other.example.test/hello"), HELLO);
         assert_eq!(world.user.asked().len(), 1);
-        // A new rule closes open connections and takes precedence over the grant. Without a rule, the user is asked
-        // again.
+        // A new rule closes open connections and takes precedence over the grant. Once the rule is removed, the user
+        // is asked again.
         for host in ["files", "other"] {
             shell.run(&format!("mkfifo /tmp/{host}.ask /tmp/{host}.said"));
         }
@@ -213,7 +213,7 @@ fn a_question_ends_with_its_program() {
         assert_eq!(said, "status 124\n");
         eventually("the question is withdrawn", BOUND, || !world.user.withdrawn().is_empty());
         assert!(ground.reached().is_empty());
-        // The run ends although a program waits for an answer.
+        // The run can end while a program is still waiting for an answer.
         world.user.will(Next::Ignore);
         let mut child = std::process::Command::new(crate::world::programs().join("ironcurtain"))
             .args(["run", "--", "/bin/sh", "-c", "curl -sS http://third.example.test/hello & sleep 1"])

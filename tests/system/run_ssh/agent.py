@@ -1,4 +1,4 @@
-"""Sends requests to an ssh agent on one connection, and prints each answer: its type, and the rest in hexadecimal digits."""
+"""Sends requests to an ssh agent on one connection. Prints each answer: its type, then the rest in hexadecimal."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-//! The reference server with every protocol feature.
+//! The reference server that implements every protocol feature.
 
 use super::{allowed, free, world};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn everything_server_compresses_inline_data_and_fetches_nothing() {
     let mut client = world.connect("everything");
     let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });
     allowed(&world, &mut client, "gzip-file-as-resource", zipped).ok();
-    // The server cannot get network access by an approval, so there is no question.
+    // An approval cannot give the server network access, so there is no question.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/a", listener.local_addr().unwrap());
     let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });

@@ -1,4 +1,4 @@
-//! The git server in Python, and the `git` program that it runs.
+//! The Python git server, and the `git` program that it runs.
 
 use super::{allowed, world};
 use crate::autostart::git;
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Creates a repository with one commit, a change that is not staged, and a second branch.
+/// Creates a repository with one commit, an unstaged change and a second branch.
 fn repository(world: &World, name: &str) -> PathBuf {
     let dir = world.path(name);
     fs::create_dir_all(&dir).unwrap();
@@ -72,7 +72,7 @@ fn ungranted_repository_is_refused_and_invisible() {
     let mut client = world.connect("git");
     world.user.will(Next::Deny);
     client.call("git_log", at(&secret)).refused("the user denied this call");
-    // The folder's `.git` leads to the other repository, which is not mounted, so git cannot find it.
+    // The folder's `.git` refers to the other repository, which is not mounted, so git cannot find it.
     let linked = world.path("linked");
     fs::create_dir(&linked).unwrap();
     fs::write(linked.join(".git"), format!("gitdir: {}\n", secret.join(".git").display())).unwrap();

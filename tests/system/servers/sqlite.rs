@@ -1,4 +1,4 @@
-//! The server for an SQLite database, which needs the first version of the Python SDK.
+//! The SQLite server, which needs version 1 of the Python SDK.
 
 use super::{allowed, world};
 use serde_json::json;

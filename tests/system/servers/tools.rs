@@ -1,4 +1,4 @@
-//! Compares the tools in the catalog with those of the servers.
+//! Compares the tools in the catalog with those that the servers list.
 
 use super::{add_from, installed, python, world};
 use crate::client::Client;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a server to list its tools. No working server takes that long.
+/// Maximum time for a server to list its tools. A working server needs far less.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Argument names of each tool.
+/// Each tool's argument names.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
 /// Waits until the server lists `count` tools for a client with all capabilities, and returns them. Some servers add
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// Returns a server's tools according to the catalog, and the names of the tools that the catalog omits.
+/// Returns a server's tools according to the catalog, and the names of the tools that the catalog leaves out.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();
@@ -103,7 +103,7 @@ fn catalog_has_twenty_servers_with_annotated_tools() {
 
 #[test]
 fn catalog_pins_the_reviewed_version() {
-    // These servers are too large to install in a test. Their versions were reviewed by hand.
+    // These servers are too large to install in a test. Their versions were reviewed manually.
     let by_hand = ["desktop-commander", "markitdown"];
     for known in Catalog::shipped().unwrap().iter() {
         if by_hand.contains(&&*known.id) {

@@ -1,4 +1,4 @@
-"""A server of the Python SDK that requests a name during a call; with `--alone` it is stateless."""
+"""A server of the Python SDK that requests a name during a call. With `--alone`, it is stateless."""
 
 import sys
 from typing import Annotated

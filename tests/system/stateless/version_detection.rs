@@ -1,4 +1,4 @@
-//! Detects the protocol version of a server that does not report it in the usual way.
+//! Detects the protocol version of servers that do not report it in the usual way.
 
 use super::{request, result_json};
 use crate::client::BOUND;
@@ -64,7 +64,7 @@ fn server_ignoring_handshake_is_detected_as_stateless() {
     };
     let (mut client, greeted, _) = connect();
     assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25", "{greeted}");
-    // Tasks differ between the protocol versions, so the capability is not forwarded.
+    // The two protocol versions define tasks differently, so the capability is not forwarded.
     assert_eq!(greeted["result"]["capabilities"], json!({ "tools": {} }));
     let call = json!({ "name": "echo", "arguments": {}, "task": { "ttl": 60_000 } });
     let refused = client.request("tools/call", call);

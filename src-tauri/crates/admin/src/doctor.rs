@@ -123,6 +123,7 @@ impl Doctor {
             Ok(_) => Diagnosis::ok("settings", "`config.json` is valid"),
             Err(problem) => Diagnosis::problem("settings", problem.to_string()),
         });
+        found.extend(checks::managed(&self.home));
         found.push(checks::grants(&self.home));
         match Servers::load(&self.home) {
             Err(problem) => found.push(Diagnosis::problem("servers", problem.to_string())),

@@ -5,11 +5,12 @@ use crate::settings::{self, ConfigChangeError};
 use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportedPaths};
+use ironcurtain_daemon::path_form;
 use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, ExportedEvent, KeyStore,
-    OcsfError, OcsfWritten, PathForm, PublicKey, StateError, append_ocsf, probe, sample,
+    OcsfError, OcsfWritten, PublicKey, StateError, append_ocsf, probe, sample,
 };
-use ironcurtain_secrets::{SecretName, SecretStore, UnfilledError, filled_headers};
+use ironcurtain_secrets::{SecretName, SecretStore};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -53,6 +54,9 @@ pub enum RecordExportError {
     /// The log could not be read.
     #[error("failed to read the audit log: {0}")]
     Log(io::Error),
+    /// The position of the export could not be stored.
+    #[error("failed to store the position of the export: {0}")]
+    Position(io::Error),
     /// The export's state file is damaged.
     #[error(transparent)]
     State(#[from] StateError),
@@ -67,10 +71,7 @@ pub enum RecordExportError {
 /// Reason the configured collector cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The token is not available.
-    #[error("the export's {0}")]
-    Secret(#[from] UnfilledError),
-    /// The address is invalid.
+    /// The address is invalid, or the token is unavailable.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// The collector does not accept entries.
@@ -78,11 +79,11 @@ pub enum ProbeError {
     Delivery(#[from] DeliveryError),
 }
 
-/// Turns the export on. A running trusted process starts it at once.
+/// Turns the export on. A running trusted process starts it at once. Exports entries recorded from now on, even if it starts later.
 ///
 /// # Errors
-/// Returns a [`ConfigChangeError`] on failure, in which case nothing changed.
-pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, ConfigChangeError> {
+/// Returns a [`RecordExportError`] on failure, in which case nothing changed.
+pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, RecordExportError> {
     let paths = match choice.paths {
         ExportedPaths::Full => "full",
         ExportedPaths::Hashed => "hashed",
@@ -93,7 +94,12 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Confi
         let headers = json!({ "Authorization": format!("Bearer keyring:{token}") });
         export.insert("headers".to_owned(), headers);
     }
-    settings::change_settings(home, &[("export", export)])
+    if Config::load(home)?.export.is_none() {
+        let place = LogPlace::end(&home.audit()).map_err(RecordExportError::Log)?;
+        let state = ExportState::starting_at(place);
+        state.write(&home.export_state()).map_err(RecordExportError::Position)?;
+    }
+    Ok(settings::change_settings(home, &[("export", export)])?)
 }
 
 /// Turns the export off. Entries that have not been sent yet are never sent.
@@ -112,12 +118,11 @@ pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
 /// # Errors
 /// Returns a [`RecordExportError`] if the log cannot be read or no key can be generated.
 pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
-    let form = if paths == ExportedPaths::Hashed && store(home).public()?.is_none() {
+    let form = path_form(paths, || match store(home).public()? {
+        Some(_) => Ok(store(home).open_or_create()?.path_key()),
         // A sample does not create the real key.
-        PathForm::Hashed(DeviceKey::generate()?.path_key())
-    } else {
-        path_form(home, paths)?
-    };
+        None => Ok(DeviceKey::generate()?.path_key()),
+    })?;
     let place = LogPlace::before_newest(&home.audit(), SAMPLE).map_err(RecordExportError::Log)?;
     let mut follower = Follower::new(&home.audit(), place);
     let mut events = Vec::new();
@@ -149,9 +154,7 @@ pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
 /// # Errors
 /// Returns a [`ProbeError`] if the collector cannot be used.
 pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Result<(), ProbeError> {
-    let headers = filled_headers(secrets, &config.headers).await?.values;
-    let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
-    Ok(probe(&Endpoint::new(&config.url, headers)?).await?)
+    Ok(probe(&Endpoint::filled(&config.url, &config.headers, secrets).await?).await?)
 }
 
 /// Appends the entries that are not in the file yet as OCSF events.
@@ -159,16 +162,8 @@ pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Re
 /// # Errors
 /// Returns a [`RecordExportError`] if the log or the key cannot be read, or the file cannot be written.
 pub fn write_ocsf(home: &Home, file: &Path, paths: ExportedPaths) -> Result<OcsfWritten, RecordExportError> {
-    Ok(append_ocsf(&home.audit(), file, &path_form(home, paths)?)?)
-}
-
-/// Returns the exported form of paths. Creates the device key if paths are hashed.
-fn path_form(home: &Home, paths: ExportedPaths) -> Result<PathForm, DeviceKeyError> {
-    Ok(match paths {
-        ExportedPaths::Full => PathForm::Full,
-        ExportedPaths::Hashed => PathForm::Hashed(store(home).open_or_create()?.path_key()),
-        ExportedPaths::None => PathForm::Absent,
-    })
+    let form = path_form(paths, || Ok(store(home).open_or_create()?.path_key()))?;
+    Ok(append_ocsf(&home.audit(), file, &form)?)
 }
 
 fn store(home: &Home) -> KeyStore {

@@ -54,7 +54,7 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     let file = home.state.join("tried-policy.json");
     let failed = |source| RulesError::Write { file: file.clone(), source };
     atomic_file::replace(&file, text).map_err(failed)?;
-    let files = PolicyFiles { policy: Some(file.clone()), ..PolicyFiles::default() };
+    let files = PolicyFiles { policy: Some(file.clone()), under_managed: true, ..PolicyFiles::default() };
     let opened = PolicyTrial::open(home.clone(), &files, &home.person);
     std::fs::remove_file(&file).map_err(failed)?;
     Ok(opened?)

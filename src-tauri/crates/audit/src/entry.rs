@@ -49,6 +49,8 @@ pub enum Event {
     Lockdown,
     /// A session was paused or resumed, or a session-long denial was revoked.
     Pause,
+    /// The user restored paths in the folder of a run. Written before and after.
+    Undo,
 }
 
 impl Event {
@@ -64,7 +66,8 @@ impl Event {
             | Self::FileDecided
             | Self::Retention
             | Self::Lockdown
-            | Self::Pause => true,
+            | Self::Pause
+            | Self::Undo => true,
             Self::Daemon
             | Self::Session
             | Self::Server

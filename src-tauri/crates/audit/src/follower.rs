@@ -1,7 +1,10 @@
 //! Reads a log behind its writer, from a position that the reader stores.
 //!
 //! - Follows the chain, so that every returned entry is proved to follow the stored position.
-//! - Missing entries, which were removed by retention or when the log was replaced, are reported as a [`LostRange`].
+//! - Reports missing entries as a [`LostRange`]: retention removed them, a file is missing, or the log was replaced
+//!   before this reader started.
+//! - INVARIANT: once the log was found to contain the position, the position only moves forward. If the log no longer
+//!   contains it, reading fails.
 //! - Never writes, and takes none of the writer's locks.
 
 use crate::chain::{self, Written, follow};
@@ -62,6 +65,8 @@ pub struct Follower {
     dir: PathBuf,
     place: LogPlace,
     open: Option<BufReader<File>>,
+    /// `true` once the log was found to contain the position.
+    is_confirmed: bool,
     recall: Recall,
 }
 
@@ -98,13 +103,16 @@ impl LogPlace {
         let Some((file, listed)) = files(dir)?.pop() else { return Ok(Self::beginning()) };
         let volume = listed.open()?;
         let end = tail::complete_length(&volume.file)?;
-        let mut lines = tail::lines_before(&volume.file, end, BEFORE)?;
+        let mut lines = tail::lines_before(&volume.file, end, count + 1, BEFORE)?;
         let newest = lines.split_off(lines.len().saturating_sub(count));
         let bytes: u64 = newest.iter().map(|line| line.len() as u64).sum();
-        match lines.last().and_then(|line| chain::after(line)) {
-            Some(written) => Ok(Self { written, file, offset: end - bytes }),
-            None => Self::begin_of(file, &listed),
+        if bytes == end {
+            return Self::begin_of(file, &listed);
         }
+        let unread =
+            || invalid_data(format!("`{}` has no valid line before byte {}", volume.name(), end - bytes));
+        let written = lines.last().and_then(|line| chain::after(line)).ok_or_else(unread)?;
+        Ok(Self { written, file, offset: end - bytes })
     }
 
     fn begin_of(file: u64, listed: &Listed) -> io::Result<Self> {
@@ -117,7 +125,13 @@ impl Follower {
     /// Creates a reader that continues after `place`.
     #[must_use]
     pub fn new(dir: &Path, place: LogPlace) -> Self {
-        Self { dir: dir.to_path_buf(), place, open: None, recall: Recall::default() }
+        Self { dir: dir.to_path_buf(), place, open: None, is_confirmed: false, recall: Recall::default() }
+    }
+
+    /// Creates a reader that continues after `place`, a position that another reader of this log has reached.
+    #[must_use]
+    pub fn resume(dir: &Path, place: LogPlace) -> Self {
+        Self { is_confirmed: true, ..Self::new(dir, place) }
     }
 
     /// Returns the position after the last returned entry.
@@ -194,9 +208,11 @@ impl Follower {
                 return Ok(None);
             }
         }
-        let link = follow(&line, &self.place.written).map_err(|why| self.invalid(why))?;
+        let invalid =
+            |why| invalid_data(format!("entry {} is invalid: {why}", self.place.written.entries + 1));
+        let link = follow(&line, &self.place.written).map_err(invalid)?;
         let Some(Found::Entry(entry)) = Found::of(&line, &mut self.recall) else {
-            return Err(self.invalid("it is not an entry"));
+            return Err(invalid("it is not an entry"));
         };
         let bytes = line.len() as u64;
         self.place.written = Written { entries: self.place.written.entries + 1, head: link.clone() };
@@ -209,26 +225,44 @@ impl Follower {
         self.open = None;
         let wanted = self.place.written.entries + 1;
         let files = files(&self.dir)?;
-        let Some((oldest, _)) = files.first() else { return Ok(Reopened::Nothing) };
-        if *oldest > wanted {
-            return self.lose(&files);
-        }
-        let Some((first, listed)) = files.iter().rev().find(|(first, _)| *first <= wanted) else {
-            return Ok(Reopened::Nothing);
-        };
-        let volume = listed.open()?;
-        if *first == wanted {
-            // The first line contains the position before it.
-            if wanted > 1 && volume.begins_after()?.as_ref() != Some(&self.place.written) {
-                return self.lose(&files);
+        let (until, later) = files.split_at(files.partition_point(|(first, _)| *first <= wanted));
+        if let Some((first, listed)) = until.last() {
+            let volume = listed.open()?;
+            if self.confirm(*first, &volume)? {
+                // If a later file exists, this one is complete.
+                if later.is_empty() || tail::complete_length(&volume.file)? > self.place.offset {
+                    let mut file = volume.file;
+                    file.seek(SeekFrom::Start(self.place.offset))?;
+                    return Ok(Reopened::At(BufReader::new(file)));
+                }
+            } else if !self.is_confirmed {
+                return self.lose_until(files.first());
+            } else if [self.place.file, wanted].contains(first) || later.is_empty() {
+                let LogPlace { written, offset, .. } = &self.place;
+                return Err(invalid_data(format!(
+                    "`{}` no longer contains entry {} before byte {offset}, so it was replaced or changed",
+                    volume.name(),
+                    written.entries
+                )));
             }
-            (self.place.file, self.place.offset) = (*first, 0);
-        } else if *first != self.place.file || !self.is_at_place(&volume)? {
-            return self.lose(&files);
         }
-        let mut file = volume.file;
-        file.seek(SeekFrom::Start(self.place.offset))?;
-        Ok(Reopened::At(BufReader::new(file)))
+        self.lose_until(later.first())
+    }
+
+    /// Returns `true` if the log contains the position. `first` is the file that should contain the next entry.
+    fn confirm(&mut self, first: u64, volume: &Volume) -> io::Result<bool> {
+        let wanted = self.place.written.entries + 1;
+        let is_there = if first == wanted {
+            // The first line contains the position before it.
+            wanted == 1 || volume.begins_after()?.as_ref() == Some(&self.place.written)
+        } else {
+            first == self.place.file && self.is_at_place(volume)?
+        };
+        if is_there && first == wanted {
+            (self.place.file, self.place.offset) = (first, 0);
+        }
+        self.is_confirmed |= is_there;
+        Ok(is_there)
     }
 
     /// Returns `true` if the position's entry ends at its offset. Also reads the decisions before it.
@@ -237,26 +271,25 @@ impl Follower {
         if volume.file.metadata()?.len() < offset {
             return Ok(false);
         }
-        let lines = tail::lines_before(&volume.file, offset, BEFORE)?;
+        let lines = tail::lines_before(&volume.file, offset, 1, BEFORE)?;
         let known = lines.last().and_then(|line| chain::after(line));
         lines.iter().for_each(|line| drop(Found::of(line, &mut self.recall)));
         Ok(known.as_ref() == Some(&self.place.written))
     }
 
-    /// Continues at the beginning of the oldest file, and returns the lost range.
-    fn lose(&mut self, files: &[(u64, Listed)]) -> io::Result<Reopened> {
-        let Some((first, oldest)) = files.first() else { return Ok(Reopened::Nothing) };
-        let place = LogPlace::begin_of(*first, oldest)?;
+    /// Continues at the beginning of a file.
+    fn lose_until(&mut self, file: Option<&(u64, Listed)>) -> io::Result<Reopened> {
+        let Some((first, listed)) = file else { return Ok(Reopened::Nothing) };
+        let place = LogPlace::begin_of(*first, listed)?;
         let range = LostRange { after: self.place.written.clone(), until: place.written.clone() };
-        self.place = place;
+        (self.place, self.is_confirmed) = (place, true);
         self.recall = Recall::default();
         Ok(Reopened::Lost(range))
     }
+}
 
-    fn invalid(&self, why: &str) -> io::Error {
-        let number = self.place.written.entries + 1;
-        io::Error::new(io::ErrorKind::InvalidData, format!("entry {number} is invalid: {why}"))
-    }
+fn invalid_data(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 /// Result of opening the file with the next entry.
@@ -283,98 +316,4 @@ fn files(dir: &Path) -> io::Result<Vec<(u64, Listed)>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Audit, Event, Keeping};
-
-    async fn log(dir: &Path, text: &str, entries: u64) -> Audit {
-        let audit = Audit::keep(Keeping { file_bytes: 600, ..Keeping::new(dir) }, |_| ()).unwrap();
-        for number in 0..entries {
-            audit.record(Entry::new(Event::Session, format!("{text} {number}"))).await.unwrap();
-        }
-        audit
-    }
-
-    /// Returns the sequence numbers of the entries, or `-N` for entries lost up to N.
-    fn read(follower: &mut Follower) -> Vec<i64> {
-        let mut seen = Vec::new();
-        while let Some(next) = follower.read_next().unwrap() {
-            seen.push(match next {
-                FollowedEntry::Entry { entry, .. } => i64::try_from(entry.seq).unwrap(),
-                FollowedEntry::Lost(range) => -i64::try_from(range.until.entries).unwrap(),
-            });
-        }
-        seen
-    }
-
-    #[tokio::test]
-    async fn every_entry_is_read_once_across_files_and_restarts() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut follower = Follower::new(dir.path(), LogPlace::beginning());
-        assert_eq!(read(&mut follower), [0; 0]);
-        let audit = log(dir.path(), "entry", 7).await;
-        assert_eq!(read(&mut follower), (1..=7).collect::<Vec<_>>());
-        assert_eq!(follower.behind().unwrap(), 0);
-        assert_eq!(LogPlace::end(dir.path()).unwrap(), *follower.place());
-        let before = LogPlace::before_newest(dir.path(), 1).unwrap();
-        assert_eq!(read(&mut Follower::new(dir.path(), before)), [7]);
-        for next in 8..40 {
-            audit.record(Entry::new(Event::Session, "next")).await.unwrap();
-            assert!(follower.behind().unwrap() > 0);
-            // Reading from a stored position gives the same result as continuing with the open file.
-            let stored: LogPlace =
-                serde_json::from_str(&serde_json::to_string(follower.place()).unwrap()).unwrap();
-            assert_eq!(read(&mut Follower::new(dir.path(), stored)), [next]);
-            assert_eq!(read(&mut follower), [next]);
-        }
-        assert!(std::fs::read_dir(dir.path()).unwrap().count() > 4);
-    }
-
-    #[tokio::test]
-    async fn outcome_is_completed_after_a_restart() {
-        let dir = tempfile::tempdir().unwrap();
-        let audit = Audit::open(dir.path(), |_| ()).unwrap();
-        let mut decision = Entry::new(Event::Decision, "");
-        decision.tool_name = Some("read".to_owned());
-        let number = audit.record(decision).await.unwrap();
-        let place = LogPlace::end(dir.path()).unwrap();
-        audit.record(Entry::end_of(number, crate::CallResult::Ok, 3)).await.unwrap();
-        let Some(FollowedEntry::Entry { entry, .. }) = Follower::new(dir.path(), place).read_next().unwrap()
-        else {
-            panic!("the outcome is missing");
-        };
-        assert_eq!((entry.event, entry.tool_name.as_deref()), (Event::Outcome, Some("read")));
-    }
-
-    #[tokio::test]
-    async fn removed_and_replaced_entries_are_reported() {
-        let dir = tempfile::tempdir().unwrap();
-        let audit = log(dir.path(), "entry", 12).await;
-        let place = LogPlace::end(dir.path()).unwrap();
-        let mut follower = Follower::new(dir.path(), LogPlace::beginning());
-        let (_, oldest) = volumes::closed(dir.path()).unwrap().remove(0);
-        std::fs::remove_file(oldest).unwrap();
-        let (next, _) = volumes::closed(dir.path()).unwrap().remove(0);
-        let next = i64::try_from(next).unwrap();
-        assert_eq!(read(&mut follower), std::iter::once(1 - next).chain(next..=12).collect::<Vec<_>>());
-        drop(audit);
-        // Another log with the same number of entries has other hashes.
-        let other = tempfile::tempdir().unwrap();
-        log(other.path(), "other", 12).await;
-        let seen = read(&mut Follower::new(other.path(), place));
-        assert_eq!(seen, std::iter::once(0).chain(1..=12).collect::<Vec<_>>());
-    }
-
-    #[tokio::test]
-    async fn edited_entry_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        drop(log(dir.path(), "entry", 2).await);
-        let file = dir.path().join(crate::LOG_NAME);
-        let text = std::fs::read_to_string(&file).unwrap().replace("entry 1", "entry 9");
-        std::fs::write(&file, text).unwrap();
-        let mut follower = Follower::new(dir.path(), LogPlace::beginning());
-        assert!(follower.read_next().unwrap().is_some());
-        let problem = follower.read_next().unwrap_err().to_string();
-        assert_eq!(problem, "entry 2 is invalid: its content does not match its hash");
-    }
-}
+mod tests;

@@ -171,11 +171,13 @@ impl Audit {
         self.0.synced.subscribe()
     }
 
-    /// Syncs all written entries and updates the head, for a clean shutdown.
-    pub async fn settle(&self) {
+    /// Syncs all written entries, updates the head, and returns the position up to which entries are on disk. If syncing
+    /// fails, this position and the head stay behind the log, which is valid.
+    pub async fn settle(&self) -> Written {
         let shared = self.0.clone();
-        // A failure leaves the head older than the log, which is valid.
+        // This fails only while the runtime is shutting down.
         let _ = tokio::task::spawn_blocking(move || shared.sync()).await;
+        self.0.synced.borrow().clone()
     }
 
     /// Returns the location and retention settings.

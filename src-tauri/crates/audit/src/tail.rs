@@ -35,33 +35,23 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
 /// Returns the last lines that end in a line feed, in order: at least `count` lines, unless the last [`MOST`] bytes
 /// contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
-    let length = file.metadata()?.len();
-    let mut read = STEP.min(length);
-    loop {
-        let bytes = block(file, length - read, read)?;
-        let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
-        if lines.last().is_some_and(|line| line.last() != Some(&b'\n')) {
-            lines.pop();
-        }
-        // The first piece may be the end of a longer line.
-        let whole = if read == length { lines.len() } else { lines.len().saturating_sub(1) };
-        if whole >= count || read == length || read >= MOST {
-            return Ok(lines.split_off(lines.len() - whole));
-        }
-        read = (read * 8).min(length).min(MOST);
-    }
+    lines_before(file, complete_length(file)?, count, STEP)
 }
 
-/// Returns the lines that end before `offset`, in order, from at most `most` bytes.
-pub(super) fn lines_before(file: &File, offset: u64, most: u64) -> io::Result<Vec<Vec<u8>>> {
-    let read = most.min(offset);
-    let bytes = block(file, offset - read, read)?;
-    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
-    // The first piece may be the end of a longer line.
-    if read < offset && lines.len() > 1 {
-        lines.remove(0);
+/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes, and up to [`MOST`] bytes if these
+/// contain fewer than `count` lines.
+pub(super) fn lines_before(file: &File, offset: u64, count: usize, least: u64) -> io::Result<Vec<Vec<u8>>> {
+    let mut read = least.min(offset);
+    loop {
+        let bytes = block(file, offset - read, read)?;
+        let lines = bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec);
+        // The first piece may be the end of a longer line.
+        let lines: Vec<Vec<u8>> = lines.skip(usize::from(read < offset)).collect();
+        if lines.len() >= count || read == offset || read >= MOST {
+            return Ok(lines);
+        }
+        read = (read * 8).min(offset).min(MOST);
     }
-    Ok(lines)
 }
 
 /// Returns the length of the file up to its last line feed.

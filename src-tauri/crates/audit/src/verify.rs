@@ -22,6 +22,10 @@ pub struct Checked {
     pub head: String,
     /// Number of older entries that were removed by retention.
     pub removed: u64,
+    /// Sequence number of the entry that records their removal.
+    pub removal: Option<u64>,
+    /// Number of the known entries that the log contains.
+    pub found: usize,
     /// First problem, with its file and line; `None` if the log is valid.
     pub problem: Option<String>,
     /// `true` if the problem is a last line without a line feed, as after a crash.
@@ -31,7 +35,8 @@ pub struct Checked {
 impl Checked {
     fn of(volume: ReadVolume) -> Self {
         let Written { entries, head } = volume.at;
-        Self { entries, head, removed: 0, problem: volume.problem, torn: volume.torn }
+        let (removed, removal, found) = (0, None, 0);
+        Self { entries, head, removed, removal, found, problem: volume.problem, torn: volume.torn }
     }
 
     /// Returns `true` if the whole log is valid.
@@ -50,7 +55,7 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
 }
 
 /// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
-/// retention.
+/// retention. It must contain the newest of them, so that a forged log cannot claim that all of them were removed.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -61,15 +66,22 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
             *found = Some(position.head.clone());
         }
     })?;
-    let differs = |known: &&Written| {
-        checked.removed < known.entries
-            && at.get(&known.entries).and_then(Option::as_ref) != Some(&known.head)
+    let is_found = |known: &Written| at.get(&known.entries).and_then(Option::as_ref) == Some(&known.head);
+    checked.found = written.iter().filter(|known| is_found(known)).count();
+    let newest = written.iter().map(|known| known.entries).max();
+    let is_missing = |known: &&Written| {
+        let may_be_removed = known.entries < checked.removed && Some(known.entries) != newest;
+        known.entries > 0 && !may_be_removed && !is_found(known)
     };
     if checked.intact()
-        && let Some(known) = written.iter().find(differs)
+        && let Some(known) = written.iter().find(is_missing)
     {
         let is_there = at.get(&known.entries).is_some_and(Option::is_some);
-        checked.problem = Some(missing(known, checked.entries, is_there));
+        checked.problem = Some(if known.entries <= checked.removed && !is_there {
+            format!("it begins after entry {} and does not contain entry {}", checked.removed, known.entries)
+        } else {
+            missing(known, checked.entries, is_there)
+        });
     }
     Ok(checked)
 }
@@ -92,7 +104,7 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     walk(dir, |_| ())
 }
 
-/// Follows the hash chain through all files, and calls `see` with the position after each entry.
+/// Follows the hash chain through all files, and calls `see` with the position at the beginning and after each entry.
 fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     let volumes = volumes::list(dir)?;
     let many = volumes.len() > 1;
@@ -102,11 +114,14 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
     // A later entry must record the removal of the older ones.
-    let mut said = begin.is_none();
+    let mut removal = None;
     let mut removed = |entry: Entry| {
         let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });
-        said |= told.is_some() && told == begin;
+        if told.is_some() && told == begin {
+            removal.get_or_insert(entry.seq);
+        }
     };
+    see(&at);
     let mut checked = Checked::of(ReadVolume { at: at.clone(), bytes: 0, problem: None, torn: false });
     let count = volumes.len();
     for (number, volume) in volumes.iter().enumerate() {
@@ -128,8 +143,8 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         }
     }
     if let Some(begin) = begin {
-        checked.removed = begin.entries;
-        if checked.intact() && !said {
+        (checked.removed, checked.removal) = (begin.entries, removal);
+        if checked.intact() && removal.is_none() {
             checked.problem = Some(format!(
                 "the entries up to {} are missing, and no later entry records that they were removed by age",
                 begin.entries

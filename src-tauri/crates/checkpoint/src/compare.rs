@@ -1,8 +1,8 @@
-//! Finds the differences from a checkpoint, and those that a run made.
+//! Finds the differences from a checkpoint, and which of them a run made.
 
-use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, kind, permissions};
+use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, Uncovered, kind, permissions};
 use crate::tree::{ListError, Tree};
-use crate::{CheckpointError, MOST_ENTRIES, at};
+use crate::{CheckpointError, MOST_BYTES, MOST_COMPARED, at};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -10,31 +10,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Difference between a checkpoint and the folder now.
+/// Difference between a checkpoint and the current folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Path below the folder.
+    /// Path relative to the folder.
     pub path: String,
-    /// Difference.
+    /// Kind of difference.
     pub kind: DifferenceKind,
-    /// True unless the run left the path exactly as it is now.
+    /// `true` unless the path is exactly as the run left it.
     pub is_later: bool,
-    /// True for a repository's own state: `.git` and what is below it.
+    /// `true` for a repository's own state: `.git` and everything below it.
     pub is_in_git: bool,
-    /// State of the path when it was compared.
+    /// State of the path at the time of the comparison.
     pub(crate) now: Seen,
 }
 
-/// Kind of a difference.
+/// Kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DifferenceKind {
-    /// It did not exist.
+    /// The path did not exist in the checkpoint.
     Created,
-    /// Its content, its target, its permissions or its kind differ.
+    /// The content, target, permissions or file type differs.
     Changed,
-    /// It does not exist now.
+    /// The path no longer exists.
     Removed,
 }
 
@@ -43,13 +43,13 @@ pub enum DifferenceKind {
 pub struct Changes {
     /// The differences, in the order of their paths.
     pub all: Vec<Change>,
-    /// Paths that are not covered, so that differences there are unknown.
+    /// Paths that the checkpoint does not cover, so their differences are unknown.
     pub not_copied: Vec<NotCopied>,
-    /// False if the end of the run is not recorded: its changes cannot be told from later ones.
+    /// `false` if the end of the run is not recorded, so its changes cannot be distinguished from later ones.
     pub is_finished: bool,
 }
 
-/// Identity of the file that a comparison found at a path.
+/// State that a comparison found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Nothing,
@@ -59,11 +59,22 @@ pub(crate) enum Seen {
 impl Seen {
     pub(crate) fn of(stat: Option<&Stat>) -> Self {
         stat.map_or(Self::Nothing, |stat| {
-            // Other entries of a folder may come and go.
+            // Other entries of a folder may change meanwhile.
             let stamp =
                 if kind(stat) == FileType::Directory { Stamp::of_folder(stat) } else { Stamp::of(stat) };
             Self::Something { file_type: kind(stat), mode: permissions(stat), stamp }
         })
+    }
+
+    /// Returns true if this file may have become that by a rename, which changes the time of the inode.
+    pub(crate) fn is_renamed_to(&self, other: &Self) -> bool {
+        let without_time = |seen: &Self| match seen.clone() {
+            Self::Nothing => Self::Nothing,
+            Self::Something { file_type, mode, stamp } => {
+                Self::Something { file_type, mode, stamp: stamp.without_change() }
+            }
+        };
+        without_time(self) == without_time(other)
     }
 }
 
@@ -72,9 +83,9 @@ pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result
     let current = Current::list(tree, before)?;
     let mut left = BTreeMap::new();
     let mut not_copied = current.not_copied.clone();
+    let mut comparison = Comparison { tree, before, copies, left: MOST_BYTES };
     for path in current.paths(before) {
-        let stat = current.entries.get(path);
-        match difference(tree, before, (path, stat), copies)? {
+        match comparison.difference(path, current.entries.get(path))? {
             Some(Ok(found)) => _ = left.insert(path.to_owned(), found),
             Some(Err(error)) => not_copied.push(NotCopied::of(path.to_owned(), error)),
             None => {}
@@ -93,11 +104,13 @@ pub(crate) fn compare(
     let current = Current::list(tree, before)?;
     let mut not_copied = current.not_copied.clone();
     let unknown = after.map(|after| after.not_copied.as_slice()).unwrap_or_default();
-    not_copied.extend(unknown.iter().filter(|one| !current.not_copied.contains(one)).cloned());
+    not_copied.extend(new(unknown, &current.not_copied));
+    let unknown = Uncovered::of(unknown);
     let mut all = Vec::new();
-    for path in current.paths(before).into_iter().filter(|path| !unknown.iter().any(|one| one.covers(path))) {
+    let mut comparison = Comparison { tree, before, copies, left: MOST_BYTES };
+    for path in current.paths(before).into_iter().filter(|path| !unknown.covers(path)) {
         let stat = current.entries.get(path);
-        let found = match difference(tree, before, (path, stat), copies)? {
+        let found = match comparison.difference(path, stat)? {
             Some(Ok(found)) => found,
             Some(Err(error)) => {
                 not_copied.push(NotCopied::of(path.to_owned(), error));
@@ -122,7 +135,7 @@ pub(crate) fn compare(
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
 }
 
-/// Current content of the folder, without paths that the checkpoint does not cover.
+/// Current content of the folder.
 struct Current {
     entries: BTreeMap<String, Stat>,
     not_copied: Vec<NotCopied>,
@@ -131,78 +144,118 @@ struct Current {
 impl Current {
     fn list(tree: &Tree, before: &Before) -> Result<Self, CheckpointError> {
         let folder = &before.info.folder;
-        let listing = tree.list(MOST_ENTRIES).map_err(|error| match error {
-            ListError::TooMany => CheckpointError::TooMany(folder.clone()),
+        let listing = tree.list(MOST_COMPARED).map_err(|error| match error {
+            ListError::TooMany => CheckpointError::TooManyNow(folder.clone()),
             ListError::Io(error) => at(folder)(error.into()),
         })?;
         let mut not_copied = before.not_copied.clone();
-        not_copied.extend(listing.not_copied.into_iter().filter(|one| !before.not_copied.contains(one)));
-        let is_covered = |path: &str| !not_copied.iter().any(|one| one.covers(path));
-        let entries = listing.entries.into_iter().filter(|(path, _)| is_covered(path)).collect();
-        Ok(Self { entries, not_copied })
+        not_copied.extend(new(&listing.not_copied, &before.not_copied));
+        Ok(Self { entries: listing.entries.into_iter().collect(), not_copied })
     }
 
     /// Returns the paths that exist now or existed before.
     fn paths<'a>(&'a self, before: &'a Before) -> BTreeSet<&'a str> {
         let all = self.entries.keys().chain(before.entries.keys()).map(String::as_str);
-        all.filter(|path| !self.not_copied.iter().any(|one| one.covers(path))).collect()
+        let uncovered = Uncovered::of(&self.not_copied);
+        all.filter(|path| !uncovered.covers(path)).collect()
     }
 }
 
-/// Returns the current state of a path, unless it equals the checkpoint. The inner error is that of reading the path.
-fn difference(
-    tree: &Tree,
-    before: &Before,
-    (path, stat): (&str, Option<&Stat>),
-    copies: &Path,
-) -> Result<Option<Result<Left, Errno>>, CheckpointError> {
-    let copied = before.entries.get(path);
-    let found = match (stat, copied) {
-        (Some(stat), Some(Copied::File { stamp, .. })) if Stamp::of(stat) == *stamp => return Ok(None),
-        (None, _) => Ok(Left::Nothing),
-        (Some(stat), _) => found(tree, path, stat),
-    };
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => return Ok(Some(Err(error))),
-    };
-    let is_same = match (&found, copied) {
-        (Left::Nothing, None) => true,
-        (Left::Folder { mode }, Some(Copied::Folder { mode: was })) => mode == was,
-        (Left::Link { target }, Some(Copied::Link { target: was })) => target == was,
-        (Left::File { mode, sha256 }, Some(Copied::File { mode: was, copy, .. })) => {
-            let copy = copies.join(copy.to_string());
-            let hashed = File::open(&copy).and_then(hash);
-            mode == was && *sha256 == hashed.map_err(at(copy))?
-        }
-        (Left::Nothing | Left::Folder { .. } | Left::File { .. } | Left::Link { .. } | Left::Other, _) => {
-            false
-        }
-    };
-    Ok((!is_same).then_some(Ok(found)))
+/// Returns those that are not among the others.
+fn new(all: &[NotCopied], others: &[NotCopied]) -> impl Iterator<Item = NotCopied> {
+    let others: BTreeSet<&NotCopied> = others.iter().collect();
+    all.iter().filter(move |one| !others.contains(one)).cloned()
 }
 
-/// Returns the current state of a path.
-fn found(tree: &Tree, path: &str, stat: &Stat) -> Result<Left, Errno> {
-    let mode = permissions(stat);
-    match kind(stat) {
-        FileType::Directory => Ok(Left::Folder { mode }),
-        FileType::Symlink => tree.link(path).map(|target| Left::Link { target }),
-        FileType::RegularFile => {
-            let file = tree.read(path)?;
-            let sha256 = hash(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            Ok(Left::File { mode, sha256 })
-        }
-        FileType::Fifo
-        | FileType::Socket
-        | FileType::CharacterDevice
-        | FileType::BlockDevice
-        | FileType::Unknown => Ok(Left::Other),
+/// Compares single paths.
+struct Comparison<'a> {
+    tree: &'a Tree,
+    before: &'a Before,
+    copies: &'a Path,
+    /// Number of bytes that may still be read of files that are new or have another size.
+    left: u64,
+}
+
+impl Comparison<'_> {
+    /// Returns the current state of a path, unless it equals the checkpoint. The inner error is that of reading the path.
+    fn difference(
+        &mut self,
+        path: &str,
+        stat: Option<&Stat>,
+    ) -> Result<Option<Result<Left, Errno>>, CheckpointError> {
+        let copied = self.before.entries.get(path);
+        let copy = match (stat, copied) {
+            (Some(stat), Some(Copied::File { stamp, .. })) if Stamp::of(stat) == *stamp => return Ok(None),
+            (Some(stat), Some(Copied::File { copy, .. })) => self.copy_of_size(*copy, size(stat))?,
+            (Some(_) | None, _) => None,
+        };
+        let found = match stat.map_or(Ok(Left::Nothing), |stat| self.found(path, stat, copy.is_some())) {
+            Ok(found) => found,
+            Err(error) => return Ok(Some(Err(error))),
+        };
+        let is_same = match (&found, copied) {
+            (Left::Nothing, None) => true,
+            (Left::Folder { mode }, Some(Copied::Folder { mode: was })) => mode == was,
+            (Left::Link { target }, Some(Copied::Link { target: was })) => target == was,
+            (Left::File { mode, sha256 }, Some(Copied::File { mode: was, .. })) => match copy {
+                Some((path, file)) => mode == was && *sha256 == hash(file).map_err(at(path))?,
+                None => false,
+            },
+            (
+                Left::Nothing
+                | Left::Folder { .. }
+                | Left::File { .. }
+                | Left::Large { .. }
+                | Left::Link { .. }
+                | Left::Other,
+                _,
+            ) => false,
+        };
+        Ok((!is_same).then_some(Ok(found)))
     }
+
+    /// Opens the copy of a file if it has this size. A file with another size differs.
+    fn copy_of_size(&self, copy: usize, size: u64) -> Result<Option<(PathBuf, File)>, CheckpointError> {
+        let path = self.copies.join(copy.to_string());
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (length, file) = opened.map_err(at(&path))?;
+        Ok((length == size).then_some((path, file)))
+    }
+
+    /// Returns the current state of a path.
+    fn found(&mut self, path: &str, stat: &Stat, has_size_of_copy: bool) -> Result<Left, Errno> {
+        let mode = permissions(stat);
+        match kind(stat) {
+            FileType::Directory => Ok(Left::Folder { mode }),
+            FileType::Symlink => self.tree.link(path).map(|target| Left::Link { target }),
+            FileType::RegularFile => {
+                let file = self.tree.read(path)?;
+                if !has_size_of_copy {
+                    match self.left.checked_sub(size(stat)) {
+                        Some(left) => self.left = left,
+                        None => return Ok(Left::Large { mode, stamp: Stamp::of(stat) }),
+                    }
+                }
+                // It may grow meanwhile.
+                let hashed = hash(file.take(size(stat)));
+                let sha256 = hashed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+                Ok(Left::File { mode, sha256 })
+            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Ok(Left::Other),
+        }
+    }
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or_default()
 }
 
 /// Returns the hash of a file's content.
-fn hash(mut file: File) -> io::Result<String> {
+fn hash(mut file: impl Read) -> io::Result<String> {
     let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 * 1024]);
     loop {
         match file.read(&mut piece) {

@@ -3,17 +3,18 @@
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Bound;
 
 /// The folder before the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Before {
     #[serde(flatten)]
     pub(crate) info: CheckpointInfo,
-    /// Device and inode of the folder.
+    /// Device and inode number of the folder.
     pub(crate) identity: (u64, u64),
-    /// Content by path below the folder.
+    /// Content by path relative to the folder.
     pub(crate) entries: BTreeMap<String, Copied>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
@@ -21,30 +22,30 @@ pub(crate) struct Before {
 /// Folder and time of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointInfo {
-    /// The folder.
+    /// Path of the folder.
     pub folder: String,
-    /// Time, in milliseconds since the Unix epoch.
+    /// Time of the copy, in milliseconds since the Unix epoch.
     pub taken_ms: u64,
 }
 
 /// A path that a checkpoint does not cover, with everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NotCopied {
-    /// Path below the folder. For a name that is not UTF-8, the folder that contains it.
+    /// Path relative to the folder. For a name that is not UTF-8, the path of the folder that contains it.
     pub path: String,
-    /// Reason.
+    /// Reason, as a sentence.
     pub why: String,
-    /// True if only the name in the folder is not covered.
+    /// `true` if only one name in the folder is not covered.
     pub is_name: bool,
 }
 
-/// Something that a checkpoint can restore.
+/// A file, link or folder that a checkpoint can restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Copied {
     Folder {
         mode: u32,
     },
-    /// A file, the number of its copy, and how it was then.
+    /// A file, with the number of its copy and its original attributes.
     File {
         mode: u32,
         copy: usize,
@@ -62,7 +63,7 @@ pub(crate) struct After {
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
-/// Something that a run left at a path.
+/// State in which a run left a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Left {
     Nothing,
@@ -73,6 +74,11 @@ pub(crate) enum Left {
         mode: u32,
         sha256: String,
     },
+    /// A file that is too large to be read.
+    Large {
+        mode: u32,
+        stamp: Stamp,
+    },
     Link {
         target: String,
     },
@@ -80,12 +86,13 @@ pub(crate) enum Left {
     Other,
 }
 
-/// Identity and times of a file. A program cannot set the time of the last change of its inode.
+/// Identity and times of a file. Programs cannot set the inode change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     inode: u64,
     size: i64,
     modified: (i64, u64),
+    /// A rename changes it too.
     changed: (i64, u64),
 }
 
@@ -101,14 +108,19 @@ impl Stamp {
 }
 
 impl Stamp {
-    /// Returns the identity of a folder, whose times change with its entries.
+    /// Returns the identity of a folder without its times, which change with its entries.
     pub(crate) fn of_folder(stat: &Stat) -> Self {
         Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
+    }
+
+    /// Returns what a rename does not change.
+    pub(crate) fn without_change(self) -> Self {
+        Self { changed: (0, 0), ..self }
     }
 }
 
 impl Before {
-    /// Returns the number of the copy of a file.
+    /// Returns the number of a file's copy.
     pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
         match self.entries.get(path) {
             Some(Copied::File { copy, .. }) => Some(*copy),
@@ -130,19 +142,42 @@ impl NotCopied {
         Self { path, why: "it is a pipe, a socket or a device".to_owned(), is_name: false }
     }
 
-    pub(crate) fn unnamed(folder: &str) -> Self {
-        Self {
-            path: folder.to_owned(),
-            why: "it contains a name that is not UTF-8".to_owned(),
-            is_name: true,
+    pub(crate) fn not_utf8(folder: &str, name: &[u8]) -> Self {
+        let why = format!("the name `{}` in it is not UTF-8", name.escape_ascii());
+        Self { path: folder.to_owned(), why, is_name: true }
+    }
+}
+
+/// Paths that are not covered, each with everything below it. No path is below another.
+pub(crate) struct Uncovered(BTreeSet<String>);
+
+impl Uncovered {
+    pub(crate) fn of(all: &[NotCopied]) -> Self {
+        let all: BTreeSet<String> = all.iter().filter(|one| !one.is_name).map(|one| key(&one.path)).collect();
+        let mut outer = Self(BTreeSet::new());
+        for one in all {
+            if !outer.has(&one) {
+                outer.0.insert(one);
+            }
         }
+        outer
     }
 
-    /// Returns true if a path is not covered for this reason.
     pub(crate) fn covers(&self, path: &str) -> bool {
-        !self.is_name
-            && path.strip_prefix(&self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.has(&key(path))
     }
+
+    fn has(&self, key: &str) -> bool {
+        // Only the last path up to this one can be above it, because those in between would be below that.
+        let last = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        let rest = last.and_then(|last| key.strip_prefix(last.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\0'))
+    }
+}
+
+/// Returns a key by which a folder comes directly before everything below it.
+fn key(path: &str) -> String {
+    path.replace('/', "\0")
 }
 
 /// Returns the permissions in a mode.
@@ -153,4 +188,22 @@ pub(crate) fn permissions(stat: &Stat) -> u32 {
 /// Returns the type of a file.
 pub(crate) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_an_uncovered_path_is_uncovered() {
+        let all = ["a/b", "a/b/c", "a/b-c", "d", "e/f"].map(|path| NotCopied::special(path.to_owned()));
+        let name = NotCopied::not_utf8("g", b"\xff");
+        let uncovered = Uncovered::of(&[all.as_slice(), &[name]].concat());
+        for path in ["a/b", "a/b/c", "a/b/c/d", "a/b/x", "a/b-c", "a/b-c/x", "d", "d/x/y", "e/f", "e/f/x"] {
+            assert!(uncovered.covers(path), "{path}");
+        }
+        for path in ["", "a", "a/bc", "a/b-", "a/b-d", "a/c", "dd", "d-x", "e", "e/fx", "g", "g/x"] {
+            assert!(!uncovered.covers(path), "{path}");
+        }
+    }
 }

@@ -1,17 +1,22 @@
 //! Restores paths from a checkpoint.
 //!
 //! - First removes obstacles, the deepest path first, then creates the rest, a folder before its content.
-//! - A file is written beside its place and renamed, so a failure leaves the old one.
+//! - A file is written beside its place and exchanged with the old one, so a failure leaves the old one.
+//! - INVARIANT: nothing is deleted before it was compared under a name that no other program uses.
 
 use crate::Change;
 use crate::compare::Seen;
 use crate::record::{Before, Copied, kind};
 use crate::tree::Tree;
 use ironcurtain_paths::random_name;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, renameat_with, statat,
+    symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Result of restoring.
@@ -26,7 +31,7 @@ pub struct Restored {
 /// A path that was not restored.
 #[derive(Debug)]
 pub struct NotRestored {
-    /// Path below the folder.
+    /// Path relative to the folder.
     pub path: String,
     /// Cause.
     pub why: io::Error,
@@ -40,39 +45,38 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     let mut cleared = Vec::new();
     for change in changes.into_iter().rev() {
         match clear(tree, before, change) {
-            Ok(()) => cleared.push(change),
+            Ok(there) => cleared.push((&change.path, there)),
             Err(why) => restored.failed.push(NotRestored { path: change.path.clone(), why }),
         }
     }
     let mut folders = Vec::new();
-    for change in cleared.into_iter().rev() {
-        match create(tree, before, &change.path, copies) {
+    for (path, there) in cleared.into_iter().rev() {
+        match create(tree, before, (path, there), copies) {
             Ok(()) => {
                 restored.count += 1;
-                if let Some(Copied::Folder { mode }) = before.entries.get(&change.path) {
-                    folders.push((&change.path, *mode));
+                if let Some(Copied::Folder { mode }) = before.entries.get(path) {
+                    folders.push((path, *mode, there));
                 }
             }
-            Err(why) => restored.failed.push(NotRestored { path: change.path.clone(), why }),
+            Err(why) => restored.failed.push(NotRestored { path: path.clone(), why }),
         }
     }
     // Only now: a folder may be closed to its own user.
-    for (path, mode) in folders.into_iter().rev() {
-        let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY);
-        if let Err(error) = folder.and_then(|folder| fchmod(folder, Mode::from_raw_mode(mode))) {
-            restored.failed.push(NotRestored { path: path.clone(), why: error.into() });
+    for (path, mode, there) in folders.into_iter().rev() {
+        if let Err(why) = set_mode(tree, (path, there), mode) {
+            restored.failed.push(NotRestored { path: path.clone(), why });
         }
     }
     restored
 }
 
-/// Removes an obstacle. A file or link is replaced later instead.
-fn clear(tree: &Tree, before: &Before, change: &Change) -> io::Result<()> {
+/// Removes an obstacle. Returns the file, link or folder that stays until it is replaced, or [`Seen::Nothing`].
+fn clear<'a>(tree: &Tree, before: &Before, change: &'a Change) -> io::Result<&'a Seen> {
     let stat = tree.look(&change.path)?;
     if Seen::of(stat.as_ref()) != change.now {
-        return Err(io::Error::other("it has changed again"));
+        return Err(changed_again());
     }
-    let Some(stat) = stat else { return Ok(()) };
+    let Some(stat) = stat else { return Ok(&Seen::Nothing) };
     let is_folder = kind(&stat) == FileType::Directory;
     let stays = match before.entries.get(&change.path) {
         None => false,
@@ -80,25 +84,34 @@ fn clear(tree: &Tree, before: &Before, change: &Change) -> io::Result<()> {
         Some(Copied::File { .. } | Copied::Link { .. }) => !is_folder,
     };
     if stays {
-        return Ok(());
+        return Ok(&change.now);
     }
     let (above, name) = tree.parent(&change.path)?;
-    Ok(unlinkat(above, name, if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?)
+    if is_folder {
+        unlinkat(above, name, AtFlags::REMOVEDIR)?;
+    } else {
+        let beside = beside()?;
+        renameat_with(&above, name, &above, &beside, RenameFlags::NOREPLACE).map_err(unsupported)?;
+        delete(&above, &beside, &change.now, || {
+            renameat_with(&above, &beside, &above, name, RenameFlags::NOREPLACE)
+        })?;
+    }
+    Ok(&Seen::Nothing)
 }
 
-/// Creates the checkpoint's file, link or folder at a path.
-fn create(tree: &Tree, before: &Before, path: &str, copies: &Path) -> io::Result<()> {
+/// Creates the checkpoint's file, link or folder at a path, in place of what is there.
+fn create(tree: &Tree, before: &Before, (path, there): (&str, &Seen), copies: &Path) -> io::Result<()> {
     let Some(copied) = before.entries.get(path) else { return Ok(()) };
     let (above, name) = tree.parent(path)?;
     match copied {
-        Copied::Folder { .. } => match mkdirat(&above, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+        Copied::Folder { .. } => match there {
+            Seen::Nothing => Ok(mkdirat(&above, name, Mode::RWXU)?),
+            Seen::Something { .. } => Ok(()),
         },
         Copied::Link { target } => {
             let beside = beside()?;
             symlinkat(target, &above, &beside)?;
-            put(&above, (&beside, name))
+            put(&above, (&beside, name), there)
         }
         Copied::File { mode, copy, .. } => {
             let mut copy = File::open(copies.join(copy.to_string()))?;
@@ -112,21 +125,128 @@ fn create(tree: &Tree, before: &Before, path: &str, copies: &Path) -> io::Result
                 let _ = unlinkat(&above, &*beside, AtFlags::empty());
                 return Err(error);
             }
-            put(&above, (&beside, name))
+            put(&above, (&beside, name), there)
         }
     }
 }
 
-/// Renames a new file to its name.
-fn put(above: &std::os::fd::OwnedFd, (beside, name): (&str, &str)) -> io::Result<()> {
-    renameat(above, beside, above, name).map_err(|error| {
+/// Gives a new file its name, in place of the file that is there.
+fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Result<()> {
+    let is_unchanged = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Seen::of(Some(&stat)) == *there,
+        // The rename compares again.
+        Err(_) => true,
+    };
+    let (flags, replaces) = match there {
+        Seen::Nothing => (RenameFlags::NOREPLACE, false),
+        Seen::Something { .. } => (RenameFlags::EXCHANGE, true),
+    };
+    let put = || renameat_with(above, beside, above, name, flags);
+    let renamed = if is_unchanged { put().map_err(unsupported) } else { Err(changed_again()) };
+    if let Err(error) = renamed {
         // The first error is more important.
         let _ = unlinkat(above, beside, AtFlags::empty());
-        error.into()
+        return Err(error);
+    }
+    if !replaces {
+        return Ok(());
+    }
+    delete(above, beside, there, || put().and_then(|()| unlinkat(above, beside, AtFlags::empty())))
+}
+
+/// Deletes a file that was renamed, unless it is another than was compared. That one is put back.
+fn delete(
+    above: &OwnedFd,
+    name: &str,
+    compared: &Seen,
+    put_back: impl FnOnce() -> Result<(), Errno>,
+) -> io::Result<()> {
+    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if compared.is_renamed_to(&Seen::of(Some(&stat))) {
+        return Ok(unlinkat(above, name, AtFlags::empty())?);
+    }
+    Err(match put_back() {
+        Ok(()) => changed_again(),
+        Err(error) => io::Error::other(format!("it has changed again, and is now named `{name}`: {error}")),
     })
+}
+
+/// Sets the permissions of a folder, unless another folder than the compared one is there.
+fn set_mode(tree: &Tree, (path, there): (&str, &Seen), mode: u32) -> io::Result<()> {
+    let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    if *there != Seen::Nothing && Seen::of(Some(&fstat(&folder)?)) != *there {
+        return Err(changed_again());
+    }
+    Ok(fchmod(folder, Mode::from_raw_mode(mode))?)
+}
+
+fn changed_again() -> io::Error {
+    io::Error::other("it has changed again")
+}
+
+/// Names the cause if a file system has no `renameat2`, as NFS.
+fn unsupported(error: Errno) -> io::Error {
+    match error {
+        Errno::INVAL => io::Error::other("its file system cannot exchange files"),
+        error => error.into(),
+    }
 }
 
 /// Returns a name that no other file has.
 fn beside() -> io::Result<String> {
     random_name().map(|name| format!(".ironcurtain-undo-{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AtFlags, RenameFlags, Seen, delete, put, renameat_with, statat};
+    use std::fs::{self, File};
+    use std::path::Path;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_changes_before_it_is_replaced_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let above = File::open(dir.path()).unwrap().into();
+        let seen = |name: &str| Seen::of(Some(&statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).unwrap()));
+        write("own", "compared");
+        let compared = seen("own");
+        write("own", "by the user");
+        for there in [&compared, &Seen::Nothing] {
+            write("new", "restored");
+            let refused = put(&above, ("new", "own"), there).unwrap_err();
+            assert_eq!(refused.to_string(), "it has changed again");
+            assert_eq!((read("own").as_str(), names(dir.path())), ("by the user", vec!["own".to_owned()]));
+        }
+        // A file that is removed is not created again.
+        write("new", "restored");
+        put(&above, ("new", "removed"), &compared).unwrap_err();
+        assert_eq!(names(dir.path()), ["own"]);
+        // A change after the last check is found in the file that was replaced.
+        write("replaced", "by the user");
+        let put_back = || renameat_with(&above, "replaced", &above, "back", RenameFlags::NOREPLACE);
+        let refused = delete(&above, "replaced", &compared, put_back).unwrap_err();
+        assert_eq!(refused.to_string(), "it has changed again");
+        assert_eq!(read("back"), "by the user");
+        fs::remove_file(dir.path().join("back")).unwrap();
+        // Twins.
+        write("new", "restored");
+        put(&above, ("new", "own"), &seen("own")).unwrap();
+        write("new", "restored");
+        put(&above, ("new", "other"), &Seen::Nothing).unwrap();
+        assert_eq!(
+            (read("own").as_str(), names(dir.path())),
+            ("restored", vec!["other".into(), "own".into()])
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Checkpoints on the disk: a folder each, with the copies and two records.
+//! Checkpoints on disk. Each is a folder with the copies and two records.
 
 use crate::compare::{Changes, compare, left_by_run};
 use crate::record::{After, Before, CheckpointInfo, NotCopied};
@@ -7,6 +7,8 @@ use crate::take::take;
 use crate::tree::Tree;
 use crate::{Change, CheckpointError, KEPT, at};
 use ironcurtain_paths::{atomic_file, random_name};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use similar::TextDiff;
@@ -21,10 +23,10 @@ const BEFORE: &str = "before.json";
 /// Name of the record of the differences after the run.
 const AFTER: &str = "after.json";
 
-/// Prefix of the name of a checkpoint whose run has not started.
+/// Prefix of the name of a checkpoint whose run has not started, or that is being removed.
 const NEW: &str = "new-";
 
-/// Maximum size of a text that is compared line by line.
+/// Maximum size of a text that is compared line by line, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
 
 /// Number of unchanged lines that a diff shows around a change.
@@ -34,37 +36,43 @@ const AROUND: usize = 3;
 #[derive(Debug, Clone)]
 pub struct Checkpoints(PathBuf);
 
-/// One checkpoint.
+/// One checkpoint. No other process opens or removes it meanwhile.
 #[derive(Debug)]
 pub struct Checkpoint {
     dir: PathBuf,
     before: Before,
+    _lock: File,
 }
 
 impl Checkpoints {
-    /// Uses the folder of all checkpoints, which need not exist.
+    /// Opens the folder of all checkpoints, which need not exist.
     #[must_use]
     pub fn of(dir: PathBuf) -> Self {
         Self(dir)
     }
 
-    /// Copies a folder, and removes the oldest checkpoints.
+    /// Copies a folder and removes the oldest checkpoints.
     ///
     /// # Errors
-    /// [`CheckpointError`]; nothing is kept.
+    /// [`CheckpointError`]. No partial checkpoint is kept.
     pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
-        let name = random_name().map_err(at(&self.0))?;
-        let dir = self.0.join(format!("{NEW}{name}"));
+        let dir = self.0.join(new_name()?);
         let copies = dir.join("files");
-        DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+        let lock = {
+            // Otherwise, the new folder could be removed before it is locked.
+            let _all = self.lock_all()?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+            try_lock(&dir)?.ok_or_else(|| CheckpointError::InUse(dir.display().to_string()))?
+        };
         let taken = take(folder, &copies).and_then(|before| {
             write(&dir.join(BEFORE), &before)?;
             Ok(before)
         });
         match taken {
             Ok(before) => {
-                self.remove_old()?;
-                Ok(Checkpoint { dir, before })
+                // A later checkpoint removes what is left.
+                let _ = self.remove_old();
+                Ok(Checkpoint { dir, before, _lock: lock })
             }
             Err(problem) => {
                 // The first error is more important.
@@ -74,10 +82,10 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the checkpoints of runs, the newest first.
+    /// Returns the runs' checkpoints, newest first.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder cannot be read.
+    /// [`CheckpointError`] if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let mut all = Vec::new();
         for (name, info) in self.all()? {
@@ -91,7 +99,7 @@ impl Checkpoints {
     /// Opens the checkpoint of a run.
     ///
     /// # Errors
-    /// [`CheckpointError`], if it does not exist or is damaged.
+    /// [`CheckpointError`], if it does not exist, is damaged, or is in use.
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -99,8 +107,16 @@ impl Checkpoints {
             return Err(unknown());
         }
         let dir = self.0.join(id);
+        let lock = match try_lock(&dir) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(CheckpointError::InUse(id.to_owned())),
+            Err(CheckpointError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(unknown());
+            }
+            Err(problem) => return Err(problem),
+        };
         let before = read(&dir.join(BEFORE))?.ok_or_else(unknown)?;
-        Ok(Checkpoint { dir, before })
+        Ok(Checkpoint { dir, before, _lock: lock })
     }
 
     /// Returns all checkpoints, newest first. Damaged checkpoints come last.
@@ -120,17 +136,54 @@ impl Checkpoints {
         Ok(all)
     }
 
+    /// Removes the oldest checkpoints, and those whose process was killed before the run started.
     fn remove_old(&self) -> Result<(), CheckpointError> {
-        for (name, _) in self.all()?.into_iter().skip(KEPT) {
+        let _all = self.lock_all()?;
+        let (new, kept): (Vec<_>, Vec<_>) =
+            self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW));
+        for (name, _) in kept.into_iter().skip(KEPT - 1).chain(new) {
             let dir = self.0.join(name);
-            std::fs::remove_dir_all(&dir).map_err(at(&dir))?;
+            // Others are in use.
+            if let Some(_lock) = try_lock(&dir)? {
+                remove(&dir)?;
+            }
         }
         Ok(())
     }
+
+    /// Waits until no other process creates or removes checkpoints.
+    fn lock_all(&self) -> Result<File, CheckpointError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(at(&self.0))?;
+        let all = File::open(&self.0).map_err(at(&self.0))?;
+        flock(&all, FlockOperation::LockExclusive).map_err(|error| at(&self.0)(error.into()))?;
+        Ok(all)
+    }
+}
+
+/// Locks a checkpoint, unless another process has it open.
+fn try_lock(dir: &Path) -> Result<Option<File>, CheckpointError> {
+    let lock = File::open(dir).map_err(at(dir))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(at(dir)(error.into())),
+    }
+}
+
+/// Removes a checkpoint. If that is interrupted, the next checkpoint removes the rest.
+fn remove(dir: &Path) -> Result<(), CheckpointError> {
+    let removed = dir.with_file_name(new_name()?);
+    std::fs::rename(dir, &removed).map_err(at(dir))?;
+    std::fs::remove_dir_all(&removed).map_err(at(removed))
+}
+
+/// Returns a name for a checkpoint that belongs to no run.
+fn new_name() -> Result<String, CheckpointError> {
+    random_name().map(|name| format!("{NEW}{name}")).map_err(at(NEW))
 }
 
 impl Checkpoint {
-    /// Returns its folder and time.
+    /// Returns the folder and the time of the checkpoint.
     #[must_use]
     pub fn info(&self) -> &CheckpointInfo {
         &self.before.info
@@ -142,10 +195,10 @@ impl Checkpoint {
         &self.before.not_copied
     }
 
-    /// Gives the checkpoint to the run with this id.
+    /// Assigns the checkpoint to the run with this id.
     ///
     /// # Errors
-    /// [`CheckpointError`], if it cannot be renamed.
+    /// [`CheckpointError`] if the checkpoint cannot be renamed.
     pub fn belongs_to(&mut self, run: &str) -> Result<(), CheckpointError> {
         let dir = self.dir.with_file_name(run);
         std::fs::rename(&self.dir, &dir).map_err(at(&dir))?;
@@ -153,10 +206,10 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Records the differences, once the run has ended.
+    /// Records the differences when the run has ended.
     ///
     /// # Errors
-    /// [`CheckpointError`]; the changes of the run cannot be told from later ones then.
+    /// [`CheckpointError`]. The run's changes then cannot be distinguished from later ones.
     pub fn finish(&self) -> Result<(), CheckpointError> {
         write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
     }
@@ -164,22 +217,22 @@ impl Checkpoint {
     /// Returns the current differences from the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder or the checkpoint cannot be read.
+    /// [`CheckpointError`] if the folder or the checkpoint cannot be read.
     pub fn changes(&self) -> Result<Changes, CheckpointError> {
         let after = read::<After>(&self.dir.join(AFTER))?;
         compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
     }
 
-    /// Restores these paths. A path that is no longer as it was compared stays.
+    /// Restores these paths. Skips a path that has changed since the comparison.
     ///
     /// # Errors
-    /// [`CheckpointError`], if the folder cannot be opened. Errors of single paths are in the result.
+    /// [`CheckpointError`] if the folder cannot be opened. The result contains the errors of single paths.
     pub fn restore(&self, changes: &[Change]) -> Result<Restored, CheckpointError> {
         Ok(restore(&self.tree()?, &self.before, changes, &self.copies()))
     }
 
-    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header. Returns `None` unless both
-    /// are short texts.
+    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header.
+    /// Returns `None` unless both versions are short texts.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
         let text = |file: File| {
@@ -193,7 +246,7 @@ impl Checkpoint {
         };
         let now = match self.tree().ok()?.read(&change.path) {
             Ok(file) => text(file)?,
-            Err(rustix::io::Errno::NOENT) => String::new(),
+            Err(Errno::NOENT) => String::new(),
             Err(_) => return None,
         };
         let diff = TextDiff::from_lines(before, now).unified_diff().context_radius(AROUND).to_string();
@@ -203,9 +256,9 @@ impl Checkpoint {
     /// Removes the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`], if a file cannot be removed.
+    /// [`CheckpointError`] if a file cannot be removed.
     pub fn forget(self) -> Result<(), CheckpointError> {
-        std::fs::remove_dir_all(&self.dir).map_err(at(&self.dir))
+        remove(&self.dir)
     }
 
     fn copies(&self) -> PathBuf {
@@ -215,7 +268,7 @@ impl Checkpoint {
     /// Opens the folder, which must be the one that was copied.
     fn tree(&self) -> Result<Tree, CheckpointError> {
         let folder = &self.before.info.folder;
-        let failed = |error: rustix::io::Errno| at(folder)(error.into());
+        let failed = |error: Errno| at(folder)(error.into());
         let tree = Tree::open(Path::new(folder)).map_err(failed)?;
         if tree.identity().map_err(failed)? != self.before.identity {
             return Err(CheckpointError::OtherFolder(folder.clone()));

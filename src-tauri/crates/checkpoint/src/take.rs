@@ -1,4 +1,4 @@
-//! Copies a folder.
+//! Copies a folder into a checkpoint.
 
 use crate::record::{Before, CheckpointInfo, Copied, NotCopied, Stamp, kind, permissions};
 use crate::tree::{ListError, Tree};
@@ -12,12 +12,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of times a file is copied, if it changes while it is copied.
+/// Maximum number of attempts to copy a file that changes meanwhile.
 const MOST_TRIES: usize = 3;
 
 /// Copies the folder's files into `copies`.
 pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
-    // A slash at the end would follow a link.
+    // A trailing slash would follow a link.
     let folder = folder.components().as_path();
     let name = folder.to_str().ok_or_else(|| CheckpointError::NotUtf8(folder.to_owned()))?.to_owned();
     let failed = |error: Errno| at(folder)(error.into());
@@ -53,7 +53,7 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
         };
         match copied {
             Ok(copied) => _ = entries.insert(path, copied),
-            // It was removed in the meantime.
+            // The path was removed meanwhile.
             Err(Errno::NOENT) => {}
             Err(error) => not_copied.push(NotCopied::of(path, error)),
         }
@@ -68,13 +68,13 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
 struct Copier<'a> {
     tree: &'a Tree,
     copies: &'a Path,
-    /// The folder, for errors.
+    /// Path of the folder, for error messages.
     name: &'a str,
     left: u64,
 }
 
 impl Copier<'_> {
-    /// Copies a file. The inner error is that of reading it.
+    /// Copies a file. The inner error is an error reading the file.
     fn copy(&mut self, path: &str, number: usize) -> Result<Result<Stat, Errno>, CheckpointError> {
         let copy = self.copies.join(number.to_string());
         let mut last = None;
@@ -96,15 +96,15 @@ impl Copier<'_> {
                 break;
             }
         }
-        // A file that keeps changing stays as it was copied last, which may mix several states.
+        // A file that keeps changing is kept as last copied, which may mix several states.
         let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
         self.left -= size;
         Ok(Ok(stat))
     }
 }
 
-/// Copies a file's content, or shares its blocks where the file system can. Returns the size. A file of more than `most` bytes is not
-/// copied completely.
+/// Copies a file's content, or shares its blocks where the file system can. Returns the size. Stops copying after
+/// `most` bytes.
 fn copy_content(file: &File, copy: &mut File, most: u64) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size > most || ioctl_ficlone(&*copy, file).is_ok() {

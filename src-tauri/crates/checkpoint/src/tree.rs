@@ -1,4 +1,4 @@
-//! A folder on the disk, used without following a symbolic link and without leaving it.
+//! A folder on disk, accessed without following symbolic links or leaving the folder.
 
 use crate::record::NotCopied;
 use rustix::fs::{
@@ -13,15 +13,15 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Tree(OwnedFd);
 
-/// Content of a folder in order, and paths that cannot be copied.
+/// Content of a folder, in order, and the paths that cannot be copied.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Path below the folder, and its attributes. A folder comes before its content.
+    /// Path relative to the folder, with its attributes. A folder precedes its content.
     pub(crate) entries: Vec<(String, Stat)>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
-/// Reason that a folder was not listed.
+/// Reason why a folder was not listed.
 #[derive(Debug)]
 pub(crate) enum ListError {
     TooMany,
@@ -40,7 +40,7 @@ impl Tree {
         fstat(&self.0).map(|stat| (stat.st_dev, stat.st_ino))
     }
 
-    /// Opens a path below the folder.
+    /// Opens a path beneath the folder.
     pub(crate) fn open_below(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH
             | ResolveFlags::NO_SYMLINKS
@@ -50,19 +50,19 @@ impl Tree {
         openat2(&self.0, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)
     }
 
-    /// Opens the folder that contains a path, and returns the path's name in it.
+    /// Opens the folder that contains a path, and returns the last component of the path.
     pub(crate) fn parent<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Errno> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok((self.open_below(above, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 
-    /// Returns the attributes of a path, if it exists.
+    /// Returns a path's attributes, or `None` if it does not exist.
     pub(crate) fn look(&self, path: &str) -> Result<Option<Stat>, Errno> {
         let found =
             self.parent(path).and_then(|(above, name)| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
         match found {
             Ok(stat) => Ok(Some(stat)),
-            // A file or a link can be in the place of the folder.
+            // A file or link may have replaced the folder.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(error),
         }
@@ -83,18 +83,18 @@ impl Tree {
         }
     }
 
-    /// Returns the target of a symbolic link, if it is UTF-8.
+    /// Returns a symbolic link's target, which must be UTF-8.
     pub(crate) fn link(&self, path: &str) -> Result<String, Errno> {
         let (above, name) = self.parent(path)?;
         readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder, at most `most` entries.
+    /// Lists everything below the folder, at most `most` entries, including those that cannot be copied.
     pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
-            let names = match self.names(&folder) {
+            let names = match self.names(&folder, most) {
                 Ok(names) => names,
                 Err(error) if folder.is_empty() => return Err(ListError::Io(error)),
                 Err(error) => {
@@ -103,9 +103,15 @@ impl Tree {
                 }
             };
             for name in names {
-                let Ok(name) = String::from_utf8(name) else {
-                    listing.not_copied.push(NotCopied::unnamed(&folder));
-                    continue;
+                if listing.entries.len() + listing.not_copied.len() >= most {
+                    return Err(ListError::TooMany);
+                }
+                let name = match String::from_utf8(name) {
+                    Ok(name) => name,
+                    Err(error) => {
+                        listing.not_copied.push(NotCopied::not_utf8(&folder, error.as_bytes()));
+                        continue;
+                    }
                 };
                 let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                 match self.look(&path) {
@@ -115,12 +121,9 @@ impl Tree {
                         }
                         listing.entries.push((path, stat));
                     }
-                    // It was removed in the meantime.
+                    // The entry was removed meanwhile.
                     Ok(None) => {}
                     Err(error) => listing.not_copied.push(NotCopied::of(path, error)),
-                }
-                if listing.entries.len() > most {
-                    return Err(ListError::TooMany);
                 }
             }
         }
@@ -128,10 +131,14 @@ impl Tree {
         Ok(listing)
     }
 
-    fn names(&self, folder: &str) -> Result<Vec<Vec<u8>>, Errno> {
+    /// Returns the names in a folder, at most one more than `most`.
+    fn names(&self, folder: &str, most: usize) -> Result<Vec<Vec<u8>>, Errno> {
         let opened = self.open_below(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::new(opened)? {
+            if names.len() > most {
+                break;
+            }
             let name = entry?.file_name().to_bytes().to_vec();
             if !matches!(name.as_slice(), b"." | b"..") {
                 names.push(name);

@@ -3,16 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ironcurtain_checkpoint::{Checkpoint, CheckpointError, Checkpoints, DifferenceKind, KEPT, MOST_BYTES};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder, its checkpoints, and a place outside of the folder.
+/// A folder, its checkpoints, and a location outside the folder.
 struct Place(TempDir);
 
 impl Place {
@@ -54,7 +56,7 @@ impl Place {
         taken
     }
 
-    /// Returns everything in the folder: kind, permissions and content.
+    /// Returns the type, permissions and content of everything in the folder.
     fn content(&self) -> BTreeMap<PathBuf, (String, u32)> {
         let (mut all, mut folders) = (BTreeMap::new(), vec![self.inside("")]);
         while let Some(folder) = folders.pop() {
@@ -97,6 +99,9 @@ fn everything_that_a_run_changed_is_restored() {
     fs::create_dir_all(place.inside("link/new")).unwrap();
     fs::write(place.inside("link/new/file"), "new").unwrap();
     taken.finish().unwrap();
+    let in_use = place.all().open("run").unwrap_err();
+    assert!(matches!(in_use, CheckpointError::InUse(_)), "{in_use}");
+    drop(taken);
     let opened = place.all().open("run").unwrap();
     let changes = opened.changes().unwrap();
     assert!(changes.is_finished && changes.all.iter().all(|change| !change.is_later && !change.is_in_git));
@@ -132,12 +137,12 @@ fn no_link_leads_out_of_the_folder() {
     taken.finish().unwrap();
     let changes = taken.changes().unwrap();
     assert_eq!(changes.all[0].path, "src");
-    // The comparison did not follow it: the files below it do not exist.
+    // The comparison did not follow the link, so the files below it do not exist.
     assert_eq!(
         kinds(&taken)[1..],
         ["src/b", "src/deep", "src/deep/c"].map(|path| (path.to_owned(), DifferenceKind::Removed))
     );
-    // If the link itself stays, what was below it fails.
+    // If the link itself is not restored, restoring the paths below it fails.
     let below: Vec<_> = changes.all[1..].to_vec();
     let restored = taken.restore(&below).unwrap();
     assert_eq!((restored.count, restored.failed.len()), (0, 3));
@@ -163,7 +168,7 @@ fn later_changes_and_the_repository_are_marked() {
     taken.finish().unwrap();
     fs::write(place.inside("src/b"), "by the user").unwrap();
     fs::write(place.inside("own"), "by the user").unwrap();
-    // The same content again is no later change.
+    // Restoring the same content does not count as a later change.
     fs::write(place.inside("a"), "by the run").unwrap();
     let changes = taken.changes().unwrap();
     let marked: Vec<_> =
@@ -172,7 +177,7 @@ fn later_changes_and_the_repository_are_marked() {
         marked,
         [(".git/HEAD", false, true), ("a", false, false), ("own", true, false), ("src/b", true, false)]
     );
-    // A path that changes between comparing and restoring stays.
+    // A path that changes between comparing and restoring is kept.
     fs::write(place.inside("a"), "by the user").unwrap();
     let restored = taken.restore(&changes.all[1..2]).unwrap();
     assert_eq!((restored.count, restored.failed[0].why.to_string().as_str()), (0, "it has changed again"));
@@ -204,17 +209,21 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
         taken.not_copied().iter().map(|one| (one.path.as_str(), one.why.as_str())).collect();
     reasons.sort_unstable();
     let expected =
-        [("socket", "it is a pipe, a socket or a device"), ("src", "it contains a name that is not UTF-8")];
+        [("socket", "it is a pipe, a socket or a device"), ("src", r"the name `\xff` in it is not UTF-8")];
     assert_eq!(reasons, expected);
-    // A file in its place is not covered either, and others are.
+    // A file in its place is not covered either, but other files are.
     fs::remove_file(place.inside("socket")).unwrap();
     fs::write(place.inside("socket"), "new").unwrap();
     fs::write(place.inside("src/b"), "new").unwrap();
     fs::write(&strange, "new").unwrap();
+    fs::write(place.inside("src").join(OsStr::from_bytes(b"new\xfe")), "new").unwrap();
     taken.finish().unwrap();
     let changes = taken.changes().unwrap();
     assert_eq!(kinds(&taken), [("src/b".to_owned(), DifferenceKind::Changed)]);
-    assert_eq!(changes.not_copied.len(), 2);
+    // Each name is reported once.
+    let named: Vec<_> = changes.not_copied.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(changes.not_copied.len(), 3, "{named:?}");
+    assert!(named.contains(&r"the name `new\xfe` in it is not UTF-8"), "{named:?}");
     assert!(taken.restore(&changes.all).unwrap().failed.is_empty());
     assert_eq!(fs::read_to_string(place.inside("src/b")).unwrap(), "b");
     assert_eq!(fs::read_to_string(strange).unwrap(), "new");
@@ -234,7 +243,7 @@ fn checkpoints_are_bounded() {
         taken.belongs_to(&format!("run{number}")).unwrap();
     }
     let kept: Vec<String> = place.all().list().unwrap().into_iter().map(|(id, _)| id).collect();
-    assert_eq!(kept.len(), KEPT);
+    assert_eq!(kept.len(), KEPT, "{kept:?}");
     assert!(!kept.contains(&"run0".to_owned()) && kept.contains(&format!("run{}", KEPT + 1)));
 }
 
@@ -252,4 +261,79 @@ fn only_a_checkpoint_of_the_same_folder_is_used() {
     symlink(Path::new("moved"), place.inside("").parent().unwrap().join("folder")).unwrap();
     let linked = taken.changes().unwrap_err();
     assert!(matches!(linked, CheckpointError::Io { .. }), "{linked}");
+}
+
+#[test]
+fn a_file_that_changes_while_others_are_restored_stays() {
+    let place = Place::new();
+    let taken = place.take();
+    for path in ["a", "src/b", "src/deep/c", "new"] {
+        fs::write(place.inside(path), "by the run").unwrap();
+    }
+    taken.finish().unwrap();
+    let mut changes = taken.changes().unwrap().all;
+    changes.retain(|change| change.path != "new");
+    // The copy of the first file is a pipe, so that restoring waits there.
+    let copies = place.0.path().join("checkpoints/run/files");
+    let is_first = |copy: &PathBuf| fs::read_to_string(copy).unwrap() == "one\ntwo\n";
+    let first = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path()).find(is_first).unwrap();
+    fs::remove_file(&first).unwrap();
+    mknodat(CWD, &first, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let restored = std::thread::scope(|scope| {
+        let restoring = scope.spawn(|| taken.restore(&changes).unwrap());
+        let mut copy = fs::OpenOptions::new().write(true).open(&first).unwrap();
+        fs::write(place.inside("src/b"), "by the user").unwrap();
+        fs::remove_file(place.inside("src/deep/c")).unwrap();
+        copy.write_all(b"one\ntwo\n").unwrap();
+        drop(copy);
+        restoring.join().unwrap()
+    });
+    let failed: Vec<_> = restored.failed.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!((restored.count, failed), (1, vec!["src/b", "src/deep/c"]));
+    assert_eq!(fs::read_to_string(place.inside("a")).unwrap(), "one\ntwo\n");
+    assert_eq!(fs::read_to_string(place.inside("src/b")).unwrap(), "by the user");
+    assert!(!place.inside("src/deep/c").exists());
+    let left = place.content().into_keys().filter(|path| path.to_str().unwrap().contains("ironcurtain-undo"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_large_new_file_is_not_read() {
+    let place = Place::new();
+    let taken = place.take();
+    let large = File::create(place.inside("large")).unwrap();
+    large.set_len(MOST_BYTES + 1).unwrap();
+    taken.finish().unwrap();
+    let after = fs::read_to_string(place.0.path().join("checkpoints/run/after.json")).unwrap();
+    assert!(after.contains("Large"), "{after}");
+    let change = || taken.changes().unwrap().all.remove(0);
+    assert_eq!((change().path.as_str(), change().is_later), ("large", false));
+    large.set_len(MOST_BYTES + 2).unwrap();
+    assert!(change().is_later);
+}
+
+#[test]
+fn a_checkpoint_that_is_in_use_is_not_removed() {
+    let place = Place::new();
+    let used = place.take();
+    let mut starting = place.all().take(&place.inside("")).unwrap();
+    // Its process is killed before its run starts.
+    drop(place.all().take(&place.inside("")).unwrap());
+    for number in 0..KEPT + 2 {
+        place.all().take(&place.inside("")).unwrap().belongs_to(&format!("later{number}")).unwrap();
+    }
+    starting.belongs_to("started").unwrap();
+    for taken in [&used, &starting] {
+        assert!(taken.changes().unwrap().all.is_empty());
+    }
+    let ids: Vec<String> = place.all().list().unwrap().into_iter().map(|(id, _)| id).collect();
+    assert!(ids.contains(&"run".to_owned()) && ids.contains(&"started".to_owned()), "{ids:?}");
+    let all = fs::read_dir(place.0.path().join("checkpoints")).unwrap();
+    assert!(
+        all.map(|entry| entry.unwrap().file_name()).all(|name| !name.to_str().unwrap().starts_with("new-"))
+    );
+    // Once it is not used, it is removed like the others.
+    drop((used, starting));
+    place.all().take(&place.inside("")).unwrap().belongs_to("last").unwrap();
+    assert_eq!(place.all().list().unwrap().len(), KEPT);
 }

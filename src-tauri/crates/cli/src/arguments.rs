@@ -89,6 +89,11 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::policy::PolicyAction,
     },
+    /// Build, verify, compare and test the signed rules of an organization.
+    Bundle {
+        #[command(subcommand)]
+        action: crate::bundle::BundleAction,
+    },
     /// List, add, change and remove servers, and annotate their tools.
     Servers {
         #[command(subcommand)]

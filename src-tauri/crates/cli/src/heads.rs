@@ -27,7 +27,7 @@ pub fn verify(
         Some(log) => log,
         None => Home::from_env()?.audit(),
     };
-    let CheckedHeads { log: checked, heads, newest, problem } = check_heads(&log, heads, &key)?;
+    let CheckedHeads { log: checked, heads, removed, newest, problem } = check_heads(&log, heads, &key)?;
     let after = checked.entries.saturating_sub(newest.entries);
     let mut out = TextLines::default();
     match &problem {
@@ -39,11 +39,18 @@ pub fn verify(
                 counted(heads, "signed head"),
                 newest.entries
             ));
+            if removed > 0 {
+                out.line(format_args!(
+                    "Removed by age, as a signed entry records: the entries up to {}, with {}.",
+                    checked.removed,
+                    counted(removed, "older signed head")
+                ));
+            }
             out.line(format_args!("Not covered: the {after} after it."));
         }
     }
     let value = json!({
-        "intact": problem.is_none(), "problem": problem, "heads": heads, "entries": checked.entries,
+        "intact": problem.is_none(), "problem": problem, "heads": heads, "removedHeads": removed, "entries": checked.entries,
         "covered": newest.entries, "signedAt": newest.time, "removed": checked.removed,
     });
     screen.show(&out, &value)?;

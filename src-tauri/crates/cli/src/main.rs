@@ -3,6 +3,7 @@
 mod agent_start;
 mod arguments;
 mod audit;
+mod bundle;
 mod clients;
 mod connection;
 mod doctor;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
 fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
+        Command::Bundle { action } => return bundle::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
         Command::Doctor { allow_root, deep } => return doctor::perform(allow_root, deep, screen),
         Command::Clients { action } => return clients::perform(&action, screen),

@@ -5,10 +5,10 @@
 
 mod check;
 mod client;
-mod compare;
+pub mod compare;
 mod explain;
 mod replay;
-mod simulate;
+pub mod simulate;
 pub mod since;
 
 use crate::lines::TextLines;
@@ -97,11 +97,11 @@ pub struct PolicyInputs {
     pub lists: Option<PathBuf>,
 }
 
-/// Result of a policy command, as text and as JSON.
-struct Report {
-    text: TextLines,
-    json: Value,
-    good: bool,
+/// Result of a policy command, both as text and as JSON.
+pub struct PolicyReport {
+    pub text: TextLines,
+    pub json: Value,
+    pub good: bool,
 }
 
 /// Runs the subcommand and prints its report. Returns a failing exit status if the report has findings or failures.
@@ -135,6 +135,7 @@ fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTr
         policy: policy.map(Path::to_path_buf),
         annotations: inputs.annotations.clone(),
         lists: inputs.lists.clone(),
+        under_managed: false,
     };
     Ok(PolicyTrial::open(Home::from_env()?, &files, &std::env::current_dir()?)?)
 }

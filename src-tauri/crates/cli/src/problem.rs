@@ -124,6 +124,7 @@ fn location_of_config_error(error: &ConfigError) -> Map<String, Value> {
             file_and_line(&SourceLocation { file: path.display().to_string(), line: None })
         }
         ConfigError::Invalid { place, .. } => file_and_line(place),
+        ConfigError::Managed(_) => Map::new(),
     }
 }
 

@@ -63,6 +63,7 @@ pub fn check(
         cwd,
         path: &search_path(),
         argv,
+        shim: &crate::servers::programs()?.join("ironcurtain-shim"),
     };
     let plan = RunPlan::new(profile, context)?;
     let folder = cwd.to_str().and_then(|cwd| CanonicalPath::assume_canonical(cwd).ok());

@@ -4,7 +4,7 @@ use crate::arguments::UndoArguments;
 use crate::connection::Connection;
 use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use chrono::DateTime;
 use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
@@ -19,14 +19,14 @@ const MOST_LISTED: usize = 200;
 pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let checkpoints = Checkpoints::of(Home::from_env()?.checkpoints());
     let Some(id) = &options.id else { return list(&checkpoints, screen) };
+    if is_active(id)? {
+        bail!("the run `{id}` is still active; end it first");
+    }
     let checkpoint = checkpoints.open(id)?;
     if options.forget {
         checkpoint.forget()?;
         screen.show(&["The checkpoint is removed."].into_iter().collect(), &json!({ "forgotten": id }))?;
         return Ok(ExitCode::SUCCESS);
-    }
-    if is_active(id)? {
-        bail!("the run `{id}` is still active; end it first");
     }
     let changes = checkpoint.changes()?;
     let selected: Vec<Change> =
@@ -52,7 +52,11 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     if !options.yes && !screen.confirmed(&question)? {
         return Ok(ExitCode::SUCCESS);
     }
+    let mut connection = Connection::open()?;
+    let mut record = |failed| record(&mut connection, id, &checkpoint, (selected.len(), failed));
+    record(None)?;
     let restored = checkpoint.restore(&selected)?;
+    record(Some(restored.failed.len())).context("the paths were restored, but that was not recorded")?;
     let mut out = TextLines::default();
     out.line(format_args!("Restored {}.", counted(restored.count, "path")));
     for failed in &restored.failed {
@@ -66,6 +70,20 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     });
     screen.show(&out, &value)?;
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Records in the audit log that paths are to be restored, or were and some of them failed.
+fn record(
+    connection: &mut Connection,
+    id: &str,
+    checkpoint: &Checkpoint,
+    (count, failed): (usize, Option<usize>),
+) -> anyhow::Result<()> {
+    let folder = checkpoint.info().folder.clone();
+    match connection.ask(Request::Undo { session: id.to_owned(), folder, count, failed })? {
+        Reply::Done => Ok(()),
+        _ => bail!("unexpected reply from IronCurtain"),
+    }
 }
 
 /// Returns `true` if the run is still active.
@@ -103,12 +121,8 @@ fn text(
 ) -> TextLines {
     let mut out = TextLines::default();
     out.line(format_args!("{}", checkpoint.info().folder));
-    for change in selected.iter().take(MOST_LISTED) {
-        out.line(format_args!("  {}  {}", word(change.kind), change.path));
-    }
-    if selected.len() > MOST_LISTED {
-        out.line(format_args!("  and {} more", selected.len() - MOST_LISTED));
-    }
+    let line = |change: &Change| format!("  {}  {}", word(change.kind), change.path);
+    list_most(&mut out, selected.iter().map(line));
     if selected.is_empty() {
         out.line("  nothing to restore");
     }
@@ -120,10 +134,7 @@ fn text(
         } else {
             "The end of the run is not recorded, so its changes cannot be told from later ones. To restore them, add --later:"
         });
-        later
-            .iter()
-            .take(MOST_LISTED)
-            .for_each(|change| out.line(format_args!("  {}  {}", word(change.kind), change.path)));
+        list_most(&mut out, later.into_iter().map(line));
     }
     let in_git = changes.all.iter().filter(|change| change.is_in_git).count();
     if in_git > 0 && !options.git {
@@ -132,11 +143,20 @@ fn text(
             "The repository's own state (.git) differs in {paths}, and stays. To restore it too, add --git."
         ));
     }
-    for one in changes.not_copied.iter().take(MOST_LISTED) {
+    let uncovered = changes.not_copied.iter().map(|one| {
         let path = if one.path.is_empty() { "the folder itself" } else { &one.path };
-        out.line(format_args!("  ! not covered: {path}: {}", one.why));
-    }
+        format!("  ! not covered: {path}: {}", one.why)
+    });
+    list_most(&mut out, uncovered);
     out
+}
+
+fn list_most(out: &mut TextLines, lines: impl ExactSizeIterator<Item = String>) {
+    let more = lines.len().saturating_sub(MOST_LISTED);
+    lines.take(MOST_LISTED).for_each(|line| out.line(line));
+    if more > 0 {
+        out.line(format_args!("  and {more} more"));
+    }
 }
 
 fn diff(out: &mut TextLines, checkpoint: &Checkpoint, change: &Change) {

@@ -1,4 +1,5 @@
-//! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files.
+//! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files, and what the user's
+//! organization requires.
 //!
 //! - If a file is missing, its defaults apply. An error about an invalid file names the file and the position.
 //! - Makes no decisions about calls. Returns the user's settings, and computes the protected paths and the policy
@@ -16,6 +17,7 @@
 mod entry_error;
 mod export;
 pub mod home;
+mod managed;
 mod policy_snapshot;
 mod protection;
 mod reading;
@@ -31,6 +33,10 @@ mod stored_remote;
 
 pub use entry_error::RemoteEntryError;
 pub use export::{ExportConfig, ExportedPaths};
+pub use managed::{
+    BundleSettings, MANAGED_FILE, Managed, ManagedBundle, ManagedError, ManagedNetwork, ManagedPolicy,
+    ManagedSettings, ServerPattern, WithoutBundle,
+};
 pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
@@ -73,6 +79,9 @@ pub enum ConfigError {
         /// Description of the problem.
         problem: String,
     },
+    /// The organization's settings are invalid.
+    #[error(transparent)]
+    Managed(#[from] ManagedError),
 }
 
 impl ConfigError {
@@ -187,7 +196,7 @@ impl Config {
     /// # Errors
     /// Returns a [`ConfigError`] if the file cannot be read or is invalid.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        Self::of(&Self::text(home)?)
+        Ok(Self::of(&Self::text(home)?)?.under(Managed::load()?.as_ref()))
     }
 
     /// Parses the text of `config.json`. Errors name `file`.
@@ -246,6 +255,15 @@ impl Config {
             return invalid("export", format!("is invalid: {problem}"));
         }
         Ok(config)
+    }
+
+    /// Returns the settings, limited to those that the user's organization permits.
+    #[must_use]
+    pub fn under(mut self, managed: Option<&Managed>) -> Self {
+        if let Some(managed) = managed {
+            managed.settings.restrict_config(&mut self);
+        }
+        self
     }
 
     /// Returns the time for which a question stays open.

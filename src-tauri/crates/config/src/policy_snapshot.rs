@@ -9,22 +9,23 @@ pub use texts::PolicyTexts;
 
 use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::{Exposure, protection};
-use crate::{ConfigError, Server, Servers};
-use ironcurtain_grants::GrantLimits;
+use crate::{ConfigError, ManagedPolicy, Server, Servers};
+use ironcurtain_grants::{GrantLimits, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, WithinError,
-    open_folders,
+    is_suspended, open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Policy data that all sessions use to judge calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
     /// Version number, which starts at 1 when the trusted process starts.
     pub version: u64,
-    /// SHA-256 of the three files (or their defaults) and all servers' hosts.
+    /// SHA-256 of the three files (or their defaults), all servers' hosts and the organization's rules.
     pub hash: String,
     /// Rules of the policy.
     pub policy: Policy,
@@ -36,6 +37,8 @@ pub struct PolicySnapshot {
     pub gates: AllowedHosts,
     /// The user's home directory.
     pub home: CanonicalPath,
+    /// Rules of the user's organization, or `None` if this machine is not managed.
+    pub managed: Option<Arc<ManagedPolicy>>,
     text: PolicyTexts,
     hosts: Hosts,
 }
@@ -53,6 +56,9 @@ pub struct PolicyFiles {
     pub annotations: Option<PathBuf>,
     /// Dynamic lists.
     pub lists: Option<PathBuf>,
+    /// `true` to combine `policy` with the rules of the user's organization, which otherwise only apply to the configured
+    /// policy.
+    pub under_managed: bool,
 }
 
 /// Error from loading a policy snapshot.
@@ -94,11 +100,18 @@ impl PolicySnapshot {
     /// # Errors
     /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
-        Self::of(home, hosts(servers), PolicyTexts::read(home, files)?)
+        let applies = files.policy.is_none() || files.under_managed;
+        let managed = if applies { ManagedPolicy::load(home)? } else { None };
+        Self::of(home, hosts(servers), PolicyTexts::read(home, files)?, managed)
     }
 
-    /// Parses the text of the policy files.
-    pub fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
+    /// Parses the text of the policy files, and combines it with the rules of the user's organization.
+    pub fn of(
+        home: &Home,
+        hosts: Hosts,
+        text: PolicyTexts,
+        managed: Option<ManagedPolicy>,
+    ) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
         let within = |raw: &str| resolver.locate(raw).map_err(WithinError::from);
@@ -110,14 +123,28 @@ impl PolicySnapshot {
         let (annotations, annotations_file) = text.annotations();
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
+        let policy = managed.iter().try_fold(policy, |policy, managed| managed.over(policy, &within))?;
+        let managed = managed.map(Arc::new);
         let protected = protection(home, &person)?;
-        let (hash, gates) = (text.hash(&hosts), AllowedHosts::new(&hosts));
-        Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
+        let (hash, gates) = (hash(&text, &hosts, managed.as_deref()), AllowedHosts::new(&hosts));
+        Ok(Self {
+            version: 1,
+            hash,
+            policy,
+            annotations,
+            protected,
+            gates,
+            home: person,
+            managed,
+            text,
+            hosts,
+        })
     }
 
     /// Returns a copy of the snapshot with other hosts for the servers.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
-        let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
+        let hash = hash(&self.text, &hosts, self.managed.as_deref());
+        let gates = AllowedHosts::new(&hosts);
         Self { hash, gates, hosts, ..self.clone() }
     }
 
@@ -157,6 +184,13 @@ impl PolicySnapshot {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
+    /// Returns `true` if a rule of the user's organization overrides a server's whole grant for a path, which must then
+    /// not stay mounted.
+    #[must_use]
+    pub fn suspends(&self, server: &str, grant: &StandingGrant) -> bool {
+        grant.for_judging().is_some_and(|grant| is_suspended(&self.policy, server, &grant))
+    }
+
     /// Returns the folders that the rules permanently allow a server to access, except those that cannot be granted
     /// as a whole.
     #[must_use]
@@ -165,6 +199,10 @@ impl PolicySnapshot {
         folders.retain(|folder| self.limits().may_be_granted(&folder.path));
         folders
     }
+}
+
+fn hash(text: &PolicyTexts, hosts: &Hosts, managed: Option<&ManagedPolicy>) -> String {
+    text.hash(hosts, managed.map(ManagedPolicy::text))
 }
 
 /// Returns the hosts that each server may reach without approval.

@@ -3,7 +3,7 @@
 
 use super::stored::StoredServer;
 use super::stored_remote::StoredRemote;
-use super::{Config, RunProfile};
+use super::{Config, Managed, RunProfile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -76,9 +76,10 @@ enum EntryShape {
 #[expect(dead_code, reason = "only its shape is used")]
 struct ServersShape(BTreeMap<String, EntryShape>);
 
-fn all() -> [(&'static str, Schema); 3] {
+fn all() -> [(&'static str, Schema); 4] {
     [
         ("config", schema_for!(Config)),
+        ("managed", schema_for!(Managed)),
         ("mcp-servers", schema_for!(ServersShape)),
         ("run-profile", schema_for!(RunProfile)),
     ]

@@ -38,6 +38,8 @@ pub struct Server {
     pub sampling: Sampling,
     /// Treatment of a tool whose definition has changed.
     pub pin: ToolPinning,
+    /// Reason why the user's organization does not let the server start, or `None`.
+    pub refused: Option<String>,
 }
 
 /// Treatment of a tool whose definition differs from the one that the server listed first.

@@ -8,7 +8,7 @@ use super::entry_error::EntryError;
 use super::server::Server;
 use super::stored::{self, StoredServer};
 use super::stored_remote::StoredRemote;
-use super::{ConfigError, Text};
+use super::{ConfigError, Managed, Text};
 use crate::home::Home;
 use ironcurtain_policy::strict;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ impl Servers {
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        Self::of(&Self::text(home)?, &home.person)
+        Ok(Self::of(&Self::text(home)?, &home.person)?.under(Managed::load()?.as_ref()))
     }
 
     /// Reads `mcp-servers.json` without parsing it.
@@ -49,6 +49,17 @@ impl Servers {
     /// Parses the text of the file. If the file does not exist, returns the embedded filesystem server.
     pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
+    }
+
+    /// Returns the servers, limited to what the user's organization permits.
+    #[must_use]
+    pub fn under(mut self, managed: Option<&Managed>) -> Self {
+        if let Some(managed) = managed {
+            for server in self.by_name.values_mut() {
+                managed.settings.restrict_server(server, &managed.organization);
+            }
+        }
+        self
     }
 
     /// Returns the server with this name. Without a name, returns the only server, if there is exactly one.
@@ -292,6 +303,7 @@ mod tests {
             unannotated: Unannotated::Ask,
             sampling: Sampling::Deny,
             pin: ToolPinning::Warn,
+            refused: None,
         };
         assert_eq!(servers.find(None), Some(&expected));
         assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));
@@ -357,7 +369,7 @@ mod tests {
         starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");
         starts(problem(r#"{ "command": "~root/c" }"#), "`~root/c`");
         starts(problem(r#"{ "command": "" }"#), "`command` is empty");
-        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may have"));
+        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may contain only"));
         assert!(parse(r#"{ "x": "#).unwrap_err().contains("line 1"));
         starts(problem("[\"c\"]"), "invalid type: list, expected an object");
         starts(

@@ -167,6 +167,7 @@ impl StoredServer {
             sandbox: self.sandbox,
             sampling: self.sampling,
             pin: self.pin,
+            refused: None,
             file_writes: match self.file_writes {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,

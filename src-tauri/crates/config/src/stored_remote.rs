@@ -79,6 +79,7 @@ impl StoredRemote {
             unannotated: self.unannotated.into(),
             sampling: self.sampling,
             pin: self.pin,
+            refused: None,
         })
     }
 }

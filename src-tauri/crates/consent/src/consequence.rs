@@ -6,8 +6,10 @@
 //! - The verb of a line is that of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
 //!   select another verb for that role, but never a milder one. Only the role, not the tool's name, determines
 //!   whether the line says that a program is run.
+//! - An argument such as `force` can add to a line's note or select a worse verb, but never a milder one.
 
 mod called;
+mod flags;
 mod request;
 
 use super::words::{Amount, note};
@@ -67,6 +69,7 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     } else if effects.asked.iter().any(absent) {
         output.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
     }
+    effects.flags(&mut output);
     output.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
     output
 }
@@ -242,7 +245,9 @@ impl<'a> CallEffects<'a> {
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
             let asked_for =
                 written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
+            let leaves = verb == Verb::Push && url.domain().is_some();
             output.lines.push(Consequence {
+                note: leaves.then(|| "your code leaves this computer".to_owned()),
                 asked_for,
                 allowed: self.is_allowed(given),
                 ..Consequence::new(verb, object)

@@ -53,6 +53,7 @@ pub use late::{LateAsking, LateError};
 pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
+pub use preview::Preview;
 pub use principal::{Principal, shown_client};
 pub use question::{
     CHANGED_TOOL_RULE, CallQuestion, ChangedToolQuestion, ConnectionQuestion, HOST_RULE, HostQuestion,
@@ -295,15 +296,8 @@ pub enum Piece {
     Foreign(String),
 }
 
-/// Content that would be written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
-pub enum Preview {
-    /// New content, in full.
-    Content(String),
-    /// Diff: removed lines start with `-`, added ones with `+`.
-    Diff(String),
-}
+/// Limits of a denial for a server without a sandbox.
+pub const UNSANDBOXED: &str = "This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.";
 
 /// Permission that the user can choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

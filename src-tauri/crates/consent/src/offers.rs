@@ -187,7 +187,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
         Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, LONGEST_IN_SENTENCE))),
     };
     let object: String = worst.object.iter().map(piece).collect();
-    let others = match others.len() {
+    let others = match others.iter().filter(|other| !other.allowed).count() {
         0 => String::new(),
         1 => " and 1 other thing".to_owned(),
         n => format!(" and {n} other things"),

@@ -5,9 +5,54 @@
 
 use super::comparison::Compared;
 use super::words::Amount;
-use super::{Preview, binary, words};
+use super::{binary, words};
 use ironcurtain_visible as visible;
+use serde::Serialize;
 use serde_json::{Map, Value};
+
+/// Text that belongs to a question, such as the content that would be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
+pub enum Preview {
+    /// New content, in full.
+    Content(String),
+    /// Diff of a file: removed lines start with `-`, added ones with `+`.
+    Diff(String),
+    /// Diff of a tool's definition.
+    Definition(String),
+    /// Text for the agent's model.
+    Prompt(String),
+}
+
+impl Preview {
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Content(text) | Self::Diff(text) | Self::Definition(text) | Self::Prompt(text) => text,
+        }
+    }
+
+    /// Returns the title of the text.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Content(_) => "What it would write",
+            Self::Diff(_) => "What it would change",
+            Self::Definition(_) => "What the server changed",
+            Self::Prompt(_) => "What the model would read",
+        }
+    }
+
+    /// Returns `true` if the lines start with the signs of a diff.
+    #[must_use]
+    pub fn is_diff(&self) -> bool {
+        match self {
+            Self::Diff(_) | Self::Definition(_) => true,
+            Self::Content(_) | Self::Prompt(_) => false,
+        }
+    }
+}
 
 /// A preview, the argument that it replaces, and a phrase for the amount of change.
 pub(super) struct Previewed {

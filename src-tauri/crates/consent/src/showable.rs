@@ -2,7 +2,7 @@
 //!
 //! - Limits the number of pending questions and their memory per session.
 
-use super::{Question, binary};
+use super::{Preview, Question, binary};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs::File;
@@ -71,6 +71,16 @@ pub(super) enum NotShowable {
         /// Length of the question's text, in bytes.
         length: usize,
     },
+    /// The change of the tool's definition is too long.
+    #[error(
+        "the server {server} changed this tool, and the change is {} kB long, too long to show; the tool stays suspended until the user decides with `ironcurtain servers diff {server}`", .length / 1024
+    )]
+    DefinitionTooLong {
+        /// Name of the server.
+        server: String,
+        /// Length of the question's text, in bytes.
+        length: usize,
+    },
     /// The session already has the maximum number of pending questions.
     #[error("{MOST_OF_A_SESSION} questions of this session are pending already; wait for their answers")]
     TooMany,
@@ -113,7 +123,14 @@ impl WaitingQuestions {
         TooLongToShow::check_length(sent(question))?;
         let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
         if bytes > LARGEST {
-            return Err(NotShowable::TooLong { length: bytes });
+            return Err(match &question.preview {
+                Some(Preview::Definition(_)) => {
+                    NotShowable::DefinitionTooLong { server: question.server.clone(), length: bytes }
+                }
+                Some(Preview::Content(_) | Preview::Diff(_) | Preview::Prompt(_)) | None => {
+                    NotShowable::TooLong { length: bytes }
+                }
+            });
         }
         let mut waiting = self.lock();
         let of_session = waiting.entry(question.session.clone()).or_default();
@@ -200,6 +217,22 @@ mod tests {
         assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
         waiting.enter(&of(LONGEST - 1)).unwrap();
         waiting.enter(&of(200 * 1024)).unwrap();
+    }
+
+    #[test]
+    fn a_definition_that_is_too_long_to_show_is_reported_as_such() {
+        let of = |preview| Question { server: "notes".into(), preview: Some(preview), ..question("q") };
+        let waiting = WaitingQuestions::default();
+        let long = "x".repeat(LARGEST);
+        let refused = |preview| waiting.enter(&of(preview)).unwrap_err().to_string();
+        let definition = refused(Preview::Definition(long.clone()));
+        assert!(
+            definition.contains("2048 kB long, too long to show; the tool stays suspended")
+                && definition.ends_with("`ironcurtain servers diff notes`"),
+            "{definition}"
+        );
+        assert!(refused(Preview::Content(long)).starts_with("the question about this call is"));
+        waiting.enter(&of(Preview::Definition("x".repeat(LONGEST)))).unwrap();
     }
 
     #[test]

@@ -30,13 +30,13 @@ use trusted::TrustedProcess;
 
 /// Number of repetitions of each benchmark.
 struct Rounds {
-    /// Repetitions of the benchmarks in which calls are allowed.
+    /// Repetitions of the benchmarks whose calls are allowed.
     passing: Amount,
     /// Number of idle sessions.
     idle: usize,
-    /// Number of questions that are answered.
+    /// Number of answered questions.
     questions: usize,
-    /// Number of grants that are created and revoked.
+    /// Number of grants to create and revoke.
     churn: u64,
     /// Number of program starts.
     starts: usize,
@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     std::fs::create_dir_all(base.join("person/docs"))?;
     std::fs::write(base.join("person/docs/file.txt"), "hello\n")?;
     home.prepare()?;
-    // Use the maximum limit, so that no question is denied automatically.
+    // The highest limit, so that no question is denied automatically.
     let asked_freely = json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 });
     std::fs::write(home.config.join("config.json"), asked_freely.to_string())?;
     let person = Arc::new(AllowOnce::default());
@@ -120,7 +120,7 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures allowed calls while the record is exported to a collector that accepts connections and never answers.
+/// Measures allowed calls during an export of the record to a collector that accepts connections but never answers.
 fn exporting(base: &Path, rounds: &Rounds) -> anyhow::Result<Row> {
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let config = json!({ "export": { "url": format!("http://{}", silent.local_addr()?) } });
@@ -160,7 +160,7 @@ fn through_us(base: &Path) -> anyhow::Result<Conversation> {
     Conversation::begin(shim)
 }
 
-/// Measures the time from an approval to the result of the call. This includes judging, mounting, updating roots and
+/// Measures the time from an approval to the call's result. Includes judging, mounting, updating the roots and
 /// recording.
 fn approval(
     base: &Path,
@@ -178,7 +178,7 @@ fn approval(
     Ok(Row::alone("approval to result", sample, "<= 15 ms"))
 }
 
-/// Measures the time from the request for a revocation until the access is proven to be removed.
+/// Measures the time from a revocation request until the access is proven to be removed.
 fn revocation(
     base: &Path,
     questions: usize,
@@ -194,7 +194,7 @@ fn revocation(
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-/// Measures the memory that remains per revoked grant. First warms up with twice as many grants.
+/// Measures the memory that remains per revoked grant, after a warm-up with twice as many grants.
 fn churn(
     base: &Path,
     count: u64,
@@ -216,7 +216,7 @@ fn churn(
     Ok(Row::of(&what, &format!("{each} bytes each"), "", "", "<= 256 bytes each"))
 }
 
-/// Makes a call that creates a grant, and revokes the grant. Returns the time that the revocation takes.
+/// Makes a call that creates a grant, and revokes the grant. Returns the duration of the revocation.
 fn create_and_revoke(
     path: &serde_json::Value,
     person: &AllowOnce,
@@ -233,7 +233,7 @@ fn create_and_revoke(
     Ok(began.elapsed())
 }
 
-/// Simulated user who allows every question and records when each was answered.
+/// Simulated user who allows every question and records the time of each answer.
 #[derive(Default)]
 struct AllowOnce(Mutex<(Option<Instant>, bool)>);
 

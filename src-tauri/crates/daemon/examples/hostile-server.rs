@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// Stores the roots from a response. Ignores the second response, as if it were outdated.
+/// Stores the roots from a response. Ignores the second response, treating it as outdated.
 fn answered(state: &mut State, id: &Value, message: &Value) {
     let roots = message.pointer("/result/roots").and_then(Value::as_array).filter(|_| *id != json!(1));
     if let Some(roots) = roots {

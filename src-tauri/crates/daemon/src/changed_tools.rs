@@ -40,12 +40,12 @@ impl ChangedTools {
         self.lock().keys().cloned().collect()
     }
 
-    /// Returns the sentence that the health report has about these servers.
+    /// Returns the health message about these servers.
     pub(crate) fn trouble(names: &[String]) -> Option<String> {
         names.first().map(|first| trouble(first, names.len() - 1))
     }
 
-    /// Adds a server to the health status, for as long as one of its tools is suspended.
+    /// Keeps a server in the health status while one of its tools is suspended.
     pub(crate) fn follow(&self, name: &str, identity: String) {
         let mut servers = self.lock();
         let is_first = servers.is_empty();
@@ -66,7 +66,7 @@ impl ChangedTools {
         });
     }
 
-    /// Updates the health report, and returns `true` if a tool is suspended. Blocking.
+    /// Updates the health status. Returns `true` if a tool is suspended. Blocking.
     pub(crate) fn update(&self) -> bool {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.
@@ -90,7 +90,7 @@ impl ChangedTools {
     }
 }
 
-/// Returns the message about servers that changed tools.
+/// Builds the message about servers that changed their tools.
 fn trouble(first: &str, others: usize) -> String {
     let more = match others {
         0 => String::new(),

@@ -5,6 +5,7 @@
 
 mod revoking;
 mod stopping;
+mod undoing;
 
 use crate::daemon_state::DaemonState;
 use crate::server::process::{EndedLogin, log_out};
@@ -33,7 +34,7 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
-        // Erase the line after use, because it may contain a passphrase.
+        // The line is erased after use, because it may contain a passphrase.
         let line = Zeroizing::new(line);
         let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
@@ -89,6 +90,9 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             stopping::begin_lockdown(state, end_servers, asker).await
         }
         Request::Lockdown { on: false, .. } => stopping::end_lockdown(state, asker).await,
+        Request::Undo { session, folder, count, failed } => {
+            undoing::undo(state, session, &folder, (count, failed), asker).await
+        }
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),
@@ -122,7 +126,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
     }
 }
 
-/// Lists the active sessions and runs for display.
+/// Returns the active sessions and runs for display.
 fn sessions(state: &DaemonState) -> Vec<SessionView> {
     let sessions = state.live().into_iter().map(|session| session.view());
     sessions.chain(state.runs().into_iter().map(|run| run.view())).collect()
@@ -218,7 +222,7 @@ fn done(outcome: Result<(), Reply>) -> Reply {
     outcome.map_or_else(|failed| failed, |()| Reply::Done)
 }
 
-/// Lists standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
+/// Returns standing grants, grants for in-flight calls, and revoked grants whose revocation has not been stored yet.
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
@@ -233,7 +237,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     all
 }
 
-/// Asks the user about an access before the run needs it.
+/// Asks the user about an access before a run needs it.
 async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(
@@ -276,9 +280,9 @@ async fn verify(state: &DaemonState) -> Reply {
     let (written, stands) = state.services.audit.standing();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
-            // A replaced log file would explain all other problems, so report that first.
+            // A replaced log file would explain all other problems, so it is reported first.
             let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
-            let known_by = "the trusted process that writes it".to_owned();
+            let known_by = "the trusted process that writes the log".to_owned();
             let (intact, entries) = (found.is_none(), checked.entries);
             let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
             Reply::Audit(AuditCheckView { intact, entries, problem, known_by })

@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::health::{Concern, Health};
 use crate::identity_gate::Identities;
 use crate::machine::{Machine, MachineOptions};
+use crate::managed_policy;
 use crate::metrics::Metrics;
 use crate::record_export::RecordExport;
 use crate::record_head::{self, RecordHead};
@@ -31,7 +32,7 @@ use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_autostart::{Autostart, AutostartParts};
 use ironcurtain_config::home::{Home, HomeError};
-use ironcurtain_config::{Config, PolicySnapshot, SnapshotError};
+use ironcurtain_config::{Config, ManagedPolicy, PolicySnapshot, SnapshotError};
 use ironcurtain_connection::ListenError;
 use ironcurtain_consent::{Broker, Consent, LateError, Stops};
 use ironcurtain_containment::ServerPrograms;
@@ -135,12 +136,13 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     options.home.programs = Some(options.programs.clone());
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
-    // Take the lock first, so that two processes cannot perform the following steps at the same time.
+    // Takes the lock first, so that two processes cannot perform the following steps at the same time.
     let listener = if consent.asked_on() != AskedOn::Nobody {
         take_over::listen(&options.home).await?
     } else {
         take_over::bind(&options.home).await?
     };
+    ManagedPolicy::record_arrivals(&options.home)?;
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, first.config(), &health).await?;
@@ -228,6 +230,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
+    tokio::spawn(managed_policy::follow(state.clone()));
     let export = RecordExport::start(state.clone());
     tokio::spawn(accept::accept(state.clone(), listener, export));
     Ok(Daemon(state))
@@ -305,7 +308,7 @@ fn sweep_temporary(home: &Home) {
     let sessions =
         std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
     let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
-    // Ignore errors: the next start tries again.
+    // Errors are ignored, because the next start tries again.
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
@@ -325,7 +328,7 @@ async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Aud
     Ok(audit)
 }
 
-/// Records the end of sessions that were open when the previous daemon was killed.
+/// Records the end of the sessions that were open when the previous daemon was killed.
 async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
@@ -335,7 +338,7 @@ async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<U
     };
     for Unfinished { session, client, server, .. } in unfinished {
         let name = client.as_deref().unwrap_or("a client");
-        let summary = format!("the session of {name} ended with the trusted process, which did not end it");
+        let summary = format!("the session of {name} ended when the trusted process stopped unexpectedly");
         let mut entry = Entry::new(Event::Session, summary);
         (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
         if let Err(problem) = state.services.audit.record(entry).await {

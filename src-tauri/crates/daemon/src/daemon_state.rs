@@ -1,12 +1,12 @@
-//! The running daemon's state, shared by connections, control requests and the handle.
+//! The running daemon's state, shared by connections, control requests and the [`Daemon`](crate::Daemon) handle.
 
 use crate::descriptors;
 use crate::metrics::Gauges;
 use crate::reload::Reloader;
-use crate::run::Run;
+use crate::run::{DenyingRun, Run};
 use crate::services::Services;
 use crate::session::Session;
-use ironcurtain_consent::{NobodyToAsk, Principal};
+use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
-/// Time within which a run is added after its program was started.
+/// Maximum time between the start of a run's program and the addition of the run.
 const OPENING_BOUND: Duration = Duration::from_secs(5);
 
 /// The running daemon's state.
@@ -24,7 +24,7 @@ pub(crate) struct DaemonState {
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
     runs: Mutex<Vec<Arc<Run>>>,
-    /// Held for reading while a run is opened.
+    /// Read-locked while a run is being opened.
     opening: RwLock<()>,
     /// Number of reserved places, including those of sessions that are still being opened.
     places: Arc<AtomicUsize>,
@@ -40,15 +40,15 @@ impl Drop for SessionPlace {
     }
 }
 
-/// Reason why no further session or run can start.
+/// Reason why no more sessions or runs can start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPlace {
     /// This many sessions are open, which is the limit in the user's settings.
     #[error(
-        "{0} sessions are open, which is all that `maxSessions` in `config.json` allows; end one, or write a larger number there"
+        "{0} sessions are open, the maximum that `maxSessions` in `config.json` allows; end one, or increase `maxSessions`"
     )]
     Setting(usize),
-    /// This many sessions are open, which is the limit that the number of file descriptors imposes.
+    /// The number of file descriptors permits only this many sessions, all of which are open.
     #[error(
         "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
     )]
@@ -69,7 +69,7 @@ impl DaemonState {
         }
     }
 
-    /// Reserves a place for a session or run. `most` is the maximum number of sessions in the user's settings.
+    /// Reserves a place for a session or run. `most` is the user's limit for sessions.
     pub(crate) fn place(&self, most: usize) -> Result<SessionPlace, NoPlace> {
         let before = self.places.fetch_add(1, Ordering::Relaxed);
         let place = SessionPlace(self.places.clone());
@@ -103,14 +103,14 @@ impl DaemonState {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Marks a run as being opened, until the guard is dropped.
+    /// Marks a run as being opened until the guard is dropped.
     pub(crate) async fn opening_run(&self) -> RwLockReadGuard<'_, ()> {
         self.opening.read().await
     }
 
-    /// Returns the active runs, including those whose program was started just now.
+    /// Returns the active runs, including those whose program has just been started.
     pub(crate) async fn opened_runs(&self) -> Vec<Arc<Run>> {
-        // A run that takes longer waits for its starter, and has not started its program.
+        // A run that takes longer is waiting for the process that started it, and has not started its program.
         let _ = tokio::time::timeout(OPENING_BOUND, self.opening.write()).await;
         self.runs()
     }
@@ -122,7 +122,7 @@ impl DaemonState {
         sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
     }
 
-    /// Adds a run, or terminates it if shutdown was requested before it could be added.
+    /// Adds a run, or terminates it if shutdown was requested meanwhile.
     pub(crate) fn run_began(&self, run: Arc<Run>) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         if self.services.shutdown.is_under_way() {
@@ -136,7 +136,7 @@ impl DaemonState {
         self.services.changed();
     }
 
-    /// Adds a session. Closes it if shutdown has been requested, or its run is ending.
+    /// Adds a session. Closes it if shutdown was requested or its run is ending.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
@@ -145,7 +145,7 @@ impl DaemonState {
         if let Some(Some(run)) = run
             && run.ask() == RunAsk::Deny
         {
-            self.services.broker.ask_elsewhere(&session.id, Arc::new(NobodyToAsk));
+            self.services.broker.ask_elsewhere(&session.id, Arc::new(DenyingRun));
         }
         if self.services.shutdown.is_under_way() || matches!(run, Some(None)) {
             session.end();

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit for file descriptors to the hard limit. A few servers exhaust the typical soft limit of 1,024.
-/// The limit also caps the number of descriptors that the user's processes have in transit: beyond it, the kernel
+/// Raises the soft limit for file descriptors to the hard limit, because a few servers exhaust the typical soft limit
+/// of 1,024. The limit also applies to descriptors that the user's processes have in transit: beyond it, the kernel
 /// refuses to pass more (unix(7), `ETOOMANYREFS`). Child processes inherit the limit, except for servers, which get
 /// their own.
 pub(crate) fn raise_limit() -> rustix::io::Result<()> {
@@ -17,7 +17,7 @@ const OF_SESSION: u64 = 16;
 /// Number of descriptors reserved for other purposes.
 const OF_OTHERS: u64 = 128;
 
-/// Returns the number of sessions for which enough descriptors are available.
+/// Returns the maximum number of sessions that the descriptor limit permits.
 pub(crate) fn sessions() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)

@@ -1,7 +1,7 @@
 //! Writes the daemon's events to standard error, one line per event. Most of the text originates from agents and
 //! servers, so it is escaped.
 //!
-//! - A terminal may also show questions, so long lines are wrapped there and each continuation line is marked.
+//! - A terminal may also show questions. Long lines are therefore wrapped, and each continuation line is marked.
 
 use ironcurtain_consent::pieces;
 use ironcurtain_visible as visible;

@@ -10,6 +10,8 @@ pub enum Concern {
     Sandbox,
     /// The audit log cannot be written, so every call is denied.
     Audit,
+    /// The organization's rules could not be updated.
+    Managed,
     /// The policy files changed and are now invalid.
     Policy,
     /// `mcp-servers.json` changed and is now invalid.

@@ -13,11 +13,12 @@ const LONGEST_CHAIN: usize = 12;
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// Display name for a client whose executable is hidden. The process name that it claims appears only in the list of
+/// Display name of a client with a hidden executable. The process name that it claims appears only among the
 /// ancestors.
 const HIDDEN: &str = "A program with a hidden executable";
 
-/// Identifies the client that started the shim. `pid` is the shim's process id, `label` the client's configured name.
+/// Identifies the client that started the shim. `pid` is the shim's process id, and `label` is the client's
+/// configured name.
 #[must_use]
 pub fn of_shim(pid: u32, label: Option<String>) -> Client {
     from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)

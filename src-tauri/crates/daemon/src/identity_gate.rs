@@ -71,7 +71,7 @@ impl Identities {
         });
     }
 
-    /// Stops the task unless a server was suspended concurrently. Returns `true` if the task must continue.
+    /// Stops the task unless another server was suspended meanwhile. Returns `true` if the task must continue.
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
@@ -83,7 +83,7 @@ impl Identities {
             return BTreeSet::new();
         }
         let bindings = self.bindings.clone();
-        // `note` reports it if the bindings cannot be read.
+        // `note` reports bindings that cannot be read.
         let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
         let all = all.unwrap_or_default().into_iter();
         all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
@@ -149,9 +149,11 @@ impl IdentityGate {
             Admission::Known => {}
             Admission::Decided(decision) => {
                 let words = match decision {
-                    IdentityDecision::Keep => "you kept what was under its name for the new program",
+                    IdentityDecision::Keep => {
+                        "you kept the permissions and data under its name for the new program"
+                    }
                     IdentityDecision::StartAfresh => {
-                        "you started afresh; what was under its name was put aside"
+                        "you started fresh; the permissions and data under its name were set aside"
                     }
                 };
                 self.all.record(&name, format!("the server {name} is another program: {words}")).await;
@@ -159,7 +161,7 @@ impl IdentityGate {
             }
             Admission::Other(change) => {
                 let words = format!(
-                    "the server {name} is another program: {change}; nothing was kept under its name"
+                    "the server {name} is another program: {change}; nothing was stored under its name"
                 );
                 self.all.record(&name, words).await;
             }
@@ -179,7 +181,7 @@ fn admission(
     let Some(change) = found.change_from(binding.owner.as_deref()) else {
         let owner = binding.owner.unwrap_or_default();
         if owner != stored {
-            // The owner's program has moved, or was not identified before.
+            // The owner's program has moved or was not identified before.
             bindings.carry_over(name, &owner, &stored)?;
         }
         if binding.found.is_some() {

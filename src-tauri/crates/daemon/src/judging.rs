@@ -1,9 +1,9 @@
 //! Judges calls against the current policy and grants. Used for real calls and for checks that the user makes in
 //! advance.
 //!
-//! - Judges exactly the values that the server would receive. Denies access that a sandboxed server could get only by
-//!   exposing a protected path, even if a rule allows that access.
-//! - Queries git only for calls none of whose paths are denied, and only in folders that would not be denied.
+//! - Judges exactly the values that the server would receive. Denies an access that would expose a protected path to
+//!   a sandboxed server, even if a rule allows the access.
+//! - Queries git only if none of the call's paths is denied, and only in folders that would not be denied.
 
 mod folder;
 
@@ -32,7 +32,7 @@ pub struct JudgingContext {
     pub snapshot: Arc<PolicySnapshot>,
     /// Name of the server.
     pub server: String,
-    /// Method with which the server writes files in its sandbox, or `None` if it is unsandboxed.
+    /// Method with which the server writes files in its sandbox, or `None` if it is not sandboxed.
     pub contained: Option<FileWrites>,
     /// Treatment of tools that have no annotation.
     pub unannotated: Unannotated,
@@ -52,7 +52,7 @@ pub struct JudgingContext {
     pub reach: ServerReach,
     /// `true` if the server has no network and can access only its own folders and granted paths.
     pub confined: bool,
-    /// Tools that only read according to a hint of the server that counts now.
+    /// Names of the tools that only read, according to hints that currently count.
     pub reading_hints: Arc<HashSet<String>>,
 }
 
@@ -134,7 +134,7 @@ impl JudgingContext {
         let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
             return false;
         };
-        // Every folder works as the session folder, because the paths in the entry are relative to it.
+        // Any folder can stand for the session folder, because the paths in the entry are relative to it.
         let session_dir = home.sessions();
         let profile = Profile::new(settings, &session_dir, snapshot.home.as_path());
         view_of(settings) == FileView::Roots && profile.opens_nothing(&session_dir, &home.server_data(name))
@@ -169,7 +169,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes: None })
     }
 
-    /// Plans what a sandboxed program does with everything in a folder.
+    /// Plans the judgement of a sandboxed program's access to everything in a folder.
     ///
     /// # Errors
     /// Returns a denial if the path cannot be resolved.
@@ -224,7 +224,7 @@ impl JudgingContext {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
-    /// Returns the grants that apply to the files as they are now. A grant for a file does not apply once a folder has
+    /// Returns the grants that apply to the current files. A grant for a file does not apply once a folder has
     /// replaced the file.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
         let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
@@ -280,7 +280,7 @@ impl Planned<'_> {
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
         let (plan, facts) = found_paths::without_remotes(&self.plan, &self.found.facts);
-        // Git only reads folders.
+        // Git only reads the folder.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
             let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);
             let (grants, call) = (setting.grants_where(is_folder), plan.resolve(facts));
@@ -289,7 +289,7 @@ impl Planned<'_> {
         if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
             return question.refused();
         }
-        // Judge the call as if it named that folder.
+        // Judges the call as if it named that folder.
         let may_look = |place: &CanonicalPath| {
             let mut facts = facts.clone();
             for fact in &mut facts {
@@ -306,7 +306,7 @@ impl Planned<'_> {
     }
 }
 
-/// Prepares a call for judging. If git must be queried, parses the call again on a blocking thread.
+/// Prepares a call for judging. If git must be queried, the call is parsed again on a blocking thread.
 ///
 /// # Errors
 /// Returns a denial if the call is invalid or git fails.
@@ -328,7 +328,7 @@ fn git_failed() -> Denial {
     Denial::invalid("failed to query git about the remote")
 }
 
-/// Converts the reason a call is allowed to its name in the audit log.
+/// Converts the reason for an approval to its name in the audit log.
 pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     match by {
         AllowedBy::Rule => DecidedBy::Rule,
@@ -340,7 +340,7 @@ pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
     }
 }
 
-/// Converts the reason a call is denied to its name in the audit log.
+/// Converts the reason for a denial to its name in the audit log.
 pub(crate) fn denied_by(by: DeniedBy) -> DecidedBy {
     match by {
         DeniedBy::Rule => DecidedBy::Rule,

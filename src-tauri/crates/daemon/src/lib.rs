@@ -5,6 +5,7 @@
 //! - Each piece of mutable state has one owner, and no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
+mod accepting;
 mod changed_tools;
 mod control;
 mod daemon;
@@ -16,6 +17,7 @@ mod identity;
 mod identity_gate;
 pub mod judging;
 mod machine;
+mod managed_policy;
 mod metrics;
 pub mod network;
 mod record_export;
@@ -38,4 +40,5 @@ pub use daemon::{
 };
 pub use event_log::EventLog;
 pub use ironcurtain_connection::ListenError;
+pub use record_export::path_form;
 pub use view::{shown_entry, time_of_day};

@@ -25,7 +25,7 @@ struct Inner {
 pub struct MachineOptions {
     /// Program that creates the sandboxes.
     pub backend: SandboxBackend,
-    /// Decides how to treat a server if no sandbox can be created.
+    /// Treatment of servers if no sandbox can be created.
     pub policy: SandboxPolicy,
     /// Directory that contains `ironcurtain-sandbox`.
     pub programs: PathBuf,
@@ -56,7 +56,7 @@ impl Machine {
         self.0.options.borrow().backend
     }
 
-    /// Returns the policy for servers if no sandbox can be created.
+    /// Returns the treatment of servers if no sandbox can be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy
@@ -90,7 +90,7 @@ impl Machine {
         loop {
             let options = self.0.options.borrow().clone();
             let found = options.run_check().await;
-            // Test again if the options changed during the test.
+            // Tests again if the options changed during the test.
             if *self.0.options.borrow() == options {
                 self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
                 self.0.found.send_replace(Some(found.clone()));
@@ -108,7 +108,7 @@ impl MachineOptions {
             SandboxBackend::Native => {
                 let state = self.sandboxes.display().to_string();
                 let trial = move || {
-                    // Do this before the first launch, which uses the control groups that exist then.
+                    // Must happen before the first launch, which uses the control groups that exist at that time.
                     ironcurtain_sandbox::prepare_control_groups();
                     ironcurtain_sandbox::check(&supervisor, &state, allow_root)
                 };

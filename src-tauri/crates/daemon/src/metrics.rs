@@ -41,6 +41,7 @@ struct Figures {
     calls: Family<Label, Counter>,
     calling: Histogram,
     forwarding: Histogram,
+    bundles: Family<Label, Counter>,
     sessions: Counter,
     restarts: Counter,
 }
@@ -71,6 +72,7 @@ impl Default for Metrics {
             calls: Family::default(),
             calling: Histogram::new(CALLS),
             forwarding: Histogram::new(CALLS),
+            bundles: Family::default(),
             sessions: Counter::default(),
             restarts: Counter::default(),
         }))
@@ -93,8 +95,7 @@ impl Metrics {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// Records the time between a call's arrival and its forwarding. Call this only for calls that required no
-    /// approval.
+    /// Records the time between a call's arrival and its forwarding. Only for calls that required no approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }
@@ -102,6 +103,11 @@ impl Metrics {
     /// Records the time between a call's arrival and its response, including any wait for the user.
     pub fn served(&self, after: Duration) {
         self.0.calling.observe(after.as_secs_f64());
+    }
+
+    /// Counts an attempt to update the organization's rules. The result is `new`, `unchanged`, `failed` or `refused`.
+    pub fn bundle(&self, result: &'static str) {
+        self.0.bundles.get_or_create(&[("result", result)]).inc();
     }
 
     /// Counts an opened session.
@@ -153,6 +159,11 @@ impl Metrics {
             "ironcurtain_call_forward_seconds",
             "Time until a call that requires no approval is forwarded to the server",
             f.forwarding.clone(),
+        );
+        all.register(
+            "ironcurtain_bundle_updates",
+            "Attempts to update the organization's rules, by result",
+            f.bundles.clone(),
         );
         all.register("ironcurtain_sessions", "Sessions opened", f.sessions.clone());
         all.register("ironcurtain_sessions_open", "Open sessions", gauge(gauges.sessions as u64));

@@ -1,4 +1,5 @@
-//! Network of a server or run: a proxy that allows known hosts, asks about others, and records every decision.
+//! Network access of a server or run, through a proxy that allows known hosts, asks about others, and records every
+//! decision.
 //!
 //! - A server that may not reach any host runs in a sandbox without a network.
 //! - The reachable hosts depend only on the server's entry, the current policy, active grants and in-flight calls.
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Maximum time to wait for connections that are no longer allowed to close.
+/// Maximum time to wait until connections that are no longer allowed have closed.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
 /// Network of a run, or of a server in one session.
@@ -171,7 +172,7 @@ impl ServerNetwork {
         Dialer::new(self.proxy())
     }
 
-    /// Returns what creates dialers with other rules, under the server's record.
+    /// Returns a factory for dialers with other rules, whose connections are recorded for this server.
     #[must_use]
     pub fn dial(self: &Arc<Self>) -> Dial {
         let network = Arc::clone(self);
@@ -181,7 +182,7 @@ impl ServerNetwork {
         })
     }
 
-    /// Returns what notifies the user.
+    /// Returns a callback that notifies the user.
     pub(crate) fn notifier(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
         let caller = self.caller.clone();
         Arc::new(move |notice| caller.services.broker.notify(notice))
@@ -215,7 +216,7 @@ impl ServerNetwork {
         self.reach.could_open(target)
     }
 
-    /// Asks about a host with a port that an agent in a run requests, and returns once it may be reached.
+    /// Asks about a host and port that an agent in a run requests. Returns once the host is reachable.
     pub(crate) async fn request(&self, text: &str, why: &str) -> Result<HostPort, HostRequestError> {
         let unusable = || HostRequestError::Unusable(visible::line(text));
         let target = HostPort::parse(text, Some(443)).map_err(|_| unusable())?;
@@ -232,8 +233,8 @@ impl ServerNetwork {
         ReachableHosts::lease(&self.reach, call, targets)
     }
 
-    /// Applies the current rules and grants. Returns `true` once every remaining connection is allowed by them, or
-    /// `false` if closing the other connections takes too long.
+    /// Applies the current rules and grants. Returns `true` once they allow every remaining connection, or `false` if
+    /// closing the other connections takes too long.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
@@ -267,7 +268,7 @@ async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<A
             changed = grants.changed() => changed,
             changed = snapshots.changed() => changed,
         };
-        // Without a sender, they never change again.
+        // The sender was dropped, so there will be no more changes.
         if changed.is_err() {
             return;
         }

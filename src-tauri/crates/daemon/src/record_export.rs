@@ -1,19 +1,20 @@
 //! Exports the record to the collector in the settings, and signs the head of the log.
 //!
-//! - Runs behind the audit log: no call waits for it, and a failure denies nothing.
-//! - While the export is off, its position is forgotten: entries of that time are never exported.
+//! - Runs independently of the audit log: no call waits for the export, and its failures deny nothing.
+//! - While the export is off, no position is stored, so entries from that time are never exported.
 
 use crate::daemon_state::DaemonState;
 use crate::health::Concern;
+use futures_util::FutureExt;
 use ironcurtain_audit::Audit;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ExportConfig, ExportedPaths, SessionSettings};
 use ironcurtain_export::{
-    DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, Exporter, ExporterParts, HeadsFile,
-    KeyStore, PathForm, SignedHead,
+    DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, Exporter, ExporterParts,
+    HeadsFile, KeyStore, PathForm, PathKey, SignedHead, StateError,
 };
-use ironcurtain_secrets::{UnfilledError, filled_headers, in_time};
+use ironcurtain_secrets::in_time;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 /// Interval between signed heads.
 const SIGN_EVERY: Duration = Duration::from_secs(60);
 
-/// Pause before another attempt to start, for example while the keyring is locked.
+/// Pause before the next attempt to start, for example while the keyring is locked.
 const START_AGAIN: Duration = Duration::from_secs(60);
 
-/// Maximum time that the export takes at shutdown.
+/// Timeout for the export at shutdown.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Running export.
@@ -37,13 +38,13 @@ pub(crate) struct RecordExport {
     ending: CancellationToken,
 }
 
-/// Reason why the export does not start.
+/// Reason why the export cannot start.
 #[derive(Debug, thiserror::Error)]
 enum ExportStartError {
     #[error(transparent)]
     Key(#[from] DeviceKeyError),
-    #[error("the export's {0}")]
-    Secret(#[from] UnfilledError),
+    #[error(transparent)]
+    State(#[from] StateError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     #[error(transparent)]
@@ -53,22 +54,22 @@ enum ExportStartError {
 }
 
 impl RecordExport {
-    /// Starts to follow the settings.
+    /// Starts a task that follows the settings.
     pub(crate) fn start(state: Arc<DaemonState>) -> Self {
         let ending = CancellationToken::new();
         let task = tokio::spawn(follow(state, ending.clone()));
         Self { task, ending }
     }
 
-    /// Signs the last head and sends the last entries, unless the collector does not answer.
+    /// Signs the last head and sends the last entries, unless the collector does not respond.
     pub(crate) async fn end(self) {
         self.ending.cancel();
-        // What was not sent is sent after the next start.
+        // The rest is sent after the next start.
         let _ = tokio::time::timeout(ENDING, self.task).await;
     }
 }
 
-/// Runs the export as the settings say, until `ending` is cancelled.
+/// Runs the export according to the settings, until `ending` is cancelled.
 async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
     let mut settings = state.services.settings.clone();
     loop {
@@ -91,7 +92,7 @@ async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
     }
 }
 
-/// Completes when the settings of the export change.
+/// Completes when the export settings change.
 async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Option<&ExportConfig>) {
     loop {
         if settings.changed().await.is_err() {
@@ -103,16 +104,38 @@ async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Opt
     }
 }
 
+/// Returns the form in which paths are exported. `key` is called only if they are hashed.
+///
+/// # Errors
+/// Returns the errors of `key`.
+pub fn path_form(
+    paths: ExportedPaths,
+    key: impl FnOnce() -> Result<PathKey, DeviceKeyError>,
+) -> Result<PathForm, DeviceKeyError> {
+    Ok(match paths {
+        ExportedPaths::Full => PathForm::Full,
+        ExportedPaths::Hashed => PathForm::Hashed(key()?),
+        ExportedPaths::None => PathForm::Absent,
+    })
+}
+
 /// Exports until `ending` is cancelled. Tries again while the key or a secret is not available.
 async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &CancellationToken) {
     let (head, heads) = watch::channel(None);
+    // Opened first, so that entries recorded while the key or a secret is unavailable are exported later.
+    let mut export = None;
     let (key, exporter) = loop {
-        match start(state, config, heads.clone()).await {
+        let problem = match start(state, config, heads.clone(), &mut export).await {
             Ok(started) => break started,
-            Err(problem) => {
-                let text = format!("The record is not exported: {problem}.");
-                state.services.health.set(Concern::Export, Some(text));
-            }
+            Err(problem) => problem.to_string(),
+        };
+        let text = format!("The record is not exported: {problem}.");
+        state.services.health.set(Concern::Export, Some(text));
+        if let Some(export) = &mut export {
+            export.failure = Some(problem);
+            let (export, file) = (export.clone(), state.services.home.export_state());
+            // If writing fails, only `export status` lacks the problem.
+            let _ = tokio::task::spawn_blocking(move || export.write(&file)).await;
         }
         tokio::select! {
             () = ending.cancelled() => return,
@@ -131,22 +154,32 @@ async fn start(
     state: &Arc<DaemonState>,
     config: &ExportConfig,
     head: watch::Receiver<Option<SignedHead>>,
+    export: &mut Option<ExportState>,
 ) -> Result<(DeviceKey, Exporter), ExportStartError> {
     let services = &state.services;
-    let headers = filled_headers(&services.programs.secrets, &config.headers).await?.values;
-    let headers = headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
-    let endpoint = Endpoint::new(&config.url, headers)?;
+    let backlog = config.backlog_mib << 20;
+    let export = match export {
+        Some(export) => export,
+        None => {
+            let (file, log) = (services.home.export_state(), services.home.audit());
+            let opened = tokio::task::spawn_blocking(move || ExportState::open(&file, &log, backlog));
+            export.insert(opened.await??)
+        }
+    };
+    let (secrets, of_headers) = (services.programs.secrets.clone(), config.clone());
+    let filled = move || {
+        let (secrets, config) = (secrets.clone(), of_headers.clone());
+        async move { Endpoint::filled(&config.url, &config.headers, &secrets).await }
+    };
+    let endpoint = filled().await?;
     let store = KeyStore::new(&services.home.state, services.home.has_keyring);
     let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
     let (of_metrics, health) = (state.clone(), services.health.clone());
     let parts = ExporterParts {
         endpoint,
-        paths: match config.paths {
-            ExportedPaths::Full => PathForm::Full,
-            ExportedPaths::Hashed => PathForm::Hashed(key.path_key()),
-            ExportedPaths::None => PathForm::Absent,
-        },
-        backlog: config.backlog_mib << 20,
+        renewed: Box::new(move || filled().map(Result::ok).boxed()),
+        paths: path_form(config.paths, || Ok(key.path_key()))?,
+        backlog,
         log: services.home.audit(),
         state: services.home.export_state(),
         instance: key.public().to_string(),
@@ -155,11 +188,10 @@ async fn start(
         metrics: Box::new(move || of_metrics.metrics().unwrap_or_default()),
         trouble: Box::new(move |trouble| health.set(Concern::Export, trouble)),
     };
-    let exporter = tokio::task::spawn_blocking(move || Exporter::new(parts)).await??;
-    Ok((key, exporter))
+    Ok((key, Exporter::new(parts, export.clone())?))
 }
 
-/// Signs the head of the log whenever it changed, and again when `ending` is cancelled.
+/// Signs the head of the log whenever it has changed, and again when `ending` is cancelled.
 async fn sign(
     audit: &Audit,
     home: &Home,
@@ -172,7 +204,7 @@ async fn sign(
         let (written, stands) = audit.standing();
         if stands.is_ok() && signed.as_ref() != Some(&written) {
             // Only what is on disk is signed, so that a power failure cannot make a signed head wrong.
-            audit.settle().await;
+            let written = audit.settle().await;
             let new = SignedHead::sign(&key, &written, now_ms());
             if let Err(problem) = append(file.clone(), new.clone()).await {
                 tracing::error!(%problem, "failed to write the signed head");

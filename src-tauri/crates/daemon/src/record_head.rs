@@ -1,9 +1,8 @@
-//! Stores the hash of the newest audit entry in the keyring. A truncated log is then detected even if the attacker also
+//! Stores the hash of the newest audit entry in the keyring. This reveals a truncated log even if the attacker also
 //! changed its head file.
 //!
-//! - Runs periodically and at shutdown, after entries were written to disk. It never delays a call.
-//! - Never asks the user to unlock the keyring. The stored entry may be older than the log's newest one, but never
-//!   newer.
+//! - Runs periodically and at shutdown, after the entries have been written to disk. Never delays a call.
+//! - Never prompts to unlock the keyring. The stored entry may be older than the log's newest entry, but never newer.
 //! - INVARIANT: the stored entry is replaced only after the log has been compared with it.
 
 use crate::health::{Concern, Health};
@@ -28,7 +27,7 @@ struct Known {
     head: String,
 }
 
-/// Reads the entry stored in the keyring. Returns `None` if there is none. Blocks on the keyring.
+/// Reads the entry from the keyring. Returns `None` if no entry is stored. Blocks on the keyring.
 ///
 /// # Errors
 /// Returns [`SecretError`] if the keyring is not available.
@@ -71,7 +70,7 @@ impl RecordHead {
         loop {
             let (written, _) = self.audit.standing();
             if kept.as_ref() != Some(&written) {
-                // If the keyring is not available or locked, try again in the next round.
+                // If the keyring is unavailable or locked, the next round tries again.
                 kept = self.keep().await.ok().flatten();
             }
             tokio::time::sleep(EVERY).await;
@@ -81,7 +80,7 @@ impl RecordHead {
     /// Stores the newest entry at shutdown.
     pub(crate) async fn end(&self) {
         if self.home.has_keyring {
-            // After the time limit, an older entry stays stored.
+            // After the timeout, an older entry stays in the keyring.
             let _ = tokio::time::timeout(BOUND, self.keep()).await;
         }
     }
@@ -91,9 +90,8 @@ impl RecordHead {
         if !self.compared.load(Ordering::Acquire) && !self.compare().await? {
             return Ok(None);
         }
-        let (written, stands) = self.audit.standing();
-        self.audit.settle().await;
-        if stands.is_err() {
+        let written = self.audit.settle().await;
+        if self.audit.standing().1.is_err() {
             return Ok(None);
         }
         let home = self.home.clone();
@@ -135,7 +133,7 @@ impl RecordHead {
             return Some(format!("found {}", opened.entries));
         }
         self.audit.unknown_end()?;
-        // Without a head file, an earlier entry may have been replaced too, so check the whole log.
+        // Without a head file, earlier entries may have been replaced too, so the whole log is checked.
         let (dir, known) = (self.home.audit(), known.clone());
         let checked = tokio::task::spawn_blocking(move || check_written(&dir, &known)).await;
         match checked {

@@ -1,12 +1,12 @@
-//! User's settings, servers and policy, which are reloaded when their files change.
+//! The user's settings, servers and policy, which are reloaded when their files change.
 //!
-//! - One task ([`task`]) owns the current state, and only it makes changes.
+//! - One task ([`task`]) owns the current state and makes all changes.
 //! - If a file is invalid, unreadable or missing, its previous version stays in use, and a problem is reported until it
 //!   is fixed.
 //! - A file that a server can write to is rejected, because an agent may have written it.
 //! - A change is recorded before it takes effect.
-//! - Reading that hangs blocks nothing: the previous version stays in use, a problem is reported, and later changes are
-//!   read.
+//! - A read that hangs blocks nothing: the previous version stays in use, a problem is reported, and later changes
+//!   are still read.
 //! - A session keeps the settings and the server entry that it started with, but always uses the current policy.
 
 mod blocking;
@@ -122,7 +122,7 @@ impl Reloader {
     /// Reads the files again, and waits until their changes have been applied.
     pub async fn reload(&self) {
         let (reply, looked) = oneshot::channel();
-        // The task has stopped if the daemon is shutting down.
+        // Sending fails only if the daemon is shutting down.
         if self.looks.send(reply).await.is_ok() {
             let _ = looked.await;
         }

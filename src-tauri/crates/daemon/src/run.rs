@@ -7,6 +7,7 @@
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
 mod asking;
+mod denying;
 mod freeze;
 mod holders;
 mod judge;
@@ -29,6 +30,7 @@ use crate::network::ServerNetwork;
 use crate::run_notes::RunNotes;
 use crate::services::Services;
 use asking::AskedFolders;
+pub(crate) use denying::DenyingRun;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::{CanonicalPath, Resolver};

@@ -1,6 +1,6 @@
 //! Notes for the terminal that started a run, and counts of the files and hosts that the run used.
 //!
-//! - If the process that started the run does not read its notes, they are dropped. They never delay the run.
+//! - Notes are dropped if the process that started the run does not read them, so they never delay the run.
 
 use ironcurtain_consent::{Broker, Lifetime};
 use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
@@ -33,9 +33,9 @@ struct Used {
     open: usize,
 }
 
-/// Returns the reason that an agent gives for a request, as a question shows it.
+/// Returns an agent's reason for a request, in the form that a question shows.
 pub(crate) fn claimed_reason(why: &str) -> (String, String) {
-    ("why, as the agent says".to_owned(), visible::line(why))
+    ("reason given by the agent".to_owned(), visible::line(why))
 }
 
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.
@@ -48,13 +48,13 @@ impl RunNotes {
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
     }
 
-    /// Returns whether the run's questions are answered in the app or on its terminal.
+    /// Returns where the run's questions are answered: in the app or on its terminal.
     pub(crate) fn ask(&self) -> RunAsk {
         self.ask
     }
 
-    /// Returns `true` if the user may be offered this lifetime. An answer on the run's own terminal can last until the
-    /// end of the run at most.
+    /// Returns `true` if the user may be offered this lifetime. An answer on the run's own terminal lasts until the
+    /// run ends at the latest.
     pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
         self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
     }
@@ -80,7 +80,7 @@ impl RunNotes {
         counted.iter_mut().for_each(|files| count(files, &access.path));
     }
 
-    /// Reports a denied path or host. Reports each one only once.
+    /// Reports a denied path or host, once each.
     pub(crate) fn denied(&self, what: &str, why: Option<String>) {
         let mut used = self.used();
         let before = used.denied.len();
@@ -101,7 +101,7 @@ impl RunNotes {
     }
 
     fn send(&self, note: RunNote) {
-        // Ignore the error, which occurs if the starter reads too slowly or has exited.
+        // Sending fails if the process that started the run reads too slowly or has exited.
         let _ = self.notes.try_send(note);
     }
 }

@@ -74,22 +74,21 @@ pub struct Session {
     config: ServerConfig,
     /// Identifier of the connection if it carries several sessions, or `None`.
     connection: Option<String>,
-    /// Run whose program opened the session, if one did.
+    /// Id of the run whose program opened the session, if any.
     pub(crate) run: Option<String>,
     server: ServerHandle,
     /// Proxy for the server's network, or `None` if it has no network.
     network: Option<Arc<ServerNetwork>>,
     /// `true` if the server runs in a sandbox.
     sandboxed: bool,
-    /// The only folders that the server could access when it started, or `None` if it could access more than folders of
-    /// its own.
+    /// The only folders that the server could access when it started, or `None` if it could access others.
     own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
     counts: Counts,
     to_client: Outbox,
-    /// Permits for queueing replies to the client, one per reply.
+    /// Permits for queueing replies to the client, one for each reply.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     /// Log file of the session: problems with the client, and the server's standard error.
@@ -105,7 +104,7 @@ pub struct Session {
     tasks: Tasks,
     /// List cursors and task ids that the server has issued.
     issued: Issued,
-    /// Tools that differ from their pinned definitions, and are therefore suspended.
+    /// Tools that differ from their pinned definitions and are therefore suspended.
     pinned_tools: PinnedTools,
     /// Memory budget for the client's messages.
     memory: Allowance,
@@ -125,7 +124,7 @@ struct Counts {
 }
 
 impl Session {
-    /// Starts closing the session. Does not wait until it is closed.
+    /// Starts closing the session, without waiting.
     pub fn end(&self) {
         self.end.cancel();
     }
@@ -189,7 +188,7 @@ impl Session {
     /// question is closed.
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
-        // Ignore the error: a shim that copies the streams itself has no channel for notes.
+        // A shim that copies the streams itself has no channel for notes, so the error is ignored.
         let _ = self.notes.send(ShimNote::Asking { request: request.clone() }.into());
         AskingGuard { notes: &self.notes, request }
     }
@@ -217,8 +216,8 @@ struct AskingGuard<'a> {
 }
 
 impl AskingGuard<'_> {
-    /// Notifies the shim that the question is closed, and waits until it has received the note. Call this before
-    /// answering the request: if the daemon were killed first, both it and the shim would answer.
+    /// Notifies the shim that the question is closed, and waits until it has received the note. Must be called before
+    /// the request is answered: if the daemon were killed in between, the shim would answer it a second time.
     async fn settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
@@ -232,7 +231,7 @@ impl AskingGuard<'_> {
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         if !self.request.is_empty() {
-            // Ignore the error, which occurs only if the shim has disconnected.
+            // Fails only if the shim has disconnected.
             let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) }.into());
         }
     }

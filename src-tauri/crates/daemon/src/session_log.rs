@@ -1,5 +1,5 @@
-//! Session log files, which contain servers' standard error and problems with clients. Their size is limited, and they
-//! are escaped so that no line can hide text or control the terminal.
+//! Session log files, which contain servers' standard error and problems with clients. They are limited in size, and
+//! escaped so that no line can hide text or control the terminal.
 //!
 //! - One thread writes all logs, and callers never wait for it. Lines that arrive faster than it can write are dropped
 //!   and counted.
@@ -97,7 +97,8 @@ fn write(inbox: &Receiver<Order>) {
                 if open.len() >= MOST_OPEN && !open.contains_key(&path) {
                     open.clear();
                 }
-                // Ignore errors: these logs are informational, and the audit log reports a full disk.
+                // Errors are ignored, because these logs are only informational and the audit log reports a full
+                // disk.
                 let _ = append(&mut open, &path, &text, lost);
             }
         }
@@ -111,7 +112,7 @@ fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64)
     let Some(file) = open.get_mut(path) else { return Ok(()) };
     let mut lines = String::new();
     if lost > 0 {
-        lines = format!("({lost} lines were dropped because they came too fast)\n");
+        lines = format!("({lost} lines were dropped because they arrived too fast)\n");
     }
     lines.push_str(&visible::line(&text.replace('\t', "    ")));
     lines.push('\n');
@@ -155,7 +156,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(5));
         soon(|| {
             all[0].write("end".to_owned());
-            text(0).contains(" lines were dropped because they came too fast")
+            text(0).contains(" lines were dropped because they arrived too fast")
         });
         soon(|| text(0).len() <= LONGEST);
     }

@@ -1,6 +1,6 @@
 //! Progress of the daemon's shutdown: requested, waiting for sandboxes, complete.
 //!
-//! - INVARIANT: every task that owns or reads from a sandbox holds a token of `sandboxes` while it does.
+//! - INVARIANT: every task that owns or reads from a sandbox holds a token of `sandboxes` meanwhile.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

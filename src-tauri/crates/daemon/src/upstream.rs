@@ -28,7 +28,8 @@ enum UpstreamError {
     Session(#[from] SessionError),
 }
 
-/// Returns the interface through which a connection of this client, which may be in a run, opens its sessions.
+/// Returns the interface through which a client's connection opens its sessions. `run` is the run that contains the
+/// client, if any.
 pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>) -> AggregateHost {
     let services = state.services.clone();
     let memory = ToolMemory::of(&services.home.database());

@@ -55,7 +55,7 @@ pub(crate) fn grants<'a>(
     holding.chain(ending).collect()
 }
 
-/// Converts a declined workspace, which is listed so that the user can revoke the denial.
+/// Converts a declined workspace, which is shown so that the user can revoke the denial.
 pub(crate) fn declined(declined: &Declined) -> GrantView {
     GrantView {
         id: declined.id.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn declined(declined: &Declined) -> GrantView {
         path: visible::path(&declined.folder),
         kind: "declined".to_owned(),
         access: Vec::new(),
-        lifetime: "until you take the no back".to_owned(),
+        lifetime: "until you revoke the denial".to_owned(),
         expires_ms: None,
         created_ms: declined.at_ms,
         last_used_ms: None,
@@ -85,7 +85,7 @@ fn server_changed(still_runs: bool) -> String {
     }
 }
 
-/// Returns the number of days since the last use of a permanent grant, or `None` before [`UNUSED`] has passed.
+/// Returns the number of days since a permanent grant was last used, or `None` before [`UNUSED`] has passed.
 fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
     let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
     (grant.expires_ms.is_none() && since >= millis(UNUSED)).then_some(since / 86_400_000)
@@ -94,9 +94,12 @@ fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
 fn being_revoked(ending: &Ending) -> String {
     let at = time_of_day(ending.at_ms);
     match &ending.trouble {
-        None => format!("it is denied since {at}, and that is being stored"),
+        None => format!("it has been denied since {at}, and the revocation is being stored"),
         Some(trouble) => {
-            format!("it is denied since {at}, and that is not stored yet: {}", visible::line(trouble))
+            format!(
+                "it has been denied since {at}, but the revocation is not stored yet: {}",
+                visible::line(trouble)
+            )
         }
     }
 }
@@ -175,7 +178,7 @@ fn concerned(entry: &Entry) -> Vec<String> {
     entry.paths.iter().chain(&entry.path).cloned().chain(host).collect()
 }
 
-/// Describes an audit entry in a sentence that makes sense on its own. The tool is shown separately.
+/// Describes an audit entry in a self-contained sentence. The tool is shown separately.
 fn sentence(entry: &Entry) -> String {
     let fixed = match entry.event {
         Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
@@ -197,7 +200,8 @@ fn sentence(entry: &Entry) -> String {
         | Event::FileDecided
         | Event::Retention
         | Event::Lockdown
-        | Event::Pause => None,
+        | Event::Pause
+        | Event::Undo => None,
     };
     capitalized(fixed.unwrap_or(&entry.summary))
 }
@@ -220,7 +224,7 @@ fn ended(end: &CallResult) -> Option<&'static str> {
         CallResult::Ok => Some("Done"),
         CallResult::Error => Some("The server answered with an error"),
         CallResult::RefusedByServer => Some("The server refused it"),
-        CallResult::BlockedBySandbox => Some("The sandbox held it back"),
+        CallResult::BlockedBySandbox => Some("The sandbox blocked it"),
         CallResult::NoAnswer => Some("The server did not answer"),
         CallResult::GivenUp | CallResult::Refused | CallResult::Other(_) => None,
     }
@@ -230,7 +234,7 @@ fn decided(decision: &PolicyDecision) -> String {
     // The display adds its own full stop.
     let reason = decision.reason.trim_end_matches('.');
     match (&decision.status, decision.ground()) {
-        (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by what you granted".to_owned(),
+        (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by a grant".to_owned(),
         (Status::Allow, Some(DecidedBy::SessionFolder)) => "Allowed: in the session's own folder".to_owned(),
         (Status::Allow, Some(DecidedBy::Answer)) => "Allowed by your answer".to_owned(),
         (Status::Allow, _) => format!("Allowed: {reason}"),
@@ -265,6 +269,7 @@ fn event(event: Event) -> &'static str {
         Event::Retention => "record",
         Event::Lockdown => "lockdown",
         Event::Pause => "pause",
+        Event::Undo => "undo",
     }
 }
 
@@ -334,8 +339,7 @@ mod tests {
         let mut ending = Ending::new(given(400, None, Lifetime::Always), EndReason::Revoked, at_ms);
         ending.trouble = Some("the disk\u{202e} is full".into());
         let shown = grants([].into_iter(), &[ending], &BTreeMap::new(), &home);
-        let words =
-            "it is denied since 2023-11-14 22:13:20Z, and that is not stored yet: the disk\\u{202e} is full";
+        let words = "it has been denied since 2023-11-14 22:13:20Z, but the revocation is not stored yet: the disk\\u{202e} is full";
         assert_eq!((shown[0].ending.as_deref(), shown[0].unused_days), (Some(words), None));
     }
 
@@ -347,7 +351,7 @@ mod tests {
             sentence(&entry)
         };
         let allowed = |by, rule, reason| decided(PolicyDecision::allow(by, rule, reason));
-        assert_eq!(allowed(DecidedBy::Grant, "grant", "grant `x`"), "Allowed by what you granted");
+        assert_eq!(allowed(DecidedBy::Grant, "grant", "grant `x`"), "Allowed by a grant");
         assert_eq!(allowed(DecidedBy::Answer, "ask-first", "approved: y"), "Allowed by your answer");
         assert_eq!(allowed(DecidedBy::Rule, "work", "work is free"), "Allowed: work is free");
         assert_eq!(allowed(DecidedBy::Rule, "team", "approved by all"), "Allowed: approved by all");

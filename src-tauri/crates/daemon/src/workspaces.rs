@@ -7,8 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of workspaces to remember. Beyond it, the oldest denials are dropped, so those workspaces may be
-/// proposed again.
+/// Maximum number of declined workspaces to remember. The oldest are dropped first, so they may be proposed again.
 const MOST: usize = 1000;
 
 /// Workspace that the user declined.

@@ -1,4 +1,4 @@
-//! Pauses between attempts: exponential, with jitter, and as long as the collector asks for.
+//! Pauses between attempts: exponential with jitter, or as long as the collector requests.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 /// Longest pause before the second attempt.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Longest pause that is chosen here.
+/// Maximum pause that the exporter chooses itself.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// Longest pause that a collector can ask for.
+/// Maximum pause that a collector can request.
 const LONGEST_ASKED: Duration = Duration::from_secs(60 * 60);
 
 /// Pauses of consecutive failures.
@@ -28,7 +28,7 @@ impl Backoff {
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
-        // From half of it to all of it, so that devices do not all try at the same moment.
+        // Uses half to all of the pause, so that devices do not all retry at the same moment.
         let pause = longest.mul_f64(0.5 + random() / 2.0);
         asked.map_or(pause, |asked| asked.min(LONGEST_ASKED).max(pause))
     }
@@ -37,7 +37,7 @@ impl Backoff {
 /// Returns a number from 0 to 1.
 fn random() -> f64 {
     let mut bytes = [0; 4];
-    // Without randomness, the pause is just not spread.
+    // Without randomness, the pause has no jitter.
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX),
         Err(_) => 1.0,
@@ -47,6 +47,27 @@ fn random() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Number of desktops that lose their collector at the same moment.
+    const DESKTOPS: usize = 10_000;
+
+    #[test]
+    fn desktops_return_spread_after_an_outage_of_an_hour() {
+        let outage = Duration::from_secs(60 * 60);
+        let mut per_second = std::collections::BTreeMap::<u64, u64>::new();
+        for _ in 0..DESKTOPS {
+            let (mut backoff, mut now) = (Backoff::default(), Duration::ZERO);
+            while now < outage {
+                now += backoff.next(None);
+            }
+            *per_second.entry(now.as_secs()).or_default() += 1;
+        }
+        let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
+        assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
+        let peak = per_second.values().max().unwrap();
+        // Without jitter, all of them return in one second. Spread evenly over half of the longest pause, 67 return a second.
+        assert!(*peak <= 134, "{peak} desktops return in the same second");
+    }
 
     #[test]
     fn pauses_grow_to_a_limit_and_respect_the_collector() {

@@ -1,4 +1,4 @@
-//! Records that were read and not accepted by the collector yet.
+//! Records that were read but not yet accepted by the collector.
 
 use crate::event::ExportedEvent;
 use crate::heads::SignedHead;
@@ -6,7 +6,7 @@ use crate::reader::ReadEntry;
 use ironcurtain_audit::{LogPlace, LostRange};
 use std::collections::VecDeque;
 
-/// Consequence of a record that was accepted.
+/// Action to take after a record was accepted.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// The position advances.
@@ -17,7 +17,7 @@ pub(crate) enum Done {
     Head(u64),
 }
 
-/// Records that were read and not accepted by the collector yet, in order.
+/// Records that were read but not yet accepted by the collector, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch(VecDeque<Record>);
 
@@ -25,7 +25,7 @@ pub(crate) struct Batch(VecDeque<Record>);
 struct Record {
     event: ExportedEvent,
     done: Done,
-    /// Length of the log's line.
+    /// Length of the line in the log, in bytes.
     bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Batch {
         self.0.len()
     }
 
-    /// Returns the length of the entries in the log.
+    /// Returns the entries' total length in the log, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.iter().map(|record| record.bytes).sum()
     }

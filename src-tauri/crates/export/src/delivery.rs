@@ -1,8 +1,9 @@
-//! POST of OTLP requests to a collector over HTTP/1.1.
+//! Sends OTLP requests to a collector with HTTP/1.1 POST.
 //!
 //! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
 //! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
-//! - A success needs an OTLP answer, so that the login page of a network does not count as one.
+//! - A success is the answer that OTLP/HTTP requires: status 200, and a protobuf message of the right content type. The
+//!   login page of a network does not count as one.
 
 use crate::endpoint::Endpoint;
 use crate::otlp;
@@ -13,46 +14,41 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use ironcurtain_tls::{TlsClient, TlsError, secured};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use prost::Message;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Time for a connection and its TLS handshake.
+/// Timeout for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Time for a request and its whole answer.
+/// Timeout for a request and its complete response.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Maximum size of an answer in bytes.
+/// Maximum size of a response, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// Maximum size of the head of an answer in bytes.
+/// Maximum size of a response head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Content type of OTLP requests and answers.
+/// Content type of OTLP requests and responses.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
 /// Reason why a collector did not accept a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// No connection.
+    /// The connection could not be opened.
     #[error("failed to connect to the collector: {0}")]
     Connect(io::Error),
-    /// No answer in time.
+    /// The collector did not respond in time.
     #[error("the collector did not answer within {n} s", n = ANSWER.as_secs())]
     Timeout,
-    /// The connection failed, or the answer is not HTTP.
+    /// The connection failed, or the response is not HTTP.
     #[error("the connection to the collector failed: {0}")]
     Http(#[from] hyper::Error),
-    /// An answer that is too long, or not an OTLP answer.
+    /// The response is too long or is not OTLP.
     #[error("the answer is not from an OTLP collector; check the address")]
     NotOtlp,
     /// A redirect.
@@ -60,47 +56,49 @@ pub enum DeliveryError {
         "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
     )]
     Redirect(u16),
-    /// Missing or refused credentials.
+    /// Credentials are missing or were refused.
     #[error(
-        "the collector refused the credentials ({0}); set another token with `ironcurtain export enable`"
+        "the collector refused the credentials ({0}); store another token with `ironcurtain secrets set`"
     )]
     Unauthorized(u16),
-    /// The collector refuses this request whenever it is sent.
+    /// The collector permanently refuses this request.
     #[error("the collector refused the entries ({0})")]
     Refused(u16),
+    /// The collector accepted the request but rejected all of its records.
+    #[error("the collector rejected all {0} entries of a request")]
+    Rejected(u64),
     /// Overloaded or another error.
     #[error("the collector answered with the status {status}")]
     Status {
         /// HTTP status.
         status: u16,
-        /// Time after which to try again.
+        /// Time after which to retry.
         retry_after: Option<Duration>,
     },
     /// A header is invalid.
     #[error("the header `{0}` is not allowed in a request")]
     Header(String),
     /// TLS cannot be used.
-    #[error(
-        "no trusted root certificates found; install them, for example with the package `ca-certificates`"
-    )]
-    NoRoots,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl DeliveryError {
-    /// Returns the pause that the collector asked for.
+    /// Returns the pause that the collector requested.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// Returns whether the collector refuses these entries, so that sending them again is useless.
+    /// Returns `true` if the collector refuses these entries, so that sending them again is useless.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
+
+    /// Returns whether the collector refused the credentials.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Unauthorized(_))
+    }
 }
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -129,7 +127,7 @@ impl Collector {
         Ok(Self { endpoint, headers, kept: None })
     }
 
-    /// Sends log records and returns how many the collector rejected permanently.
+    /// Sends log records. Returns the number that the collector rejected permanently.
     pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
         let answer = self.post("logs", body).await?;
         let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;
@@ -161,7 +159,7 @@ impl Collector {
         let path = self.endpoint.path(signal);
         *request.uri_mut() = path.parse().map_err(|_| DeliveryError::Refused(0))?;
         *request.headers_mut() = self.headers.clone();
-        // Sending the same entries twice is harmless, because the ids are the same.
+        // Sending the same entries twice is harmless, because their ids do not change.
         let sent = async {
             sender.ready().await?;
             sender.send_request(request).await
@@ -173,11 +171,11 @@ impl Collector {
         let is_otlp = response.headers().get(header::CONTENT_TYPE).is_some_and(is_protobuf);
         let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect();
         let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
-        if is_otlp || body.is_empty() { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
+        if is_otlp { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
     }
 }
 
-/// Sends an empty request, to find out whether a collector answers.
+/// Sends an empty request to check whether a collector responds.
 ///
 /// # Errors
 /// [`DeliveryError`].
@@ -187,47 +185,17 @@ pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
 }
 
 async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
-    let connector = if endpoint.is_encrypted() {
-        let loaded = tokio::task::spawn_blocking(tls).await;
-        Some(loaded.map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))??)
-    } else {
-        None
-    };
-    let opened = async {
-        let (host, port) = endpoint.target();
-        let stream = TcpStream::connect((host, port)).await?;
-        let stream: Box<dyn Stream> = match connector {
-            None => Box::new(stream),
-            Some(connector) => {
-                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-                Box::new(connector.connect(name, stream).await?)
-            }
-        };
-        Ok(stream)
-    };
+    let (host, port) = endpoint.target();
+    let tls = if endpoint.is_encrypted() { Some(TlsClient::new(host).await?) } else { None };
+    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
     let opened = tokio::time::timeout(CONNECT, opened).await;
     let stream =
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
     let (sender, connection) =
         http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
-    // Ends when the sender is dropped. Its error is reported to the request in flight.
+    // Ends when the sender is dropped. The request in flight reports any error.
     tokio::spawn(connection);
     Ok(sender)
-}
-
-/// Creates a TLS connector that trusts the system's current roots.
-fn tls() -> Result<TlsConnector, DeliveryError> {
-    let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if taken == 0 {
-        return Err(DeliveryError::NoRoots);
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(|problem| DeliveryError::Connect(io::Error::other(problem)))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Checks the status of an answer.
@@ -242,7 +210,7 @@ fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
     })
 }
 
-/// Parses `Retry-After` in seconds. The form with a date is ignored.
+/// Parses `Retry-After` in seconds. The date format is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

@@ -1,36 +1,57 @@
 //! Address of a collector, and the headers to send to it.
 
+use ironcurtain_secrets::{SecretStore, UnfilledError, filled_headers};
+use std::collections::BTreeMap;
 use std::fmt;
 use url::{Position, Url};
 use zeroize::Zeroizing;
 
-/// Address of a collector, and the headers to send to it.
+/// A collector's address, and the headers to send to it.
 #[derive(Clone)]
 pub struct Endpoint {
     url: Url,
     headers: Vec<(String, Zeroizing<String>)>,
 }
 
-/// Address that is not one of a collector.
+/// Reason why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
-pub struct EndpointError;
+pub enum EndpointError {
+    /// The address is not one of a collector.
+    #[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
+    Address,
+    /// A secret in a header is not available.
+    #[error("the export's {0}")]
+    Secret(#[from] UnfilledError),
+}
 
 impl Endpoint {
-    /// Parses a base address, below which `/v1/logs` and `/v1/metrics` are. The values of headers are secret.
+    /// Parses a base address. Requests go to `/v1/logs` and `/v1/metrics` below it. The header values are secret.
     ///
     /// # Errors
-    /// Returns [`EndpointError`] if it is not an HTTP address.
+    /// Returns [`EndpointError::Address`] if it is not an HTTP address.
     pub fn new(
         url: &str,
         headers: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, EndpointError> {
-        let url = Url::parse(url).map_err(|_| EndpointError)?;
+        let url = Url::parse(url).map_err(|_| EndpointError::Address)?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(EndpointError);
+            return Err(EndpointError::Address);
         }
         let headers = headers.into_iter().map(|(name, value)| (name, Zeroizing::new(value))).collect();
         Ok(Self { url, headers })
+    }
+
+    /// Parses a base address like [`Self::new`], and inserts the secrets that the headers refer to.
+    ///
+    /// # Errors
+    /// [`EndpointError`].
+    pub async fn filled(
+        url: &str,
+        headers: &BTreeMap<String, String>,
+        secrets: &SecretStore,
+    ) -> Result<Self, EndpointError> {
+        let headers = filled_headers(secrets, headers).await?.values;
+        Self::new(url, headers.into_iter().map(|(name, value)| (name, value.reveal().to_owned())))
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -48,7 +69,7 @@ impl Endpoint {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
 
-    /// Returns the path and query of a signal, such as `logs`.
+    /// Returns the path and query for a signal, such as `logs`.
     pub(crate) fn path(&self, signal: &str) -> String {
         let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
         format!("{}/v1/{signal}{query}", self.url.path().trim_end_matches('/'))

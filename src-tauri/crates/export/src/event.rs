@@ -1,6 +1,6 @@
-//! Exported form of an entry: an allow-list of its fields.
+//! Exported form of an entry, built from an allowlist of its fields.
 //!
-//! - INVARIANT: no argument, summary, reason, root or file content is read here. These can contain text that an
+//! - INVARIANT: does not read arguments, summaries, reasons, roots or file content. These can contain text that an
 //!   agent or a server chose.
 
 use crate::names;
@@ -9,10 +9,10 @@ use ironcurtain_audit::{
     CallResult, Entry, Event, FileDecision, FileFinding, LostRange, Status, redacted_text,
 };
 
-/// Maximum number of paths of one entry.
+/// Maximum number of paths in one event.
 const MOST_PATHS: usize = 100;
 
-/// Longest name in bytes that is exported. Agents choose names of tools and methods.
+/// Maximum length of an exported name, in bytes. Agents choose the names of tools and methods.
 const LONGEST_NAME: usize = 256;
 
 /// Value of an attribute.
@@ -24,20 +24,20 @@ pub(crate) enum Attribute {
     List(Vec<String>),
 }
 
-/// Importance of an event.
+/// Severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     Info,
     Warning,
 }
 
-/// Event to export.
+/// An event to export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportedEvent {
     pub(crate) time_ms: u64,
     pub(crate) name: String,
     pub(crate) severity: Severity,
-    /// Fixed text, without anything from the entry.
+    /// Fixed text that contains nothing from the entry.
     pub(crate) body: String,
     pub(crate) attributes: Vec<(&'static str, Attribute)>,
 }
@@ -105,7 +105,7 @@ impl ExportedEvent {
         event
     }
 
-    /// Creates the event of a signed head, whose line is its body.
+    /// Creates the event for a signed head. The body is the head's line.
     pub(crate) fn head(line: &str, uid: &str, time_ms: u64) -> Self {
         let mut event = Self {
             time_ms,
@@ -130,14 +130,14 @@ impl ExportedEvent {
         }
     }
 
-    /// Adds a text, with secrets redacted.
+    /// Adds a text with secrets redacted.
     fn text(&mut self, name: &'static str, value: Option<&str>) {
         let Some(value) = value else { return };
         let kept = value.get(..value.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
         self.attributes.push((name, Attribute::Text(redacted_text(kept))));
     }
 
-    /// Adds an id of our own, which is never mistaken for a secret.
+    /// Adds one of IronCurtain's own ids without redaction, which could mistake it for a secret.
     fn id(&mut self, name: &'static str, value: &str) {
         self.attributes.push((name, Attribute::Text(value.to_owned())));
     }
@@ -162,7 +162,7 @@ fn paths(entry: &Entry) -> impl Iterator<Item = &str> {
     entry.paths.iter().chain(&entry.path).chain(found.into_iter().flatten()).chain(moved).map(String::as_str)
 }
 
-/// Returns the class of the error that ended a call.
+/// Returns the error class of a failed call, or `None` if it succeeded.
 fn error(result: &CallResult) -> Option<&'static str> {
     match result {
         CallResult::Ok => None,
@@ -184,7 +184,7 @@ fn severity(event: Event, status: Option<&Status>) -> Severity {
     }
 }
 
-/// Returns the kind of an entry, as the last part of the event's name.
+/// Returns the last part of the event's name.
 fn word(event: Event) -> &'static str {
     match event {
         Event::Daemon => "daemon",
@@ -207,10 +207,11 @@ fn word(event: Event) -> &'static str {
         Event::Retention => "retention",
         Event::Lockdown => "lockdown",
         Event::Pause => "pause",
+        Event::Undo => "undo",
     }
 }
 
-/// Returns a fixed sentence.
+/// Returns the fixed text for an event.
 fn body(event: Event, status: Option<&Status>) -> &'static str {
     match (event, status) {
         (Event::Decision, Some(Status::Allow)) => "request allowed",
@@ -237,5 +238,6 @@ fn body(event: Event, status: Option<&Status>) -> &'static str {
         (Event::Retention, _) => "old entries removed",
         (Event::Lockdown, _) => "lockdown changed",
         (Event::Pause, _) => "session paused or resumed",
+        (Event::Undo, _) => "user restored paths in the folder of a run",
     }
 }

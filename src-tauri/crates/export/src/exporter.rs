@@ -1,7 +1,7 @@
 //! Task that sends the log to a collector.
 //!
-//! - Sends only entries that are on disk, so that a power failure cannot remove an exported entry.
-//! - Memory is bounded by one batch. While the collector does not answer, the log itself is the spool.
+//! - Sends only entries that are on disk, so that no exported entry can be lost in a power failure.
+//! - Memory is bounded by one batch. While the collector does not respond, the log itself is the queue.
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Done};
@@ -12,9 +12,10 @@ use crate::metrics::{Covered, converted};
 use crate::otlp;
 use crate::paths::PathForm;
 use crate::reader::Reader;
-use crate::state::ExportState;
-use ironcurtain_audit::Written;
+use crate::state::{ExportState, StateWriter};
+use futures_util::future::BoxFuture;
 use ironcurtain_audit::clock::now_ms;
+use ironcurtain_audit::{LostRange, Written};
 use prost::Message;
 use std::fmt;
 use std::io;
@@ -27,41 +28,43 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of records in a request.
 pub(crate) const MOST_RECORDS: usize = 512;
 
-/// Time to wait for further entries before a request is sent.
+/// Time to wait for more entries before sending a request.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Interval between metrics.
+/// Interval between metrics requests.
 const METRICS: Duration = Duration::from_secs(60);
 
-/// Time for the last request at shutdown.
+/// Time limit at shutdown for the request in flight, and again for the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Number of consecutive failures from which the user is notified.
+/// Number of consecutive failures after which the user is notified.
 const TOLD: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Everything that an exporter needs.
+/// Dependencies and settings of an exporter.
 pub struct ExporterParts {
     /// Collector.
     pub endpoint: Endpoint,
+    /// Reads the credentials again and returns the collector; `None` if they are not available.
+    pub renewed: Box<dyn Fn() -> BoxFuture<'static, Option<Endpoint>> + Send + Sync>,
     /// Form in which paths are sent.
     pub paths: PathForm,
-    /// Maximum size in bytes of the part of the log that is not sent yet.
+    /// Maximum size of the unsent part of the log, in bytes.
     pub backlog: u64,
     /// Directory of the log.
     pub log: PathBuf,
-    /// File of the state.
+    /// Path of the state file.
     pub state: PathBuf,
     /// Id of this device: its public key.
     pub instance: String,
-    /// Position up to which entries are on disk, from the writer's memory.
+    /// Position up to which entries are on disk, as the log's writer reports it.
     pub synced: watch::Receiver<Written>,
     /// Newest signed head.
     pub head: watch::Receiver<Option<SignedHead>>,
     /// Returns the metrics in the Prometheus text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
-    /// Reports that the collector does not accept entries, and `None` once it does.
+    /// Called with a message while the collector does not accept entries, and with `None` once it does.
     pub trouble: Box<dyn Fn(Option<String>) + Send + Sync>,
 }
 
@@ -76,13 +79,12 @@ pub struct Exporter {
     parts: ExporterParts,
     collector: Collector,
     state: ExportState,
+    writer: StateWriter,
     reader: Reader,
     batch: Batch,
-    /// Maximum number of records of the next request; smaller after a refusal.
+    /// Maximum number of records in the next request, which is lower after a refusal.
     most: usize,
     failures: u32,
-    /// `false` until the stored position was compared with the log.
-    is_compared: bool,
     /// Start of the period that the metrics cover.
     began_ms: u64,
     metrics_due: Instant,
@@ -98,36 +100,44 @@ enum AttemptError {
 }
 
 impl Exporter {
-    /// Prepares the export. Without a stored state, it starts after the newest entry. Blocks.
+    /// Prepares an export that continues from `state`.
     ///
     /// # Errors
     /// Returns a [`DeliveryError`] if a header is invalid.
-    pub fn new(parts: ExporterParts) -> Result<Self, DeliveryError> {
+    pub fn new(parts: ExporterParts, state: ExportState) -> Result<Self, DeliveryError> {
         let collector = Collector::new(parts.endpoint.clone())?;
-        let state = ExportState::load(&parts.state, &parts.log, parts.backlog);
+        let writer = StateWriter::new(parts.state.clone());
         let reader = Reader::new(parts.log.clone(), parts.paths.clone(), state.place.clone());
         Ok(Self {
             parts,
             collector,
             state,
+            writer,
             reader,
             batch: Batch::default(),
             most: MOST_RECORDS,
             failures: 0,
-            is_compared: false,
             began_ms: now_ms(),
             metrics_due: Instant::now() + METRICS,
         })
     }
 
-    /// Sends entries until `ending` is cancelled, and then one last batch.
+    /// Sends entries until `ending` is cancelled, then the remaining ones.
     pub async fn run(mut self, ending: CancellationToken) {
-        self.store();
         let mut backoff = Backoff::default();
         loop {
-            let attempt = tokio::select! {
+            tokio::select! {
                 () = ending.cancelled() => break,
-                attempt = self.next() => attempt,
+                () = self.due() => {}
+            }
+            let late = async {
+                ending.cancelled().await;
+                tokio::time::sleep(LAST).await;
+            };
+            let attempt = tokio::select! {
+                // The request in flight is sent again after the next start.
+                () = late => return,
+                attempt = self.attempt() => attempt,
             };
             let pause = match attempt {
                 Ok(()) => {
@@ -142,27 +152,38 @@ impl Exporter {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // A collector that does not answer must not delay the shutdown. The rest is sent after the next start.
+        // An unresponsive collector must not delay the shutdown. The rest is sent after the next start.
         if self.failures == 0 {
-            self.metrics_due = Instant::now();
-            let _ = tokio::time::timeout(LAST, self.send()).await;
+            let _ = tokio::time::timeout(LAST, self.send_rest()).await;
         }
     }
 
-    /// Waits until there is something to send, and sends it.
-    async fn next(&mut self) -> Result<(), AttemptError> {
-        self.due().await;
+    /// Sends everything that is on disk, the newest head, and the metrics.
+    async fn send_rest(&mut self) -> Result<(), AttemptError> {
+        while self.send().await? {}
+        self.send_metrics().await;
+        Ok(())
+    }
+
+    /// Sends the next records and notes the result.
+    async fn attempt(&mut self) -> Result<(), AttemptError> {
         let sent = self.send().await;
         match &sent {
-            Ok(()) => self.succeeded(),
-            Err(problem) => self.failed(problem),
+            Ok(_) => self.succeeded().await,
+            Err(problem) => self.failed(problem).await,
         }
-        sent
+        if let Err(AttemptError::Delivery(problem)) = &sent
+            && problem.is_unauthorized()
+            && let Some(endpoint) = (self.parts.renewed)().await
+        {
+            self.collector = Collector::new(endpoint)?;
+        }
+        sent.map(drop)
     }
 
     /// Completes when there is something to send.
     async fn due(&mut self) {
-        while self.is_compared && self.batch.is_empty() {
+        while self.reader.is_compared() && self.batch.is_empty() {
             let synced = self.parts.synced.borrow_and_update().entries;
             let count = synced.saturating_sub(self.state.place.written.entries);
             if count >= MOST_RECORDS as u64 {
@@ -180,49 +201,62 @@ impl Exporter {
         }
     }
 
-    /// Sends one request with records, and the metrics if they are due.
-    async fn send(&mut self) -> Result<(), AttemptError> {
+    /// Sends the next records, and the metrics if they are due. Returns whether there were records.
+    async fn send(&mut self) -> Result<bool, AttemptError> {
+        if let Some(range) = self.reader.compare().await? {
+            self.lose(range).await;
+        }
         self.give_up_beyond_limit().await?;
         if self.batch.is_empty() {
             self.read().await?;
         }
-        if !self.batch.is_empty() {
+        let has_records = !self.batch.is_empty();
+        if has_records {
             self.send_records().await?;
         }
         if self.metrics_due <= Instant::now() {
             self.metrics_due = Instant::now() + METRICS;
             self.send_metrics().await;
         }
-        Ok(())
+        Ok(has_records)
     }
 
+    /// Sends the first records, and halves their number while the collector refuses them. A single record that is
+    /// refused is skipped and counted. It is also a failure: the pauses limit how many records a collector that refuses
+    /// everything can discard.
     async fn send_records(&mut self) -> Result<(), AttemptError> {
-        let count = self.batch.len().min(self.most);
-        let events: Vec<_> = self.batch.events().take(count).cloned().collect();
-        let request = otlp::logs(&events, &self.parts.instance).encode_to_vec();
-        let (accepted, refused) = match self.collector.send_logs(request).await {
-            Ok(rejected) => (count as u64, rejected.min(count as u64)),
-            // One of the records may be at fault, so smaller requests follow.
-            Err(problem) if problem.is_refusal() && count > 1 => {
-                self.most = count / 2;
-                return Ok(());
+        let (count, rejected, problem) = loop {
+            let count = self.batch.len().min(self.most);
+            let events: Vec<_> = self.batch.events().take(count).cloned().collect();
+            let request = otlp::logs(&events, &self.parts.instance).encode_to_vec();
+            match self.collector.send_logs(request).await {
+                Ok(rejected) if rejected >= count as u64 => {
+                    break (count, count as u64, Some(DeliveryError::Rejected(count as u64)));
+                }
+                Ok(rejected) => break (count, rejected, None),
+                Err(problem) if problem.is_refusal() && count > 1 => self.most = count / 2,
+                Err(problem) if problem.is_refusal() => break (1, 1, Some(problem)),
+                Err(problem) => return Err(problem.into()),
             }
-            Err(problem) if problem.is_refusal() => (1, 1),
-            Err(problem) => return Err(problem.into()),
         };
-        self.most = (self.most * 2).min(MOST_RECORDS);
-        self.state.sent += accepted - refused;
-        self.state.refused += refused;
+        self.state.sent += count as u64 - rejected;
+        self.state.refused += rejected;
+        if problem.is_some() {
+            self.most = 1;
+        } else {
+            self.most = (self.most * 2).min(MOST_RECORDS);
+            (self.state.last_success, self.state.failure) = (Some(now_ms()), None);
+        }
         for done in self.batch.take(count) {
             match done {
                 Done::Entry(place) => self.state.place = place,
                 Done::Head(entries) => self.state.head = entries,
-                // A range that grew in the meantime is sent again.
+                // A range that has grown meanwhile is sent again.
                 Done::Lost(range) => self.state.lost.retain(|lost| *lost != range),
             }
         }
-        self.store();
-        Ok(())
+        self.store().await;
+        problem.map_or(Ok(()), |problem| Err(problem.into()))
     }
 
     async fn send_metrics(&mut self) {
@@ -230,33 +264,28 @@ impl Exporter {
         let covered = Covered { start: nanos(self.began_ms), now: nanos(now_ms()) };
         let metrics = converted(&(self.parts.metrics)(), covered);
         let request = otlp::metrics(metrics, &self.parts.instance).encode_to_vec();
-        // A collector may accept logs only. Values are cumulative, so nothing is lost.
+        // A collector may accept only logs. Values are cumulative, so nothing is lost.
         let _ = self.collector.send_metrics(request).await;
     }
 
-    /// Gives up the oldest entries while more than the limit is not sent.
+    /// Drops the oldest entries if more than the limit is unsent.
     async fn give_up_beyond_limit(&mut self) -> Result<(), AttemptError> {
         if self.reader.behind().await? + self.batch.bytes() <= self.parts.backlog {
             return Ok(());
         }
-        self.batch.clear();
         self.reader.skip_to(self.parts.backlog).await?;
-        let place = self.reader.place().clone();
-        self.state.give_up_until(place);
-        self.store();
+        self.batch.clear();
+        self.state.give_up_until(self.reader.place().clone());
+        self.store().await;
         Ok(())
     }
 
-    /// Fills the batch with lost ranges, an unsent head, and the next entries.
+    /// Fills the batch with lost ranges, an unsent head and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
         let synced = self.parts.synced.borrow().clone();
-        let compared = if self.is_compared { None } else { self.reader.compare().await? };
-        self.is_compared = true;
         let found = self.reader.read(synced, MOST_RECORDS).await?;
-        for range in compared.into_iter().chain(found.lost) {
-            self.state.lose(range);
-            self.state.place = self.reader.place().clone();
-            self.store();
+        if let Some(range) = found.lost {
+            self.lose(range).await;
         }
         let now = now_ms();
         self.state.lost.iter().for_each(|range| self.batch.push_lost(range, now));
@@ -267,19 +296,27 @@ impl Exporter {
         Ok(())
     }
 
+    /// Notes entries that the log no longer contains. The batch must be empty.
+    async fn lose(&mut self, range: LostRange) {
+        self.state.lose(range);
+        self.state.place = self.reader.place().clone();
+        self.store().await;
+    }
+
     fn unsent_head(&self) -> Option<SignedHead> {
         // A log that was replaced has fewer entries.
         self.parts.head.borrow().clone().filter(|head| head.entries != self.state.head)
     }
 
-    fn succeeded(&mut self) {
+    async fn succeeded(&mut self) {
         (self.parts.trouble)(None);
         self.failures = 0;
-        self.state.failure = None;
-        self.state.last_success = Some(now_ms());
+        if self.state.failure.take().is_some() {
+            self.store().await;
+        }
     }
 
-    fn failed(&mut self, problem: &AttemptError) {
+    async fn failed(&mut self, problem: &AttemptError) {
         self.failures += 1;
         let text = problem.to_string();
         if self.failures >= TOLD {
@@ -287,13 +324,12 @@ impl Exporter {
         }
         if self.state.failure.as_ref() != Some(&text) {
             self.state.failure = Some(text);
-            self.store();
+            self.store().await;
         }
     }
 
-    fn store(&self) {
-        // If the disk is full, the position is stored later. Until then, a restart sends entries again.
-        let _ = self.state.write(&self.parts.state);
+    async fn store(&mut self) {
+        self.writer.write(self.state.clone()).await;
     }
 }
 

@@ -1,6 +1,7 @@
-//! Signed heads: each proves, on any machine, that the log had a given entry at a given position.
+//! Signed heads. Each proves, on any machine, that the log had a given entry at a given position.
 //!
-//! - A log that contains every signed head was not cut or rewritten before the newest of them.
+//! - A log that contains the newest signed head has the same entries up to it as when the head was signed.
+//! - Entries removed by retention may be missing if the newest head covers the entry that records their removal.
 //! - Proves nothing about entries after the newest head, or written after somebody else took the key.
 
 use crate::key::{DeviceKey, PublicKey};
@@ -12,13 +13,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// First line of a signed message. It separates these signatures from any other use of the key.
+/// First line of a signed message, which separates these signatures from any other use of the key.
 const PURPOSE: &str = "ironcurtain audit head v1";
 
-/// Size in bytes from which the heads file is renamed and a new one started. One older file is kept.
+/// Size in bytes at which the heads file is renamed and a new one is started. One older file is kept.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// Position of the log, signed with a device key.
+/// Position in the log, signed with a device key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedHead {
@@ -30,7 +31,7 @@ pub struct SignedHead {
     pub time: u64,
     /// Public key.
     pub key: String,
-    /// Signature of all of it.
+    /// Signature of all other fields.
     pub signature: String,
 }
 
@@ -67,7 +68,7 @@ impl SignedHead {
 pub struct HeadsFile(PathBuf);
 
 impl HeadsFile {
-    /// Names a file, which need not exist.
+    /// Creates a handle for a file that need not exist.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self(path)
@@ -87,7 +88,7 @@ impl HeadsFile {
         file.sync_data()
     }
 
-    /// Opens the file and removes an incomplete last line, which a killed process can leave.
+    /// Opens the file and removes an incomplete last line, which a killed process may have left.
     fn open(&self) -> io::Result<File> {
         let file = OpenOptions::new().append(true).read(true).create(true).mode(0o600).open(&self.0)?;
         let length = file.metadata()?.len();
@@ -123,7 +124,7 @@ pub enum HeadsError {
         /// Number of the line.
         line: usize,
     },
-    /// The file has no heads of this key.
+    /// The file contains no head signed with this key.
     #[error("`{0}` contains no head that is signed with this key")]
     None(PathBuf),
 }
@@ -133,23 +134,24 @@ pub enum HeadsError {
 pub struct CheckedHeads {
     /// Result of verifying the log.
     pub log: Checked,
-    /// Number of valid heads.
+    /// Number of valid heads that were found in the log.
     pub heads: usize,
-    /// Newest head.
+    /// Number of valid heads whose entries were removed by retention.
+    pub removed: usize,
+    /// Valid head with the most entries.
     pub newest: SignedHead,
-    /// First problem; `None` if the log contains every head that was not removed by age.
+    /// First problem, or `None` if the log contains every head whose entry was not removed by age.
     pub problem: Option<String>,
 }
 
-/// Verifies the heads in `file` with the key, and that the log in `dir` contains all of them.
+/// Verifies the heads in `file` with the key, and checks that the log in `dir` contains all of them.
 ///
 /// # Errors
 /// [`HeadsError`].
 pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHeads, HeadsError> {
     let heads = read(file)?;
     let mut problem = None;
-    let mut written = Vec::new();
-    let mut newest: Option<&SignedHead> = None;
+    let mut valid: Vec<&SignedHead> = Vec::new();
     for (line, head) in &heads {
         if head.key != key.to_string() {
             problem =
@@ -157,25 +159,27 @@ pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHe
         } else if !key.verifies(&head.message(), &head.signature) {
             problem = problem.or_else(|| Some(format!("line {line} of the heads has an invalid signature")));
         } else {
-            if let Some(before) = newest.filter(|before| before.entries > head.entries) {
-                problem = problem.or_else(|| Some(went_back(before, head)));
-            }
-            written.push(Written { entries: head.entries, head: head.head.clone() });
-            newest = Some(head);
+            valid.push(head);
         }
     }
-    let Some(newest) = newest.cloned() else { return Err(HeadsError::None(file.to_path_buf())) };
+    let newest = valid.iter().copied().max_by_key(|head| head.entries).cloned();
+    let Some(newest) = newest else { return Err(HeadsError::None(file.to_path_buf())) };
     let unread = |source| HeadsError::Read { path: dir.to_path_buf(), source };
+    let written = |head: &&SignedHead| Written { entries: head.entries, head: head.head.clone() };
+    let written: Vec<Written> = valid.iter().map(written).collect();
     let log = check_all_written(dir, &written).map_err(unread)?;
-    let problem = log.problem.clone().or(problem);
-    Ok(CheckedHeads { heads: written.len(), newest, problem, log })
+    let removed = written.iter().filter(|head| head.entries < log.removed).count();
+    let uncovered = log.removal.filter(|entry| *entry > newest.entries).map(|entry| {
+        format!(
+            "the entries up to {} are missing, and no signed head covers entry {entry}, which records that they were removed by age",
+            log.removed
+        )
+    });
+    let problem = log.problem.clone().or(problem).or(uncovered);
+    Ok(CheckedHeads { heads: log.found, removed, newest, problem, log })
 }
 
-fn went_back(before: &SignedHead, head: &SignedHead) -> String {
-    format!("the log was cut or replaced: it had {} entries, and later only {}", before.entries, head.entries)
-}
-
-/// Reads the heads of a file, with the numbers of their lines. An incomplete last line is skipped.
+/// Reads a file's heads with their line numbers. Skips an incomplete last line.
 fn read(path: &Path) -> Result<Vec<(usize, SignedHead)>, HeadsError> {
     let unread = |source| HeadsError::Read { path: path.to_path_buf(), source };
     let mut reader = BufReader::new(bounded_read::open(path).map_err(unread)?);
@@ -197,7 +201,10 @@ fn read(path: &Path) -> Result<Vec<(usize, SignedHead)>, HeadsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_audit::{Audit, Entry, Event, LOG_NAME};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use ironcurtain_audit::{Audit, Entry, Event, Keeping, LOG_NAME};
+    use std::time::{Duration, Instant};
 
     struct Stage {
         dir: tempfile::TempDir,
@@ -260,7 +267,7 @@ mod tests {
             audit.record(Entry::new(Event::Session, "forged")).await.unwrap();
         }
         let checked = stage.check();
-        assert!(checked.log.entries == 9 && checked.heads == 4);
+        assert_eq!((checked.log.entries, checked.heads, checked.removed), (9, 0, 0));
         assert_eq!(checked.problem.as_deref(), Some("line 1: it is not the entry that was written"));
     }
 
@@ -286,13 +293,80 @@ mod tests {
         assert!(matches!(refused, Err(HeadsError::Line { line: 1, .. })), "{refused:?}");
     }
 
+    /// Writes a valid log that claims that retention removed more entries than any head covers.
+    fn forge_removal(log: &Path) {
+        let begin = Written { entries: 1_000_000, head: "A".repeat(43) };
+        let removed = format!("{{\"entries\":{},\"link\":\"{}\"}}", begin.entries, begin.head);
+        let open = format!(
+            "{{\"seq\":1000001,\"timestamp\":1,\"event\":\"retention\",\"summary\":\"x\",\"removed\":{removed},\"prev\":\"{}\"",
+            begin.head
+        );
+        let digest = ring::digest::digest(&ring::digest::SHA256, format!("{}{open}", begin.head).as_bytes());
+        let link = URL_SAFE_NO_PAD.encode(digest);
+        std::fs::write(log.join(LOG_NAME), format!("{open},\"link\":\"{link}\"}}\n")).unwrap();
+    }
+
     #[tokio::test]
-    async fn shorter_log_under_a_later_head_is_reported() {
+    async fn forged_removal_does_not_excuse_missing_heads() {
         let stage = Stage::new().await;
-        let first = std::fs::read_to_string(stage.heads()).unwrap().lines().next().unwrap().to_owned();
+        forge_removal(&stage.log());
+        assert_eq!(
+            ironcurtain_audit::check(&stage.log()).unwrap().problem,
+            None,
+            "the log alone looks intact"
+        );
+        let checked = stage.check();
+        assert_eq!((checked.heads, checked.removed), (0, 4));
+        assert_eq!(
+            checked.problem.as_deref(),
+            Some("it begins after entry 1000000 and does not contain entry 4")
+        );
+    }
+
+    #[tokio::test]
+    async fn removal_by_age_must_be_covered_by_a_head() {
+        let stage = Stage { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
+        let keeping = Keeping { file_bytes: 600, ..Keeping::new(&stage.log()) };
+        let sign = |audit: &Audit| {
+            let head = SignedHead::sign(&stage.key, &audit.standing().0, 1);
+            HeadsFile::new(stage.heads()).append(&head).unwrap();
+        };
+        let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+        for number in 0..12 {
+            audit.record(Entry::new(Event::Session, format!("entry {number}"))).await.unwrap();
+            sign(&audit);
+        }
+        drop(audit);
+        // Without a retention time, the log removes its closed files when it is opened.
+        let audit = Audit::keep(Keeping { keep: Duration::ZERO, ..keeping }, |_| ()).unwrap();
+        let bound = Instant::now() + Duration::from_secs(60);
+        let count = || {
+            std::fs::read_dir(stage.log())
+                .unwrap()
+                .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("audit"))
+                .count()
+        };
+        while count() > 1 {
+            assert!(Instant::now() < bound, "timed out");
+            tokio::task::yield_now().await;
+        }
+        let problem = stage.check().problem.unwrap();
+        assert!(problem.contains("no signed head covers entry"), "{problem}");
+        sign(&audit);
+        let checked = stage.check();
+        assert_eq!((checked.problem, checked.heads + checked.removed), (None, 13));
+        assert!(checked.heads > 0 && checked.removed > 0 && checked.log.removed > 0);
+    }
+
+    #[tokio::test]
+    async fn head_with_the_most_entries_counts_wherever_it_is() {
+        let stage = Stage::new().await;
         let text = std::fs::read_to_string(stage.heads()).unwrap();
+        let first = text.lines().next().unwrap().to_owned();
         std::fs::write(stage.heads(), format!("{text}{first}\n")).unwrap();
-        let problem = "the log was cut or replaced: it had 4 entries, and later only 1";
-        assert_eq!(stage.check().problem.as_deref(), Some(problem));
+        let checked = stage.check();
+        assert_eq!((checked.problem, checked.heads, checked.newest.entries), (None, 5, 4));
+        stage.edit_log(|text| text.split_inclusive('\n').take(1).collect());
+        assert_eq!(stage.check().problem.as_deref(), Some("it ends after 1 of 2 entries"));
     }
 }

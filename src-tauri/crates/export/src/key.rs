@@ -1,6 +1,6 @@
-//! Device key: signs the heads of the log, and derives the key that hashes paths.
+//! The device key, which signs the heads of the log and derives the key that hashes paths.
 //!
-//! - Kept by the caller, in the keyring or a file that only the user can read. Its secret is never exported.
+//! - The caller stores it in the keyring or in a file that only the user can read. The secret is never exported.
 
 use crate::paths::PathKey;
 use base64::Engine as _;
@@ -26,6 +26,11 @@ pub enum DeviceKeyError {
     /// The stored key is invalid.
     #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
     Invalid(PathBuf),
+    /// The stored key does not belong to the public key.
+    #[error(
+        "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
+    )]
+    Differs(PathBuf),
     /// The key of this public key does not exist.
     #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
     Missing(PathBuf),
@@ -66,7 +71,7 @@ impl DeviceKey {
         Self::of(seed).ok_or(DeviceKeyError::Random)
     }
 
-    /// Restores a key from [`Self::secret`]; `None` if it is invalid.
+    /// Restores a key from [`Self::secret`]. Returns `None` if the secret is invalid.
     #[must_use]
     pub fn restore(secret: &Secret) -> Option<Self> {
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(secret.reveal().trim()).ok()?);
@@ -78,7 +83,7 @@ impl DeviceKey {
         Some(Self { seed, pair })
     }
 
-    /// Returns the text to keep.
+    /// Returns the secret in the form in which it is stored.
     #[must_use]
     pub fn secret(&self) -> Secret {
         Secret::new(URL_SAFE_NO_PAD.encode(self.seed.as_ref()))
@@ -100,7 +105,7 @@ impl DeviceKey {
         URL_SAFE_NO_PAD.encode(self.pair.sign(message))
     }
 
-    /// Reads a key from a file; `None` if the file does not exist.
+    /// Reads a key from a file. Returns `None` if the file does not exist.
     ///
     /// # Errors
     /// [`DeviceKeyError`].
@@ -129,7 +134,7 @@ impl fmt::Debug for DeviceKey {
 }
 
 impl PublicKey {
-    /// Parses a public key; `None` if it is invalid.
+    /// Parses a public key. Returns `None` if the text is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).ok()?;

@@ -1,6 +1,6 @@
-//! Place of the device key: the keyring or, without one, a file that only the user can read.
+//! Storage of the device key: the keyring or, without a keyring, a file that only the user can read.
 //!
-//! - A file with the public key remembers that a key exists, so that a locked keyring does not lead to a second key.
+//! - The file with the public key records that a key exists, so a locked keyring does not lead to a second key.
 
 use crate::key::{DeviceKey, DeviceKeyError, PublicKey};
 use ironcurtain_paths::{atomic_file, bounded_read};
@@ -8,7 +8,7 @@ use ironcurtain_secrets::{Keyring, SecretError, SecretName, Shelf};
 use ring::digest;
 use std::path::{Path, PathBuf};
 
-/// Place of the device key of one state directory. All methods block.
+/// Storage of one state directory's device key. All methods block.
 #[derive(Debug, Clone)]
 pub struct KeyStore {
     dir: PathBuf,
@@ -16,7 +16,7 @@ pub struct KeyStore {
 }
 
 impl KeyStore {
-    /// Names the place for a state directory. Without `has_keyring`, the key is always in a file.
+    /// Creates the storage for a state directory. Without `has_keyring`, the key is always in a file.
     #[must_use]
     pub fn new(dir: &Path, has_keyring: bool) -> Self {
         Self { dir: dir.to_path_buf(), has_keyring }
@@ -28,7 +28,7 @@ impl KeyStore {
         self.dir.join("device-key.pub")
     }
 
-    /// Returns the public key; `None` if there is no key yet.
+    /// Returns the public key, or `None` if there is no key yet.
     ///
     /// # Errors
     /// [`DeviceKeyError`].
@@ -40,7 +40,7 @@ impl KeyStore {
         text.map(parse).transpose()
     }
 
-    /// Returns the key, and creates it on the first call. Never prompts to unlock the keyring.
+    /// Returns the key, creating it on the first call. Never prompts to unlock the keyring.
     ///
     /// # Errors
     /// [`DeviceKeyError`].
@@ -54,11 +54,12 @@ impl KeyStore {
             None => None,
         };
         if let Some(key) = in_file.or(in_keyring) {
-            // The file can be missing after a kill between the two steps below.
-            if known.is_none() {
-                self.write_public(&key.public())?;
-            }
-            return Ok(key);
+            return match known {
+                Some(known) if known != key.public() => Err(DeviceKeyError::Differs(self.public_file())),
+                Some(_) => Ok(key),
+                // The file can be missing after a kill between the two steps below.
+                None => self.write_public(&key.public()).map(|()| key),
+            };
         }
         if known.is_some() {
             return Err(DeviceKeyError::Missing(self.public_file()));
@@ -72,7 +73,7 @@ impl KeyStore {
         Ok(key)
     }
 
-    /// Opens the keyring; `None` if no keyring is available.
+    /// Opens the keyring. Returns `None` if no keyring is available.
     fn keyring(&self) -> Result<Option<Keyring>, DeviceKeyError> {
         match Keyring::open_unlocked(Shelf::Record) {
             Ok(Some(keyring)) => Ok(Some(keyring)),
@@ -93,7 +94,7 @@ impl KeyStore {
         }
     }
 
-    /// Returns the name in the keyring, which is unique per state directory.
+    /// Returns the key's name in the keyring, which is unique for each state directory.
     fn name(&self) -> Result<SecretName, DeviceKeyError> {
         let place = digest::digest(&digest::SHA256, self.dir.as_os_str().as_encoded_bytes());
         let place: String = place.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -120,6 +121,11 @@ mod tests {
         assert_eq!(store.public().unwrap(), Some(key.public()));
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(store.public_file()).unwrap();
+        assert_eq!(store.open_or_create().unwrap().public(), key.public());
+        // The public key that the user noted would not verify heads of another key.
+        DeviceKey::generate().unwrap().write(&dir.path().join("device-key")).unwrap();
+        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Differs(_))));
+        key.write(&dir.path().join("device-key")).unwrap();
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(dir.path().join("device-key")).unwrap();
         assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Missing(_))));

@@ -1,11 +1,11 @@
-//! Sends the audit log to an OpenTelemetry collector, writes it as OCSF, and signs its head.
+//! Exports the audit log to an OpenTelemetry collector, writes it as OCSF, and signs its heads.
 //!
-//! - Reads the log behind its writer, from a stored position. The log itself is the spool, so nothing is copied
-//!   and no decision waits for a collector.
+//! - Reads the log independently of its writer, from a stored position. The log itself is the queue, so nothing is
+//!   copied and no decision waits for a collector.
 //! - INVARIANT: only the fields that [`names`] lists leave the machine. Arguments, summaries and reasons never do.
-//! - At least once: the position advances only after the collector accepted the entries. Each entry has its hash
-//!   as a stable id.
-//! - Does not know policies, questions or sessions.
+//! - Delivers at least once: the position advances only after the collector has accepted the entries. Each entry's
+//!   hash is its stable id.
+//! - Does not depend on policies, questions or sessions.
 
 mod backoff;
 mod batch;

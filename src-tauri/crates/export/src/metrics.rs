@@ -1,6 +1,6 @@
-//! Converts metrics in the Prometheus text format, as `ironcurtain metrics` prints them.
+//! Converts metrics from the Prometheus text format that `ironcurtain metrics` prints.
 //!
-//! - Values are cumulative since the start of the trusted process, so a lost request loses nothing.
+//! - Values are cumulative since the daemon's start, so a lost request loses no data.
 
 use crate::names;
 use crate::otlp::texts;
@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
     AggregationTemporality, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint, Sum,
 };
 
-/// Metric under construction.
+/// A metric under construction.
 struct Family<'a> {
     name: &'a str,
     kind: &'a str,
@@ -18,21 +18,21 @@ struct Family<'a> {
     samples: Vec<Sample<'a>>,
 }
 
-/// Line with a value.
+/// A line with a value.
 struct Sample<'a> {
     name: &'a str,
     labels: Vec<(&'a str, &'a str)>,
     value: f64,
 }
 
-/// Span of time that the values cover, in nanoseconds since the Unix epoch.
+/// Period that the values cover, in nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Covered {
     pub(crate) start: u64,
     pub(crate) now: u64,
 }
 
-/// Converts the text. Lines that are not metrics of a known kind are skipped.
+/// Converts the text. Skips lines that are not metrics of a known kind.
 pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut help = ("", "");
@@ -50,7 +50,7 @@ pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
     families.iter().filter_map(|family| metric(family, covered)).collect()
 }
 
-/// Parses `name{label="value"} 5`. Labels of our own metrics contain no quotes or commas.
+/// Parses `name{label="value"} 5`. Labels of IronCurtain's own metrics contain no quotes or commas.
 fn sample(line: &str) -> Option<Sample<'_>> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = match series.split_once('{') {
@@ -101,7 +101,7 @@ fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
     })
 }
 
-/// Converts cumulative buckets to counts of each bucket.
+/// Converts cumulative buckets to a count for each bucket.
 fn histogram(family: &Family<'_>, fixed: &[(&str, &str)], covered: Covered) -> HistogramDataPoint {
     let value = |suffix: &str| {
         let ends = |sample: &&Sample<'_>| sample.name.strip_prefix(family.name) == Some(suffix);

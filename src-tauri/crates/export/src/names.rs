@@ -1,4 +1,4 @@
-//! Names of everything that is exported. Names of OpenTelemetry's semantic conventions are used where they exist.
+//! Names of all exported data. Names from OpenTelemetry's semantic conventions are used where they exist.
 
 /// Unique id of a record: the hash of the entry in the log.
 pub const UID: &str = "log.record.uid";
@@ -14,7 +14,7 @@ pub const TOOL: &str = "gen_ai.tool.name";
 pub const OPERATION: &str = "gen_ai.operation.name";
 /// Id that all entries of a call share.
 pub const CALL: &str = "gen_ai.tool.call.id";
-/// Class of an error that ended a call.
+/// Class of the error with which a call failed.
 pub const ERROR: &str = "error.type";
 /// Host of a connection.
 pub const HOST: &str = "server.address";
@@ -26,11 +26,11 @@ pub const CLIENT: &str = "ironcurtain.client.name";
 pub const SERVER: &str = "ironcurtain.server.name";
 /// Decision: `allow`, `escalate` or `deny`.
 pub const DECISION: &str = "ironcurtain.decision";
-/// Deciding rule.
+/// Rule that decided.
 pub const RULE: &str = "ironcurtain.rule";
 /// Ground of the decision.
 pub const GROUND: &str = "ironcurtain.decided_by";
-/// Hash of the policy in force, if it changed since the previous decision.
+/// Hash of the policy in force, if it has changed since the previous decision.
 pub const POLICY: &str = "ironcurtain.policy.hash";
 /// Outcome of a question to the user.
 pub const ANSWER: &str = "ironcurtain.answer";
@@ -50,30 +50,30 @@ pub const QUESTION: &str = "ironcurtain.question.id";
 pub const GRANT: &str = "ironcurtain.grant.id";
 /// Affected paths, as configured: full, hashed or absent.
 pub const PATHS: &str = "ironcurtain.paths";
-/// First and last sequence number, and the hashes around, of entries that were not exported.
+/// Sequence number of the first lost entry.
 pub const LOST_FIRST: &str = "ironcurtain.lost.first";
-/// See [`LOST_FIRST`].
+/// Sequence number of the last lost entry.
 pub const LOST_LAST: &str = "ironcurtain.lost.last";
 /// Hash of the entry before the first lost one.
 pub const LOST_AFTER: &str = "ironcurtain.lost.after";
 /// Hash of the last lost entry.
 pub const LOST_UNTIL: &str = "ironcurtain.lost.until";
 
-/// Name of this program, as a resource.
+/// Name of this program, a resource attribute.
 pub const SERVICE: &str = "service.name";
 /// Version of this program.
 pub const SERVICE_VERSION: &str = "service.version";
 /// Id of the device key that signs heads.
 pub const INSTANCE: &str = "service.instance.id";
 
-/// Prefix of the names of events.
+/// Prefix of all event names.
 pub const EVENT_PREFIX: &str = "ironcurtain.";
-/// Event of a signed head.
+/// Name of the event for a signed head.
 pub const HEAD_EVENT: &str = "ironcurtain.head";
-/// Event of entries that were not exported.
+/// Name of the event for entries that were not exported.
 pub const LOST_EVENT: &str = "ironcurtain.lost";
 
-/// Name of a metric that differs from the one in `ironcurtain metrics`.
+/// A metric whose exported name differs from the one in `ironcurtain metrics`.
 #[derive(Debug)]
 pub struct MetricName {
     /// Name in `ironcurtain metrics`.
@@ -82,7 +82,7 @@ pub struct MetricName {
     pub name: &'static str,
     /// Unit.
     pub unit: &'static str,
-    /// Attributes of every value.
+    /// Attributes added to every value.
     pub attributes: &'static [(&'static str, &'static str)],
 }
 

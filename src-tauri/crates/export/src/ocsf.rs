@@ -1,17 +1,17 @@
 //! OCSF API Activity events (class 6003), one JSON object per line.
 //!
-//! - The file remembers its position: its last line has the hash of the last entry, so that a later run continues
-//!   after it.
+//! - The file stores its own position: the last line contains the hash of the last exported entry, after which a
+//!   later run continues.
 
 use crate::event::ExportedEvent;
 use crate::event::Severity;
 use crate::names;
 use crate::otlp::attributes_as_json;
 use crate::paths::PathForm;
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -19,17 +19,17 @@ use std::path::Path;
 /// Version of the schema.
 const SCHEMA: &str = "1.6.0";
 
-/// Number of the category "Application Activity" and of the class "API Activity" in it.
+/// Number of the category "Application Activity", whose class "API Activity" is used.
 const CATEGORY: u32 = 6;
 const CLASS: u32 = 6003;
 
-/// Beginning of every event.
+/// First bytes of every event.
 const PREFIX: &[u8] = b"{\"activity_id\":";
 
-/// Number of bytes at the end of the file in which its last line is searched.
+/// Maximum length of the last line that is searched at the end of the file, in bytes.
 const LAST_LINE: u64 = 1024 * 1024;
 
-/// Reason why the file is not written.
+/// Reason why the events were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum OcsfError {
     /// The log cannot be read.
@@ -38,6 +38,9 @@ pub enum OcsfError {
     /// The file cannot be written.
     #[error("failed to write the events: {0}")]
     Write(io::Error),
+    /// Another process writes the file.
+    #[error("another process is writing the file; run the command again once it is done")]
+    Busy,
     /// The file has another content.
     #[error("the last line of the file is not an event of IronCurtain; choose another file")]
     Foreign,
@@ -51,17 +54,22 @@ pub enum OcsfError {
 pub struct OcsfWritten {
     /// Number of appended events.
     pub events: u64,
-    /// Number of entries that could not be read any more, because they were removed by age.
+    /// Number of entries that the log no longer contains.
     pub lost: u64,
 }
 
-/// Appends the entries that are not in `file` yet. The file is created for the user only.
+/// Appends the entries that are not yet in `file`. Creates the file with access for the user only.
 ///
 /// # Errors
-/// [`OcsfError`]. Complete events may have been appended.
+/// [`OcsfError`]. Complete events may have been appended before the error.
 pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritten, OcsfError> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(file);
     let mut file = file.map_err(OcsfError::Write)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(OcsfError::Busy),
+        Err(TryLockError::Error(problem)) => return Err(OcsfError::Write(problem)),
+    }
     let last = last_event(&mut file)?;
     let place = LogPlace::oldest(log).map_err(OcsfError::Log)?;
     let mut follower = Follower::new(log, place);
@@ -72,7 +80,15 @@ pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritt
     let mut out = BufWriter::new(file);
     let mut is_found = written.lost > 0;
     while let Some(next) = follower.read_next().map_err(OcsfError::Log)? {
-        let FollowedEntry::Entry { entry, link, .. } = next else { continue };
+        let (entry, link) = match next {
+            FollowedEntry::Entry { entry, link, .. } => (entry, link),
+            FollowedEntry::Lost(LostRange { after, until }) => {
+                let written_until = last.as_ref().map_or(0, |last| last.sequence);
+                written.lost += until.entries.saturating_sub(after.entries.max(written_until));
+                is_found |= until.entries >= written_until;
+                continue;
+            }
+        };
         if let Some(last) = last.as_ref().filter(|last| entry.seq <= last.sequence) {
             if entry.seq == last.sequence && link != last.uid {
                 return Err(OcsfError::Replaced(last.sequence));
@@ -101,7 +117,7 @@ struct Metadata {
     sequence: u64,
 }
 
-/// Returns the last event of the file, and removes an incomplete last line.
+/// Returns the file's last event. Removes an incomplete last line.
 fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     #[derive(Deserialize)]
     struct Event {
@@ -116,7 +132,7 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     let complete = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     end.truncate(complete);
     let Some(line) = end.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty()) else {
-        // Only the beginning of a first event is removed.
+        // Removes an incomplete first event only if it begins like one.
         let is_ours = end_of_file.starts_with(PREFIX) || PREFIX.starts_with(&end_of_file);
         if !is_ours || begin > 0 {
             return Err(OcsfError::Foreign);
@@ -129,7 +145,7 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     Ok(Some(event.metadata))
 }
 
-/// Returns the event in OCSF.
+/// Returns the event in OCSF form.
 fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     let text = |name| event.get_text(name);
     let (activity, activity_name) = match text(names::METHOD) {
@@ -212,7 +228,7 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     all
 }
 
-/// Returns the number of an action: allowed, denied or other.
+/// Returns the action id for a decision: allowed, denied or other.
 fn action(decision: Option<&str>) -> Option<u32> {
     match decision? {
         "allow" => Some(1),
@@ -226,7 +242,7 @@ mod tests {
     use super::*;
     use ironcurtain_audit::{Audit, DecidedBy, Entry, Event, PolicyDecision};
 
-    /// Attributes that the schema requires of the class.
+    /// Attributes that the schema requires for the class.
     const REQUIRED: [&str; 10] = [
         "activity_id",
         "actor",
@@ -266,6 +282,11 @@ mod tests {
         for _ in 0..2 {
             audit.record(denied()).await.unwrap();
         }
+        // Two concurrent runs would mix their lines.
+        let other = File::open(&file).unwrap();
+        other.lock().unwrap();
+        assert!(matches!(append(), Err(OcsfError::Busy)));
+        drop(other);
         // A killed run can leave an incomplete line.
         OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"activity").unwrap();
         assert_eq!(append().unwrap().events, 2);

@@ -1,4 +1,4 @@
-//! OTLP messages of events, and their JSON form for the user.
+//! OTLP messages for events, and their JSON form for the user.
 
 use crate::event::{Attribute, ExportedEvent, Severity};
 use crate::names;
@@ -16,7 +16,7 @@ const PROGRAM: &str = "ironcurtain";
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Returns the request that sends these events from the device with the key `instance`.
+/// Returns the request that sends these events. `instance` is the device's public key.
 pub(crate) fn logs(events: &[ExportedEvent], instance: &str) -> ExportLogsServiceRequest {
     let scope_logs = ScopeLogs {
         scope: Some(scope()),

@@ -3,10 +3,10 @@
 use ring::{digest, hmac};
 use std::fmt;
 
-/// Number of bytes of a hash. Enough that two paths do not collide.
+/// Length of a hash in bytes, long enough that two paths do not collide.
 const HASH: usize = 16;
 
-/// Key that hashes paths. It never leaves the machine, so that a collector cannot guess paths.
+/// Key that hashes paths. It never leaves the machine, so a collector cannot guess paths by hashing them.
 #[derive(Clone)]
 pub struct PathKey(hmac::Key);
 
@@ -32,14 +32,14 @@ impl fmt::Debug for PathKey {
 pub enum PathForm {
     /// As recorded.
     Full,
-    /// As keyed hashes: the same path has the same hash.
+    /// As keyed hashes. The same path always has the same hash.
     Hashed(PathKey),
-    /// Not at all.
+    /// Omitted.
     Absent,
 }
 
 impl PathForm {
-    /// Returns a path in this form.
+    /// Returns the path in this form, or `None` if it is omitted.
     #[must_use]
     pub fn of(&self, path: &str) -> Option<String> {
         match self {

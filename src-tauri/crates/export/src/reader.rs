@@ -1,4 +1,4 @@
-//! Reads entries from the log, away from the threads of the runtime.
+//! Reads log entries on blocking threads, outside the async runtime's workers.
 
 use crate::event::ExportedEvent;
 use crate::paths::PathForm;
@@ -6,23 +6,23 @@ use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
 use std::io;
 use std::path::PathBuf;
 
-/// Size of log lines in bytes from which a batch is not extended.
+/// Size of the log lines in a batch, in bytes, from which no more are added.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Entry that was read.
+/// An entry that was read.
 #[derive(Debug)]
 pub(crate) struct ReadEntry {
     pub(crate) event: ExportedEvent,
     /// Position after the entry.
     pub(crate) place: LogPlace,
-    /// Length of its line.
+    /// Length of the entry's line, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// Result of reading.
+/// Result of a read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadEntries {
-    /// Range that is lost. If there is one, there are no entries.
+    /// Range of lost entries. If set, there are no entries.
     pub(crate) lost: Option<LostRange>,
     pub(crate) entries: Vec<ReadEntry>,
 }
@@ -32,14 +32,21 @@ pub(crate) struct ReadEntries {
 pub(crate) struct Reader {
     log: PathBuf,
     form: PathForm,
-    /// `None` while a thread uses it, and after that thread failed.
+    /// `None` while a thread uses it, and after that thread has failed.
     follower: Option<Follower>,
     place: LogPlace,
+    /// `true` once the stored position was compared with the log.
+    is_compared: bool,
 }
 
 impl Reader {
     pub(crate) fn new(log: PathBuf, form: PathForm, place: LogPlace) -> Self {
-        Self { log, form, follower: None, place }
+        Self { log, form, follower: None, place, is_compared: false }
+    }
+
+    /// Returns whether the stored position was compared with the log.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.is_compared
     }
 
     /// Returns the position after the last entry that was read.
@@ -47,23 +54,28 @@ impl Reader {
         &self.place
     }
 
-    /// Returns the number of bytes that are not read yet.
+    /// Returns the number of unread bytes.
     pub(crate) async fn behind(&mut self) -> io::Result<u64> {
         self.with(|follower| follower.behind()).await
     }
 
-    /// Skips entries until at most `limit` bytes are not read yet.
+    /// Skips entries until at most `limit` bytes are unread.
     pub(crate) async fn skip_to(&mut self, limit: u64) -> io::Result<()> {
         self.with(move |follower| follower.skip_to(limit)).await
     }
 
-    /// Compares the position with the log, and returns the range that is lost, if any.
+    /// Compares the stored position with the log on the first call, and returns the range that is lost, if any.
     pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
-        self.with(Follower::compare).await
+        if self.is_compared {
+            return Ok(None);
+        }
+        let lost = self.with(Follower::compare).await?;
+        self.is_compared = true;
+        Ok(lost)
     }
 
-    /// Reads entries up to the position `synced`, or a lost range. The writer knows the hash at that position, so an edit of
-    /// the file is an error even if it is followed by valid hashes.
+    /// Reads entries up to the position `synced`, or returns a lost range. The writer knows the hash at that
+    /// position, so an edit of the file is an error even if the hashes after it are valid.
     pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
         let (form, log) = (self.form.clone(), self.log.clone());
         self.with(move |follower| {
@@ -89,7 +101,7 @@ impl Reader {
                     }
                     Some(FollowedEntry::Lost(_)) => {
                         // Found again once the entries before are sent.
-                        *follower = Follower::new(&log, before);
+                        *follower = Follower::resume(&log, before);
                         break;
                     }
                     None => break,
@@ -100,13 +112,15 @@ impl Reader {
         .await
     }
 
-    /// Runs a function that blocks. After a failure, reading continues at the last position.
+    /// Runs a blocking function. After a failure, reading continues from the last position.
     async fn with<T: Send + 'static>(
         &mut self,
         ask: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let mut follower =
-            self.follower.take().unwrap_or_else(|| Follower::new(&self.log, self.place.clone()));
+        let mut follower = self.follower.take().unwrap_or_else(|| {
+            let follower = if self.is_compared { Follower::resume } else { Follower::new };
+            follower(&self.log, self.place.clone())
+        });
         let asked = tokio::task::spawn_blocking(move || {
             let answer = ask(&mut follower);
             (answer, follower)

@@ -1,26 +1,26 @@
-//! Stored state of the export: the position in the log, counts, and the last failure.
+//! Stored state of the export: the position in the log, counters, and the last failure.
 //!
-//! - A state that cannot be read is replaced: the entries within the limit of the backlog are sent again, with the
-//!   same ids.
+//! - An unreadable state is replaced. The entries within the backlog limit are then sent again with the same ids.
 
 use ironcurtain_audit::{Follower, LogPlace, LostRange};
 use ironcurtain_paths::{atomic_file, bounded_read};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of ranges that are kept until they are reported. Later ones extend the last.
+/// Maximum number of lost ranges kept until they are reported. Later ones extend the last range.
 const MOST_RANGES: usize = 100;
 
 /// State of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExportState {
-    /// Position after the last entry that the collector accepted, or that was given up.
+    /// Position after the last entry that was accepted by the collector or dropped.
     pub place: LogPlace,
     /// Number of entries that the collector accepted.
     pub sent: u64,
-    /// Number of entries that were not sent, because they exceeded the limit of the backlog or are missing.
+    /// Number of entries that were not sent, because they exceeded the backlog limit or are missing.
     pub dropped: u64,
     /// Number of entries that the collector rejected permanently.
     pub refused: u64,
@@ -28,9 +28,9 @@ pub struct ExportState {
     pub last_success: Option<u64>,
     /// Failure since the last success, as a phrase.
     pub failure: Option<String>,
-    /// Ranges of entries that were not sent, not reported yet.
+    /// Ranges of unsent entries that have not been reported yet.
     pub lost: Vec<LostRange>,
-    /// Number of entries of the newest signed head that was sent.
+    /// Number of entries at the newest signed head that was sent.
     pub head: u64,
 }
 
@@ -40,6 +40,9 @@ pub enum StateError {
     /// Reading failed.
     #[error("failed to read the state of the export: {0}")]
     Read(#[from] io::Error),
+    /// Reading the log failed.
+    #[error("failed to read the record: {0}")]
+    Log(io::Error),
     /// The content is invalid.
     #[error("the state of the export is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
@@ -61,7 +64,7 @@ impl ExportState {
         }
     }
 
-    /// Reads a state; `None` if the file does not exist.
+    /// Reads a state. Returns `None` if the file does not exist.
     ///
     /// # Errors
     /// [`StateError`].
@@ -70,30 +73,39 @@ impl ExportState {
         Ok(Some(serde_json::from_str(&text)?))
     }
 
-    /// Reads the state of an export, or creates one that starts after the newest entry. A damaged state is replaced by one from
-    /// which all entries within the limit are sent again. Blocks.
-    pub(crate) fn load(file: &Path, log: &Path, limit: u64) -> Self {
+    /// Reads the state of an export, or creates one that starts after the newest entry and stores it. A damaged state is
+    /// replaced by one from which all entries within the limit are sent again. Blocks.
+    ///
+    /// # Errors
+    /// Returns [`StateError::Log`] if the log cannot be read.
+    pub fn open(file: &Path, log: &Path, limit: u64) -> Result<Self, StateError> {
         let place = match Self::read(file) {
-            Ok(Some(state)) => return state,
+            Ok(Some(state)) => return Ok(state),
             Ok(None) => LogPlace::end(log),
             Err(_) => within(log, limit),
         };
-        // A log that cannot be read is reported when it is read.
-        Self::starting_at(place.unwrap_or_else(|_| LogPlace::beginning()))
+        let state = Self::starting_at(place.map_err(StateError::Log)?);
+        // If the disk is full, the position is stored later.
+        let _ = state.write(file);
+        Ok(state)
     }
 
-    pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
+    /// Stores the state and syncs it. Blocks.
+    ///
+    /// # Errors
+    /// Returns an error if writing fails. The file then keeps the previous state.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
         atomic_file::replace(file, &serde_json::to_string(self)?)
     }
 
-    /// Gives up the entries between the position and `place`.
+    /// Drops the entries between the current position and `place`.
     pub(crate) fn give_up_until(&mut self, place: LogPlace) {
         let range = LostRange { after: self.place.written.clone(), until: place.written.clone() };
         self.place = place;
         self.lose(range);
     }
 
-    /// Notes entries that are not sent, and joins ranges that follow one another.
+    /// Records a range of unsent entries. Merges adjacent ranges.
     pub(crate) fn lose(&mut self, range: LostRange) {
         self.dropped += range.until.entries.saturating_sub(range.after.entries);
         let is_full = self.lost.len() >= MOST_RANGES;
@@ -101,6 +113,44 @@ impl ExportState {
             Some(last) if last.until == range.after || is_full => last.until = range.until,
             Some(_) | None => self.lost.push(range),
         }
+    }
+}
+
+/// Writer of the state that does not block the runtime.
+///
+/// - An older state never replaces a newer one, even if a write was cancelled.
+/// - Dropping the writer prevents later writes, so that the file can be removed.
+#[derive(Debug)]
+pub(crate) struct StateWriter {
+    file: PathBuf,
+    count: u64,
+    /// Number of the newest state that was written. Locked during each write.
+    newest: Arc<Mutex<u64>>,
+}
+
+impl StateWriter {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Self { file, count: 0, newest: Arc::default() }
+    }
+
+    /// Stores a state. A failure, for example a full disk, only means that a restart sends entries again.
+    pub(crate) async fn write(&mut self, state: ExportState) {
+        self.count += 1;
+        let (number, newest, file) = (self.count, self.newest.clone(), self.file.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            if number > *newest && state.write(&file).is_ok() {
+                *newest = number;
+            }
+        });
+        // This fails only while the runtime is shutting down.
+        let _ = written.await;
+    }
+}
+
+impl Drop for StateWriter {
+    fn drop(&mut self) {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = u64::MAX;
     }
 }
 
@@ -143,5 +193,35 @@ mod tests {
             std::fs::write(&file, damaged).unwrap();
             assert!(matches!(ExportState::read(&file), Err(StateError::Damaged(_))), "{damaged}");
         }
+    }
+
+    #[tokio::test]
+    #[expect(clippy::await_holding_lock, reason = "the test holds the lock to make a write slow")]
+    async fn writing_neither_blocks_the_runtime_nor_brings_back_an_older_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("export.json");
+        let state = |sent| ExportState { sent, ..ExportState::starting_at(LogPlace::beginning()) };
+        let sent = || ExportState::read(&file).unwrap().map(|state| state.sent);
+        let mut writer = StateWriter::new(file.clone());
+        let newest = writer.newest.clone();
+        {
+            // A slow write must not block the runtime, which has only this thread.
+            let slow = newest.lock().unwrap();
+            let mut first = std::pin::pin!(writer.write(state(1)));
+            assert!(futures_util::poll!(first.as_mut()).is_pending());
+            assert_eq!(sent(), None);
+            drop(slow);
+            first.await;
+        }
+        assert_eq!(sent(), Some(1));
+        *newest.lock().unwrap() = 7;
+        writer.write(state(2)).await;
+        assert_eq!(sent(), Some(1), "a newer state was written meanwhile");
+        writer.count = 7;
+        writer.write(state(3)).await;
+        assert_eq!(sent(), Some(3));
+        let late = writer.newest.clone();
+        drop(writer);
+        assert_eq!(*late.lock().unwrap(), u64::MAX, "a write that is late finds a newer state");
     }
 }

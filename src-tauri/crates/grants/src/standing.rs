@@ -105,21 +105,32 @@ impl StandingGrant {
             Host::Address(IpAddr::V6(v6)) => format!("[{v6}]"),
             host @ (Host::Name(_) | Host::Address(_)) => host.to_string(),
         };
-        Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
+        Some(ironcurtain_policy::HostGrant {
+            id: self.id.clone(),
+            created_ms: self.created_ms,
+            host,
+            port: target.port,
+        })
     }
 
     /// Returns the tools that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
         let Granted::Tool(scope) = &self.what else { return None };
-        Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
+        Some(ToolGrant { id: self.id.clone(), created_ms: self.created_ms, scope: scope.clone() })
     }
 
     /// Returns the path that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
-        Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
+        Some(ironcurtain_policy::PathGrant {
+            id: self.id.clone(),
+            created_ms: self.created_ms,
+            path,
+            kind,
+            access,
+        })
     }
 
     /// Returns `true` if the mount for this grant also meets `need`.

@@ -319,7 +319,10 @@ async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
     grants.close().await;
     let grants = place.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&granted));
-    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), scope }));
+    assert_eq!(
+        granted.for_tool(),
+        Some(ToolGrant { id: "t".to_owned(), created_ms: granted.created_ms, scope })
+    );
     assert_eq!((granted.for_judging(), granted.for_proxy(), granted.for_gate()), (None, None, None));
     assert_eq!(granted.what.to_string(), "create_issue in provos");
     assert_eq!(grants.revoke("t").unwrap().stored().await, Stored::Complete);

@@ -1,4 +1,4 @@
-//! Presents several servers as one: maps the names, addresses and ids that the client sees.
+//! Presents several servers as one: maps the names, URIs and ids that the client sees.
 //!
 //! - Pure: sends nothing. The trusted process forwards the messages.
 

@@ -20,18 +20,17 @@ mod http;
 pub mod login;
 mod renewal;
 mod session;
-mod tls;
 
 use crate::wire::{Allowance, Input, Output, pair};
 use exchange::{Ends, Exchange, Notes};
 use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
+use ironcurtain_tls::TlsError;
 use login::ServerLogin;
 use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::task::JoinError;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use url::Url;
@@ -42,8 +41,8 @@ const COPIES: u32 = 2;
 /// Callback that redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The second argument
-/// is the scope that the server requires, if it names one.
+/// Callback that returns the message for a refused login (status 401 or 403), including advice for the user. The
+/// second argument is the scope that the server requires, if it names one.
 pub type RefusedLogin = Box<dyn Fn(u16, Option<&str>) -> String + Send + Sync>;
 
 /// URL of a remote server and its configured headers.
@@ -94,17 +93,12 @@ pub enum RemoteError {
     /// A header value is invalid.
     #[error("`headers.{0}` has a character that is not allowed in a header")]
     Header(String),
-    /// The system has no trusted root certificates.
-    #[error(
-        "no trusted root certificates found ({0}); install them, for example with the package `ca-certificates`"
-    )]
-    NoRoots(String),
+    /// TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The streams could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The task that loads the certificates panicked.
-    #[error(transparent)]
-    Thread(#[from] JoinError),
 }
 
 /// Keeps a remote connection open. Dropping it closes the session at the server.

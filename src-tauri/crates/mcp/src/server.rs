@@ -279,7 +279,7 @@ impl ServerConnection {
         }
     }
 
-    /// Sends `notifications/cancelled` for the request with this id. The id is the one that the server knows.
+    /// Sends `notifications/cancelled` for a request. `id` is the request's id at the server.
     pub fn withdraw(&self, id: u64, reason: Option<&str>) {
         // A request that has already been answered needs no cancellation.
         if self.asked.forget(id) {

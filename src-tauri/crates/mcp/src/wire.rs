@@ -1,4 +1,4 @@
-//! JSON-RPC messages, one per line, as in MCP's stdio transport; also passed as lines in memory.
+//! JSON-RPC messages, one per line as in MCP's stdio transport, over pipes, sockets and in-memory channels.
 //!
 //! Forwarded messages stay raw text. Only the parts that are checked or rewritten are parsed.
 

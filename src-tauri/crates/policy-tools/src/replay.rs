@@ -114,16 +114,28 @@ impl Recorded {
         }
         let paths = self.paths.iter().filter_map(|path| CanonicalPath::assume_canonical(path).ok());
         let access = AccessSet { read: true, write: true, delete: true };
-        paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
+        paths
+            .map(|path| PathGrant {
+                id: "then".to_owned(),
+                created_ms: u64::MAX,
+                path,
+                kind: GrantKind::File,
+                access,
+            })
+            .collect()
     }
 
     /// Returns a tool grant for the call's use of the tool. Empty if no grant allowed the call.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);
-        tool.map(|tool| ToolGrant { id: "then".to_owned(), scope: ToolScope::Use(tool) })
-            .into_iter()
-            .collect()
+        tool.map(|tool| ToolGrant {
+            id: "then".to_owned(),
+            created_ms: u64::MAX,
+            scope: ToolScope::Use(tool),
+        })
+        .into_iter()
+        .collect()
     }
 
     /// Returns host grants for the hosts in the arguments. Empty if no grant allowed the call.
@@ -133,7 +145,7 @@ impl Recorded {
         let host = |text| {
             let destination = Destination::parse(Role::FetchUrl, text);
             let (host, port) = destination.host_and_port()?;
-            Some(HostGrant { id: "then".to_owned(), host: host.to_owned(), port })
+            Some(HostGrant { id: "then".to_owned(), created_ms: u64::MAX, host: host.to_owned(), port })
         };
         texts.filter_map(host).collect()
     }

@@ -93,5 +93,7 @@ pub(crate) const GRANT: &str = "grant";
 
 /// Returns `true` if a rule name is reserved for built-in decisions.
 pub(crate) fn is_our_own(name: &str) -> bool {
-    name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
+    name.starts_with("structural-")
+        || name.starts_with(crate::rules::MANAGED)
+        || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

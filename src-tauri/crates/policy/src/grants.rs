@@ -12,6 +12,8 @@ use std::fmt;
 pub struct PathGrant {
     /// Id of the grant in permits and in the audit log.
     pub id: String,
+    /// Time of creation, in milliseconds since the Unix epoch.
+    pub created_ms: u64,
     /// File or folder that the grant applies to.
     pub path: CanonicalPath,
     /// Extent of the grant.
@@ -26,6 +28,8 @@ pub struct PathGrant {
 pub struct HostGrant {
     /// Id of the grant in permits and in the audit log.
     pub id: String,
+    /// Time of creation, in milliseconds since the Unix epoch.
+    pub created_ms: u64,
     /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
     /// Port of the host.
@@ -37,6 +41,8 @@ pub struct HostGrant {
 pub struct ToolGrant {
     /// Id of the grant in permits and in the audit log.
     pub id: String,
+    /// Time of creation, in milliseconds since the Unix epoch.
+    pub created_ms: u64,
     /// Calls to which the grant applies.
     pub scope: ToolScope,
 }

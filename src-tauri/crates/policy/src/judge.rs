@@ -3,6 +3,9 @@
 //! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules. Each value
 //!   is judged separately.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
+//! - The rules of the user's organization and the user's rules are separate layers, and the stricter of their two
+//!   decisions applies. A managed rule that allows a value only replaces a missing rule of the user. Managed rules that
+//!   deny or require approval also apply to the session sandbox.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
 //! - A call to an unannotated tool requires approval if the server's entry says so. The only allow rules that apply to
 //!   it are those for servers that reach nothing, because the sandbox then limits any arguments. A deny rule applies if
@@ -19,7 +22,7 @@ pub use cover::Mismatch;
 pub use explain::{Explanation, ExplanationStep, SettledBy};
 
 use crate::decision::CONFINED;
-use crate::rules::RulesFor;
+use crate::rules::{RuleLayer, RulesFor};
 use crate::{
     Access, AllowedBy, AllowedHosts, Decision, HostGrant, PathGrant, PendingApproval, Permit, Policy,
     ProtectedPaths, ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant,
@@ -199,7 +202,7 @@ impl<'a> Judging<'a> {
         }
         let open = self.is_open(role);
         for given in values {
-            if open && self.is_in_sandbox(given) {
+            if open && self.is_in_sandbox(given) && !self.is_restricted(role, given) {
                 evaluation.discharge(Discharge::SessionFolder);
             } else {
                 self.judge_value(&ValueInRole { role, given: Some(given) }, evaluation);
@@ -272,47 +275,85 @@ impl<'a> Judging<'a> {
 
     /// Returns the rule that decides on a value, or `None`.
     fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
-        cover::first(self.rules().speaking(value.role), |rule| {
-            value.cover(rule, self.call, self.context.reach).ok()
+        self.layered(|rules| {
+            cover::first(rules.speaking(value.role), |rule| {
+                value.cover(rule, self.call, self.context.reach).ok()
+            })
         })
+    }
+
+    /// Combines the deciding rules of the two layers. The stricter one decides, and the managed one if both are equally
+    /// strict. A managed rule that allows decides only if no rule of the user covers the value.
+    fn layered(&self, first: impl Fn(RulesFor<'a>) -> Option<&'a Rule>) -> Option<&'a Rule> {
+        if !self.policy.is_managed() {
+            return first(self.rules());
+        }
+        let managed = first(self.rules().of_layer(RuleLayer::Managed));
+        let user = first(self.rules().of_layer(RuleLayer::User));
+        match (managed, user) {
+            (Some(managed), Some(user)) if managed.then == Decision::Allow || user.then > managed.then => {
+                Some(user)
+            }
+            (managed, user) => managed.or(user),
+        }
+    }
+
+    /// Returns `true` if a managed rule denies a value or requires approval for it.
+    fn is_restricted(&self, role: Role, given: &'a ResolvedValue) -> bool {
+        if !self.policy.is_managed() {
+            return false;
+        }
+        let value = ValueInRole { role, given: Some(given) };
+        let rules = self.rules().of_layer(RuleLayer::Managed).speaking(role);
+        let managed = cover::first(rules, |rule| value.cover(rule, self.call, self.context.reach).ok());
+        managed.is_some_and(|rule| rule.then != Decision::Allow)
     }
 
     /// Returns the rule that decides on a call without resources, or `None`.
     fn rule_for_call(&self) -> Option<&'a Rule> {
-        cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
+        self.layered(|rules| {
+            cover::first(rules, |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
+        })
     }
 
     /// Returns the rule that decides on a call to an unannotated tool, or `None`.
     fn rule_for_unannotated(&self) -> Option<&'a Rule> {
-        cover::of_unannotated(self.rules(), self.call, self.context.reach)
+        self.layered(|rules| cover::of_unannotated(rules, self.call, self.context.reach))
     }
 
     /// Returns `true` if a request is allowed without approval, because it names no file and the server can access
     /// only granted resources. A rule that denies or names the request takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
-        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
+        let restricts = |rule: &Rule| rule.is_managed() && rule.then != Decision::Allow;
+        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some() || restricts(rule);
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
     }
 
     /// Returns the tool grant that covers the call, unless `rule` denies it.
     fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
-        let grant = self.context.tools.iter().find(|grant| grant.scope.covers(self.call))?;
-        (!rule.is_some_and(Rule::denies)).then_some(grant)
+        let mut covering = self.context.tools.iter().filter(|grant| grant.scope.covers(self.call));
+        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
     }
 
     /// Returns the path grant that covers a value, unless a rule denies the value.
     fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
-        let grant = self.context.grants.iter().find(|grant| grant.covers(value.role, path))?;
-        (!self.rule_for(value).is_some_and(Rule::denies)).then_some(grant)
+        let mut covering =
+            self.context.grants.iter().filter(|grant| grant.covers(value.role, path)).peekable();
+        covering.peek()?;
+        let rule = self.rule_for(value);
+        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
     }
 
     /// Returns the host grant that covers a URL to fetch, unless a rule denies it.
     fn host_grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a HostGrant> {
         let Resource::Url(destination) = &value.given?.value else { return None };
-        let grant = self.context.hosts.iter().find(|grant| grant.covers(destination))?;
-        let settles = value.role == Role::FetchUrl && !self.rule_for(value).is_some_and(Rule::denies);
-        settles.then_some(grant)
+        let mut covering = self.context.hosts.iter().filter(|grant| grant.covers(destination)).peekable();
+        if covering.peek().is_none() || value.role != Role::FetchUrl {
+            return None;
+        }
+        let rule = self.rule_for(value);
+        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
     }
 
     fn is_in_sandbox(&self, given: &ResolvedValue) -> bool {

@@ -48,14 +48,14 @@ pub use file_writes::FileWrites;
 pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant, ToolScope};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
-pub use open_folders::{OpenFolder, open_folders};
+pub use open_folders::{OpenFolder, is_suspended, open_folders};
 pub use plan::{CallPlan, FileOperation, HostConnection, PlannedValue};
 pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 pub use requests::{AddressError, JudgedRequest, PATH, ResourceAddress, URI, file_address};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use rules::{
-    DomainsCondition, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule, RuleCondition,
-    RulesFor, WithinError,
+    DomainsCondition, Layer, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule,
+    RuleCondition, RulesFor, WithinError,
 };
 pub use schema::{Schema, SchemaMismatch, check as check_schema};
 pub use server_reach::ServerReach;

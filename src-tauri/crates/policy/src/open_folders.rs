@@ -1,6 +1,6 @@
 //! Folders that a policy always opens to a server.
 
-use crate::{Access, Decision, Policy, Role, Rule};
+use crate::{Access, Decision, PathGrant, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
 /// Folder that a policy opens to all of a server's tools and that can therefore stay mounted.
@@ -15,8 +15,8 @@ pub struct OpenFolder {
 }
 
 /// Returns the folders that a policy always opens to a server. Such a folder must be the only condition of a rule
-/// that allows reading, and no earlier rule may ask or deny there. Other folders are mounted only while a call needs
-/// them.
+/// that allows reading, and no earlier rule may ask or deny there; for a managed rule, no rule at all. Other folders
+/// are mounted only while a call needs them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -25,7 +25,8 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
         else {
             continue;
         };
-        let before = policy.rules().get(..at).unwrap_or_default();
+        let before =
+            if rule.is_managed() { policy.rules() } else { policy.rules().get(..at).unwrap_or_default() };
         let free = |access: Access| {
             let mut of_access = Role::ALL.iter().filter(|role| role.access() == Some(access));
             of_access.any(|role| speaks_of(rule, server, *role, path))
@@ -40,6 +41,21 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
         }
     }
     open
+}
+
+/// Returns `true` if a managed rule overrides a server's grant for every path that the grant covers, so that the path
+/// must not stay mounted. Rules about some tools or about a part of the path are left to the judge.
+#[must_use]
+pub fn is_suspended(policy: &Policy, server: &str, grant: &PathGrant) -> bool {
+    let covers_all = |rule: &&Rule| rule.within().is_none_or(|within| within.contains(&grant.path));
+    let managed = policy.rules().iter().take_while(|rule| rule.is_managed());
+    let general = managed.filter(|rule| asks_only_for_a_folder(rule) && !rule.condition.reaches_nothing);
+    let general: Vec<&Rule> = general.filter(covers_all).collect();
+    let granted = |role: &&Role| role.access().is_some_and(|access| grant.access.has(access));
+    Role::ALL.iter().filter(granted).any(|role| {
+        let first = general.iter().find(|rule| speaks_of(rule, server, *role, &grant.path));
+        first.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms))
+    })
 }
 
 fn asks_only_for_a_folder(rule: &Rule) -> bool {

@@ -23,6 +23,22 @@ pub struct Policy {
     index: Index,
 }
 
+/// Layer of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// The user's rules, or the built-in ones.
+    User,
+    /// Rules of the user's organization.
+    Managed {
+        /// Time since which the rule applies on this machine, in milliseconds since the Unix epoch. Older grants do not
+        /// satisfy a rule that requires approval.
+        since_ms: u64,
+    },
+}
+
+/// Prefix of the names of managed rules. A user's rule cannot have it.
+pub(crate) const MANAGED: &str = "managed:";
+
 /// A policy rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -36,10 +52,32 @@ pub struct Rule {
     pub then: Decision,
     /// Conditions from the `if` field.
     pub condition: RuleCondition,
+    /// Layer that the rule belongs to.
+    pub layer: Layer,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
+    /// Returns the policy with the rules of an organization before its own. `since_ms` returns the time since which a
+    /// rule applies on this machine.
+    #[must_use]
+    pub fn under(self, managed: Self, since_ms: impl Fn(&Rule) -> u64) -> Self {
+        let managed = managed.rules.into_iter().map(|mut rule| {
+            rule.layer = Layer::Managed { since_ms: since_ms(&rule) };
+            rule.reason.rule = format!("{MANAGED}{}", rule.reason.rule).into();
+            rule
+        });
+        let rules: Vec<Rule> = managed.chain(self.rules).collect();
+        let index = Index::new(&rules);
+        Self { rules, index }
+    }
+
+    /// Returns `true` if an organization's rules come before the user's.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.rules.first().is_some_and(Rule::is_managed)
+    }
+
     /// Returns all rules, in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
@@ -61,7 +99,7 @@ impl Policy {
     /// Returns the rules that can apply to a tool, in order.
     #[must_use]
     pub fn rules_for(&self, server: &str, tool: &str) -> RulesFor<'_> {
-        RulesFor { rules: &self.rules, places: self.index.about(server, tool) }
+        RulesFor { rules: &self.rules, places: self.index.about(server, tool), layer: None }
     }
 }
 
@@ -71,9 +109,24 @@ impl Policy {
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
     places: RuleNumbers<'a>,
+    layer: Option<RuleLayer>,
+}
+
+/// Layer whose rules an iterator returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RuleLayer {
+    /// The user's rules.
+    User,
+    /// The organization's rules.
+    Managed,
 }
 
 impl RulesFor<'_> {
+    /// Restricts the iterator to the rules of one layer.
+    pub(crate) fn of_layer(self, layer: RuleLayer) -> Self {
+        Self { layer: Some(layer), ..self }
+    }
+
     /// Restricts the iterator to rules that can apply to a role.
     pub(crate) fn speaking(self, role: Role) -> Self {
         Self { places: self.places.speaking(role), ..self }
@@ -84,7 +137,17 @@ impl<'a> Iterator for RulesFor<'a> {
     type Item = &'a Rule;
 
     fn next(&mut self) -> Option<&'a Rule> {
-        self.rules.get(self.places.next()?)
+        loop {
+            let rule = self.rules.get(self.places.next()?)?;
+            let wanted = match self.layer {
+                None => true,
+                Some(RuleLayer::User) => !rule.is_managed(),
+                Some(RuleLayer::Managed) => rule.is_managed(),
+            };
+            if wanted {
+                return Some(rule);
+            }
+        }
     }
 }
 
@@ -105,6 +168,22 @@ impl Rule {
     #[must_use]
     pub fn reason(&self) -> &Arc<str> {
         &self.reason.reason
+    }
+
+    /// Returns `true` if the rule belongs to the user's organization.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        matches!(self.layer, Layer::Managed { .. })
+    }
+
+    /// Returns `true` if the rule overrides a grant that was created at this time: it denies, or it is a managed rule
+    /// that requires approval and is newer than the grant.
+    pub(crate) fn overrides_grant_of(&self, created_ms: u64) -> bool {
+        match (self.then, self.layer) {
+            (Decision::Deny, _) => true,
+            (Decision::Escalate, Layer::Managed { since_ms }) => created_ms <= since_ms,
+            (Decision::Escalate, Layer::User) | (Decision::Allow, _) => false,
+        }
     }
 
     /// Returns `true` if the rule denies the calls it covers.

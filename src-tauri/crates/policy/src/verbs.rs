@@ -49,6 +49,8 @@ pub enum Verb {
     Publish,
     /// Sends commits to a remote.
     Push,
+    /// Sends commits to a remote and overwrites its history.
+    ForcePush,
     /// Shares content with other people.
     Share,
     /// Sends a message to a recipient.
@@ -120,6 +122,7 @@ impl Verb {
             Self::Forget => "delete from the history of",
             Self::Publish => "publish",
             Self::Push => "push",
+            Self::ForcePush => "force-push",
             Self::Share => "share",
             Self::Send => "send",
             Self::Sign => "sign",

@@ -4,6 +4,7 @@
 //! - An [`Escalation`] lists every value that requires approval. Approving exactly those values allows the call.
 
 use crate::decision::STARTS_PROGRAMS;
+use crate::rules::MANAGED;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
@@ -131,6 +132,14 @@ impl Permit {
     #[must_use]
     pub fn grants(&self) -> &[String] {
         &self.grants
+    }
+}
+
+impl Escalation {
+    /// Returns `true` if a rule of the user's organization requires approval.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.values.iter().any(|value| value.by.rule.starts_with(MANAGED))
     }
 }
 

@@ -104,6 +104,17 @@ pub enum Request {
         /// `true` to also close every session.
         end_servers: bool,
     },
+    /// Records that the user restores paths in the folder of a run.
+    Undo {
+        /// Id of the run.
+        session: String,
+        /// The folder.
+        folder: String,
+        /// Number of paths.
+        count: usize,
+        /// `None` before the paths are restored, then the number that could not be restored.
+        failed: Option<usize>,
+    },
     /// Returns the newest entries of the audit log, oldest first.
     Activity {
         /// Maximum number of entries.

@@ -1,20 +1,20 @@
-//! Names of a host in the user's files of known hosts (`sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
+//! A host's names in the user's known hosts files (`sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Names of the owner of a host key.
+/// Names of a host key's owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostNames {
-    /// These.
+    /// The host's names.
     Named(Vec<String>),
-    /// It is known, but its names are hashed.
+    /// The host is known, but its names are hashed.
     Hashed,
-    /// It is not known, or its key is revoked.
+    /// The host is not known, or its key is revoked.
     Unknown,
 }
 
-/// Finds the owner of a host key.
+/// Returns the names of a host key's owner.
 #[must_use]
 pub fn names_of(key: &[u8], known_hosts: &str) -> HostNames {
     let (mut names, mut is_known) = (Vec::<String>::new(), false);
@@ -29,7 +29,7 @@ pub fn names_of(key: &[u8], known_hosts: &str) -> HostNames {
         }
         match marker {
             Some("@revoked") => return HostNames::Unknown,
-            // The key of an authority is no host's.
+            // The key of a certificate authority belongs to no host.
             Some(_) => continue,
             None => {}
         }

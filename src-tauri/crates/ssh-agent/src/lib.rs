@@ -1,19 +1,18 @@
-//! Requests to an ssh agent, and what a signature is for. Pure.
+//! Parses requests to an ssh agent, and determines the purpose of a signature. Performs no I/O.
 //!
 //! - Formats: the [agent protocol](https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/), [RFC 4252] for logins, and OpenSSH's
 //!   `PROTOCOL`, `PROTOCOL.agent` and `PROTOCOL.sshsig`.
 //! - INVARIANT: data whose purpose is not determined exactly has none, so that nothing is signed that the user was not shown.
-//! - The host of a login is the one whose key is part of the signed data, or has signed the session that the login is for.
+//! - The host of a login is known only if its key is part of the signed data. A session that a host has signed (`session-bind`) proves
+//!   nothing, because the program chooses both.
 //!
 //! [RFC 4252]: https://www.rfc-editor.org/rfc/rfc4252#section-7
 
-mod binding;
 mod known_hosts;
 mod purpose;
 mod request;
 mod wire;
 
-pub use binding::SessionBinding;
 pub use known_hosts::{HostNames, names_of};
 pub use purpose::SignaturePurpose;
 pub use request::{AgentKey, AgentRequest, FAILURE, LIST, LONGEST, SignRequest, keys};

@@ -1,22 +1,20 @@
-//! Purpose of a signature, from the data to sign.
+//! Determines a signature's purpose from the data to sign.
 
 use crate::wire::{Malformed, Reader};
 
 /// `SSH_MSG_USERAUTH_REQUEST`.
 const LOGIN: u8 = 50;
 
-/// Start of data for a signature of a file or a commit.
+/// First bytes of the data to sign for a file or a commit.
 const SIGNED_FILE: &[u8] = b"SSHSIG";
 
 /// Purpose of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignaturePurpose {
-    /// A login at a host.
+    /// A login to a host.
     Login {
-        /// Account at the host.
+        /// Account on the host.
         user: String,
-        /// Session that the login is for.
-        session: Vec<u8>,
         /// Key of the host, if it is part of the data. A host accepts such a signature only for its own key.
         host_key: Option<Vec<u8>>,
     },
@@ -28,10 +26,10 @@ pub enum SignaturePurpose {
 }
 
 impl SignaturePurpose {
-    /// Determines the purpose of data that this key is to sign.
+    /// Determines the purpose of the data that a key is asked to sign.
     ///
     /// # Errors
-    /// [`Malformed`], if the data has no known purpose.
+    /// [`Malformed`] if the data has no known purpose.
     pub fn of(data: &[u8], key: &[u8]) -> Result<Self, Malformed> {
         match data.strip_prefix(SIGNED_FILE) {
             Some(rest) => file(Reader::new(rest)),
@@ -56,8 +54,7 @@ fn file(mut reader: Reader<'_>) -> Result<SignaturePurpose, Malformed> {
 }
 
 fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malformed> {
-    let session = reader.string()?.to_vec();
-    if session.is_empty() || reader.byte()? != LOGIN {
+    if reader.string()?.is_empty() || reader.byte()? != LOGIN {
         return Err(Malformed);
     }
     let user = reader.text()?.to_owned();
@@ -78,5 +75,5 @@ fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malform
     }
     let host_key = if has_host { Some(reader.string()?.to_vec()) } else { None };
     reader.end()?;
-    Ok(SignaturePurpose::Login { user, session, host_key })
+    Ok(SignaturePurpose::Login { user, host_key })
 }

@@ -1,12 +1,11 @@
-//! Requests to an agent, and its list of keys.
+//! Requests to an agent, and the agent's list of keys.
 
-use crate::binding::SessionBinding;
 use crate::wire::{Malformed, Reader};
 
-/// Maximum length of a message: `AGENT_MAX_LEN` in OpenSSH.
+/// Maximum length of a message in bytes: `AGENT_MAX_LEN` in OpenSSH.
 pub const LONGEST: usize = 256 * 1024;
 
-/// Answer to a request that is refused or fails: `SSH_AGENT_FAILURE`.
+/// Response to a request that is refused or fails: `SSH_AGENT_FAILURE`.
 pub const FAILURE: [u8; 1] = [5];
 
 /// Request for the list of keys: `SSH_AGENTC_REQUEST_IDENTITIES`.
@@ -21,26 +20,29 @@ const SIGN: u8 = 13;
 /// `SSH_AGENTC_EXTENSION`.
 const EXTENSION: u8 = 27;
 
-/// Extension that names the host of a connection.
+/// Extension with which a program names the host of a connection.
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.
 const MOST_KEYS: u32 = 4096;
 
-/// Request to an agent.
+/// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentRequest {
     /// Lists the keys.
     List,
     /// Signs data.
     Sign(SignRequest),
-    /// Names the host that later signatures are for.
-    Bind(SessionBinding),
+    /// Names the host that later signatures are for. This is a claim: the program chooses the host and the session.
+    Bind {
+        /// True if the connection is forwarded to the host.
+        is_forwarding: bool,
+    },
     /// Any other request, such as adding or removing a key.
     Other,
 }
 
-/// Request for a signature.
+/// A request for a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignRequest {
     /// Public key.
@@ -49,7 +51,7 @@ pub struct SignRequest {
     pub data: Vec<u8>,
 }
 
-/// Key of an agent.
+/// A key in an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKey {
     /// Public key.
@@ -62,7 +64,7 @@ impl AgentRequest {
     /// Parses a request.
     ///
     /// # Errors
-    /// [`Malformed`], for a request to sign or to bind that has another format.
+    /// [`Malformed`] if a sign or bind request has another format.
     pub fn parse(message: &[u8]) -> Result<Self, Malformed> {
         if message == LIST {
             return Ok(Self::List);
@@ -75,7 +77,13 @@ impl AgentRequest {
                 reader.end()?;
                 Ok(Self::Sign(SignRequest { key, data }))
             }
-            EXTENSION if reader.string()? == BIND.as_bytes() => SessionBinding::read(reader).map(Self::Bind),
+            EXTENSION if reader.string()? == BIND.as_bytes() => {
+                let (_host_key, _session, _signature) =
+                    (reader.string()?, reader.string()?, reader.string()?);
+                let is_forwarding = reader.bool()?;
+                reader.end()?;
+                Ok(Self::Bind { is_forwarding })
+            }
             _ => Ok(Self::Other),
         }
     }
@@ -84,7 +92,7 @@ impl AgentRequest {
 /// Parses an agent's list of keys.
 ///
 /// # Errors
-/// [`Malformed`], for any other answer.
+/// [`Malformed`] for any other response.
 pub fn keys(answer: &[u8]) -> Result<Vec<AgentKey>, Malformed> {
     let mut reader = Reader::new(answer);
     if reader.byte()? != KEYS {

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::digest::{SHA256, digest};
 
-/// A message that does not have its format.
+/// The message does not have the expected format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the message is malformed")]
 pub struct Malformed;
@@ -44,13 +44,6 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.string()?).map_err(|_| Malformed)
-    }
-
-    /// Reads a positive number without the leading zero that marks it as positive.
-    pub(crate) fn positive(&mut self) -> Result<&'a [u8], Malformed> {
-        let bytes = self.string()?;
-        let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
-        if bytes.first() == Some(&0) { Err(Malformed) } else { Ok(bytes) }
     }
 
     /// Fails unless everything was read.

@@ -13,6 +13,8 @@ mod companions;
 mod device;
 mod directories;
 mod filesystems;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gate;
 mod hidden;
 mod invalidation;

@@ -1,13 +1,14 @@
 //! Requests that wait for permission, without blocking a thread.
 //!
 //! - An interruption can arrive before its request begins to wait, so early interruptions are remembered.
-//! - INVARIANT: while a folder is reserved for a mount, no request waits whose locks would block the mount.
+//! - INVARIANT: while a folder is reserved for a mount, no request waits for an answer whose locks would block the mount. Such
+//!   requests are held for a short time, in which most mounts finish.
 
 use std::{
     collections::{HashMap, VecDeque},
     path::{Path, PathBuf},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::gate::AskedAccess;
@@ -17,6 +18,10 @@ const CHECK: Duration = Duration::from_millis(50);
 
 /// Maximum number of waiting requests. Additional requests are denied.
 const MOST: usize = 4096;
+
+/// Maximum time for which a request is held until a folder is mounted. If mounting needs a lock that the kernel holds for the request, it
+/// waits this long.
+const LONGEST_HOLD: Duration = Duration::from_millis(500);
 
 /// Maximum number of remembered early interruptions.
 const MOST_EARLY: usize = 256;
@@ -50,8 +55,18 @@ pub(crate) enum Parking {
     Parked,
     /// Too many requests are waiting.
     Full,
-    /// A folder is being mounted, so the kernel must release its locks.
-    Reserved,
+    /// A folder is being mounted. The request is held until it is.
+    Held,
+}
+
+/// Request that was held while a folder was mounted.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) unique: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) approved: Vec<AskedAccess>,
+    /// False if the folder is not mounted yet.
+    pub(crate) is_mounted: bool,
 }
 
 /// All waiting requests of a view.
@@ -61,6 +76,8 @@ pub(crate) struct Pending {
     interrupted: Condvar,
     /// Notified when a request stops waiting, or a reservation is cancelled.
     left: Condvar,
+    /// Notified when a request is held, or a reservation ends.
+    held: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +88,8 @@ struct Waiting {
     reservations: u64,
     interrupted: Vec<u64>,
     early: VecDeque<u64>,
+    /// Requests that are held, and since when.
+    held: VecDeque<(Instant, u64, Parked)>,
     has_ended: bool,
 }
 
@@ -82,12 +101,14 @@ impl Pending {
     /// Makes a request wait, if possible.
     pub(crate) fn park(&self, unique: u64, parked: Parked) -> Parking {
         let mut waiting = self.lock();
-        if waiting.parked.len() >= MOST {
+        if waiting.parked.len() + waiting.held.len() >= MOST {
             return Parking::Full;
         }
         if waiting.reservation.as_ref().is_some_and(|wanted| wanted.is_made && parked.blocks(&wanted.folder))
         {
-            return Parking::Reserved;
+            waiting.held.push_back((Instant::now(), unique, parked));
+            self.held.notify_one();
+            return Parking::Held;
         }
         waiting.parked.insert(unique, parked);
         if let Some(at) = waiting.early.iter().position(|early| *early == unique) {
@@ -114,6 +135,7 @@ impl Pending {
         let number = waiting.reservations;
         waiting.reservation = Some(Reserved { folder, number, is_made: false });
         self.left.notify_all();
+        self.held.notify_one();
         number
     }
 
@@ -122,15 +144,39 @@ impl Pending {
     pub(crate) fn make_reservation(&self, number: u64) -> bool {
         let mut waiting = self.lock();
         loop {
-            let Waiting { reservation, parked, .. } = &mut *waiting;
-            let Some(wanted) = reservation.as_mut().filter(|wanted| wanted.number == number) else {
-                return false;
-            };
-            if !parked.values().any(|parked| parked.blocks(&wanted.folder)) {
-                wanted.is_made = true;
-                return true;
+            if let Some(is_made) = waiting.reserve(number) {
+                return is_made;
             }
             waiting = self.left.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for requests that are held no longer. Returns `None` once the view has closed.
+    pub(crate) fn released(&self) -> Option<Vec<Held>> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.has_ended {
+                return None;
+            }
+            let is_mounted = !waiting.reservation.as_ref().is_some_and(|wanted| wanted.is_made);
+            let left = |(since, ..): &(Instant, _, _)| LONGEST_HOLD.saturating_sub(since.elapsed());
+            let first = waiting.held.front().map(left);
+            let released: Vec<_> = match first {
+                Some(_) if is_mounted => waiting.held.drain(..).collect(),
+                Some(left) if left.is_zero() => waiting.held.pop_front().into_iter().collect(),
+                Some(_) | None => Vec::new(),
+            };
+            if !released.is_empty() {
+                let held = |(_, unique, parked): (_, _, Parked)| {
+                    let Parked { bytes, approved, .. } = parked;
+                    Held { unique, bytes, approved, is_mounted }
+                };
+                return Some(released.into_iter().map(held).collect());
+            }
+            waiting = match first {
+                Some(left) => self.held.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.held.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 
@@ -138,6 +184,7 @@ impl Pending {
     pub(crate) fn release(&self) {
         self.lock().reservation = None;
         self.left.notify_all();
+        self.held.notify_one();
     }
 
     /// Records that a request's thread received a signal.
@@ -192,6 +239,19 @@ impl Pending {
         self.lock().has_ended = true;
         self.interrupted.notify_all();
         self.release();
+    }
+}
+
+impl Waiting {
+    /// Makes a reservation, unless a request waits that would block the mount. Returns `Some(false)` if another reservation or its end
+    /// came first.
+    fn reserve(&mut self, number: u64) -> Option<bool> {
+        let Self { reservation, parked, .. } = self;
+        let Some(wanted) = reservation.as_mut().filter(|wanted| wanted.number == number) else {
+            return Some(false);
+        };
+        wanted.is_made = !parked.values().any(|parked| parked.blocks(&wanted.folder));
+        wanted.is_made.then_some(true)
     }
 }
 
@@ -257,21 +317,39 @@ mod tests {
         pending.park(2, locking("/a"));
         pending.park(4, locking("/a/b/c"));
         pending.park(6, locking("/other"));
-        let reserved = reserving("/a/b");
-        assert!(!reserved.is_finished());
+        let number = pending.begin_reservation("/a/b".into());
+        assert_eq!(pending.lock().reserve(number), None);
+        let waiting = pending.clone();
+        let reserved = std::thread::spawn(move || waiting.make_reservation(number));
         pending.take(2);
         assert!(reserved.join().unwrap());
-        // Requests that would block the mount may not wait.
-        for locked in ["/", "/a", "/a/b"] {
-            assert_eq!(pending.park(8, locking(locked)), Parking::Reserved, "{locked}");
+        // What would block the mount is held meanwhile.
+        for (unique, locked) in [(14, "/"), (16, "/a"), (18, "/a/b")] {
+            assert_eq!(pending.park(unique, locking(locked)), Parking::Held, "{locked}");
         }
         assert_eq!(pending.park(8, locking("/a/b/c")), Parking::Parked);
         assert_eq!(pending.park(10, parked(1)), Parking::Parked);
         pending.release();
+        let released = pending.released().unwrap().into_iter().map(|held| (held.unique, held.is_mounted));
+        assert_eq!(released.collect::<Vec<_>>(), [14, 16, 18].map(|unique| (unique, true)));
         assert_eq!(pending.park(12, locking("/a")), Parking::Parked);
         let (first, second) = (reserving("/a/b"), reserving("/a/c"));
         assert!(!first.join().unwrap());
         pending.release();
         assert!(!second.join().unwrap());
+        pending.end();
+        assert!(pending.released().is_none());
+    }
+
+    #[test]
+    fn a_request_is_not_held_for_long() {
+        let pending = Pending::default();
+        let number = pending.begin_reservation("/a".into());
+        assert!(pending.make_reservation(number));
+        assert_eq!(pending.park(2, locking("/")), Parking::Held);
+        let began = Instant::now();
+        let released = pending.released().unwrap();
+        assert!(began.elapsed() >= LONGEST_HOLD - Duration::from_millis(100));
+        assert_eq!((released.len(), released[0].unique, released[0].is_mounted), (1, 2, false));
     }
 }

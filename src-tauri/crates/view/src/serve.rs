@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use crate::{
     gate::{AccessKind, Answer, AskedAccess, AskedFile, WantedAccess},
     nodes::NodeKind,
-    pending::{Parked, Parking},
+    pending::{Held, Parked, Parking},
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
@@ -92,14 +92,23 @@ impl Server {
                         self.gate.ask(&wanted, header.process, self.ticket(header.unique));
                     }
                     Parking::Full => self.reply(header.unique, Err(Errno::ACCESS)),
-                    // Makes the kernel look up the path again.
-                    Parking::Reserved => self.reply(header.unique, Err(Errno::STALE)),
+                    Parking::Held => {}
                 }
             }
         }
     }
 
-    /// Continues a request after the user's answer.
+    /// Continues a request that was held while a folder was mounted.
+    pub(crate) fn resume_held(&self, held: Held) {
+        if held.is_mounted {
+            self.handle(&held.bytes, held.approved);
+        } else {
+            // The kernel releases its locks and looks the path up again.
+            self.reply(held.unique, Err(Errno::STALE));
+        }
+    }
+
+    /// Continues a request after the user has answered.
     pub(crate) fn resume(&self, unique: u64, answer: Answer) {
         let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
         match answer {

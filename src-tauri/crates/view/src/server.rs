@@ -191,6 +191,8 @@ impl Server {
         spawn("locks", Box::new(move || follow_locks(&weak, &locks)))?;
         let weak = Arc::downgrade(&server);
         spawn("interruptions", Box::new(move || follow_interruptions(&weak, &pending)))?;
+        let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
+        spawn("mounting", Box::new(move || follow_mounts(&weak, &pending)))?;
         spawn("invalidations", Box::new(move || invalidation::run(&device, &to_invalidate)))?;
         Ok(server)
     }
@@ -255,6 +257,13 @@ fn follow_locks(server: &Weak<Server>, locks: &Locks) {
         waiting.into_iter().for_each(|waiting| server.try_lock(waiting));
         drop(server);
         locks.pause();
+    }
+}
+
+fn follow_mounts(server: &Weak<Server>, pending: &Pending) {
+    while let Some(released) = pending.released() {
+        let Some(server) = server.upgrade() else { return };
+        released.into_iter().for_each(|held| server.resume_held(held));
     }
 }
 

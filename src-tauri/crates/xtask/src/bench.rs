@@ -126,13 +126,13 @@ const ABOUT: &str = "\
 
 `cargo xtask bench --with-srt --write` measures release builds of IronCurtain and of its peers in one run on one machine. Times
 are never tested; `cargo xtask bench --smoke` (part of `cargo xtask test`) tests that every row can be computed. The judge's
-time is the fastest of 2,000 batches of 20 runs of the mix, the least disturbed by other programs.
+time is from the fastest of 2,000 batches of 20 runs of the mix, because other programs disturbed that batch least.
 
-The bare relay copies from pipe to pipe without parsing: the minimum cost of any process between client and server. In the
-throughput rows client, server and relay share the processors, and IronCurtain additionally judges, records and sandboxes. Its
-share is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small compared with the
-reference server in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
-took 57 to 122 us, and IronCurtain added 56 to 118 us.
+The bare relay copies from pipe to pipe without parsing, which is the minimum cost of any process between client and server.
+In the throughput rows, client, server and relay share the processors, and IronCurtain additionally judges, records and
+sandboxes. Its cost is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small
+compared with the reference server in Node.js. A single call consists mostly of wake-ups, whose cost varies twofold between
+runs on this virtual machine: a direct call took 57 to 122 us, and IronCurtain added 56 to 118 us.
 
 ";
 

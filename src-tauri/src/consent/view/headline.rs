@@ -12,20 +12,26 @@ use std::path::Path;
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
-    match question.consequences.as_slice() {
-        [] => {}
-        [only] => spans.extend(deed(only, object(only, rest, home))),
-        all => match same_files(all, home) {
-            Some(words) => spans.extend(words),
-            None => spans.extend(worst(all, home)),
-        },
+    let all = question.consequences.as_slice();
+    if let Some(only) = only_asked(question) {
+        spans.extend(deed(only, object(only, rest, home)));
+    } else if let Some(words) = same_files(all, home) {
+        spans.extend(words);
+    } else {
+        spans.extend(worst(all, home));
     }
     spans
 }
 
-/// Returns the notes about a call's only effect, for display below the headline.
+/// Returns the most severe effect if all others are already allowed. The headline contains it in full.
+pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
+    let (worst, others) = question.consequences.split_first()?;
+    (others.is_empty() || !worst.allowed && others.iter().all(|other| other.allowed)).then_some(worst)
+}
+
+/// Returns the notes about the effect in the headline, for display below it.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
-    let [only] = question.consequences.as_slice() else { return None };
+    let only = only_asked(question)?;
     let notes = notes(only, rest, home);
     (!notes.is_empty()).then(|| LineView { words: Vec::new(), note: None, notes })
 }
@@ -96,12 +102,14 @@ fn common_folder(paths: &[String]) -> Option<String> {
 
 fn worst(all: &[Consequence], home: &Path) -> Vec<Span> {
     let Some((worst, others)) = all.split_first() else { return Vec::new() };
+    let others: Vec<&Consequence> = others.iter().filter(|other| !other.allowed).collect();
     let mut spans = vec![span(worst.verb.lead(), Tone::Strong)];
     spans.extend(short_object(worst, home));
-    if matches!(worst.verb, Verb::Overwrite | Verb::Change | Verb::Delete | Verb::Plant) {
+    if worst.verb >= Verb::Overwrite || worst.verb == Verb::Change {
         spans.extend(worst.note.iter().map(|note| span(format!(" ({})", text::line(note)), Tone::Plain)));
     }
     let more = match others.len() {
+        0 => String::new(),
         n if others.iter().all(|other| other.verb == worst.verb) => format!(" and {n} more"),
         1 => " and 1 other thing".to_owned(),
         n => format!(" and {n} other things"),

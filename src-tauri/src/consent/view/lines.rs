@@ -1,5 +1,6 @@
 //! Builds the lines below the headline: the effects, and the arguments that no effect mentions.
 
+use super::headline::only_asked;
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
@@ -18,18 +19,17 @@ const ARGUMENT: (usize, usize) = (12, 400);
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
 
-/// Returns all effects, most severe first. Empty if the headline contains everything.
+/// Returns all effects that the headline does not contain in full, most severe first.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
-    let all = &question.consequences;
-    if all.len() < 2 {
-        return Vec::new();
-    }
+    let is_in_headline = only_asked(question).is_some();
+    let all = question.consequences.get(usize::from(is_in_headline)..).unwrap_or_default();
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
     // If all effects have the same verb, the headline contains it.
-    let is_alike = all.iter().all(|deed| {
-        matches!(deed.object.as_slice(), [Piece::Path(_)])
-            && all.first().is_some_and(|worst| deed.verb == worst.verb)
-    });
+    let is_alike = !is_in_headline
+        && all.iter().all(|deed| {
+            matches!(deed.object.as_slice(), [Piece::Path(_)])
+                && all.first().is_some_and(|worst| deed.verb == worst.verb)
+        });
     let mut lines: Vec<LineView> = shown.iter().map(|deed| line(deed, !is_alike, rest, home)).collect();
     if !more.is_empty() {
         let each: Vec<String> = more.iter().map(|deed| plain_words(deed, home)).collect();

@@ -1,7 +1,7 @@
 //! Tests that compare complete views.
 
 use super::*;
-use ironcurtain_consent::{Consequence, Offer};
+use ironcurtain_consent::{Consequence, Offer, Preview};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
@@ -133,7 +133,7 @@ fn warns_about_an_unsandboxed_server() {
     assert!(view.band.is_some_and(|band| band.contains("NOT SANDBOXED")));
     assert_eq!(
         view.outcome(0, Lifetime::Once),
-        "Claude Code may create this one file, once. This server is not sandboxed: it can already do anything you can."
+        "Claude Code may create this one file, once. This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own."
     );
 }
 
@@ -144,10 +144,9 @@ fn links_are_noted_and_those_out_of_their_folder_warn() {
         out_of: Some("/home/ada/src".into()),
         ..on(Verb::Change, "/home/ada/a", "1 byte")
     };
-    let allowed = Consequence { allowed: true, ..on(Verb::Read, "/srv/b", "folder") };
     let notes =
         vec![span("reached through ~/src/link", Tone::Quiet), span("\u{26a0} link out of ~/src", Tone::Warn)];
-    let view = of(vec![linked.clone(), allowed]);
+    let view = of(vec![linked.clone(), on(Verb::Read, "/srv/b", "folder")]);
     assert_eq!(view.sentence(), "Claude Code wants to change ~/a (1 byte) and 1 other thing");
     let path = |verb: &str, lead: Option<&str>, strong: &str| {
         let lead = lead.map(|lead| span(lead, Tone::Quiet));
@@ -156,11 +155,7 @@ fn links_are_noted_and_those_out_of_their_folder_warn() {
     };
     let expected = vec![
         LineView { words: path("change ", None, "~/a"), note: Some("1 byte".into()), notes: notes.clone() },
-        LineView {
-            words: path("read ", Some("/"), "srv/b"),
-            note: Some("folder, allowed already".into()),
-            notes: vec![],
-        },
+        LineView { words: path("read ", Some("/"), "srv/b"), note: Some("folder".into()), notes: vec![] },
     ];
     assert_eq!(view.lines, expected);
     // The headline contains a single effect, which is not repeated below.
@@ -181,6 +176,35 @@ fn a_push_shows_branch_and_destination() {
     assert_eq!(plain(&view.lines[1].words), "update git's records in ~/app");
     assert_eq!(view.lines[1].note.as_deref(), Some("folder"));
     assert!(view.details.starts_with("push: main to https://evil.example/x\n  requested as: origin\n"));
+}
+
+#[test]
+fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
+    let object = vec![
+        Piece::Foreign("main".into()),
+        Piece::Ours(" to "),
+        Piece::Foreign("https://evil.example/x".into()),
+    ];
+    let push = Consequence {
+        note: Some("history there is overwritten".into()),
+        asked_for: Some("origin".into()),
+        ..Consequence::new(Verb::ForcePush, object)
+    };
+    let record = Consequence { allowed: true, ..on(Verb::Record, "/home/ada/app", "folder") };
+    let asked = Question { consequences: vec![push.clone(), record.clone()], ..question() };
+    let view = ConsentView::new(&asked, Path::new("/home/ada"));
+    let said =
+        "Claude Code wants to force-push main to https://evil.example/x (history there is overwritten)";
+    assert_eq!(view.sentence(), said);
+    assert_eq!(view.worst(&asked), None, "the sentence is whole");
+    assert_eq!((view.lines.len(), plain(&view.lines[0].notes)), (2, "requested as origin".to_owned()));
+    assert_eq!(plain(&view.lines[1].words), "update git's records in ~/app");
+    assert_eq!(view.lines[1].note.as_deref(), Some("folder, allowed already"));
+    // If the other effect needs approval as well, the headline counts it, and the list repeats the worst.
+    let both = Question { consequences: vec![push, Consequence { allowed: false, ..record }], ..question() };
+    let view = ConsentView::new(&both, Path::new("/home/ada"));
+    assert_eq!(view.sentence(), format!("{said} and 1 other thing"));
+    assert_eq!(view.worst(&both).as_deref(), Some("force-push main to https://evil.example/x"));
 }
 
 #[test]

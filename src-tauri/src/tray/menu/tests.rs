@@ -35,6 +35,7 @@ fn lists_questions_and_agents() {
         ],
         questions: vec![question("Claude Code wants to write a & b.md")],
         missed: vec![],
+        bypassing: 0,
     };
     let end =
         |server: &str, session: &str| (format!("End {server}"), MenuAction::End { session: session.into() });
@@ -76,10 +77,11 @@ fn lists_questions_and_agents() {
 
 #[test]
 fn the_first_line_says_how_far_the_agents_are_protected() {
-    let first = |sessions: Vec<SessionView>| {
+    let with = |sessions: Vec<SessionView>, bypassing| {
         let status = Some(status(Protection::Protecting, &[]));
-        TrayMenu::new(&TrayState { status, sessions, ..TrayState::default() }).tooltip
+        TrayMenu::new(&TrayState { status, sessions, bypassing, ..TrayState::default() }).tooltip
     };
+    let first = |sessions| with(sessions, 0);
     let open = |id, server| SessionView { sandboxed: false, ..session(id, "Cursor", server) };
     let remote = SessionView { remote: true, ..open("s4", "mail") };
     let held = session("s1", "Claude Code", "filesystem");
@@ -90,6 +92,15 @@ fn the_first_line_says_how_far_the_agents_are_protected() {
     ];
     for (sessions, words) in all {
         assert_eq!(first(sessions), format!("IronCurtain: {words}"));
+    }
+    let held = || vec![session("s1", "Claude Code", "filesystem")];
+    for (sessions, bypassing, words) in [
+        (vec![], 0, "No agent connected"),
+        (vec![], 1, "Not protected: 1 server bypasses IronCurtain"),
+        (held(), 2, "Partly protected: 2 servers bypass IronCurtain"),
+        ([held(), vec![open("s2", "git")]].concat(), 2, "Partly protected: 3 servers are not sandboxed"),
+    ] {
+        assert_eq!(with(sessions, bypassing), format!("IronCurtain: {words}"));
     }
 }
 
@@ -109,6 +120,7 @@ fn problems_take_precedence_over_questions() {
         sessions: vec![],
         questions: vec![question("a"), question("b"), question("c")],
         missed: vec![],
+        bypassing: 0,
     };
     let menu = TrayMenu::new(&state);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Combines log entries into one row per call.
 
 use super::meaning::{Meanings, reason_of};
-use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
+use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event};
 use ironcurtain_daemon::shown_entry;
 use ironcurtain_protocol::ActivityView;
 use ironcurtain_visible as visible;
@@ -23,6 +23,8 @@ pub(in crate::window) struct Call {
     tool: Option<String>,
     pub(super) decision: Option<String>,
     outcome: Option<String>,
+    /// `false` if an allowed call failed; `None` if its result is not known.
+    succeeded: Option<bool>,
     summary: String,
     paths: Vec<String>,
     /// Word for the call's effect on its paths, such as `read`. Empty for other entries.
@@ -45,8 +47,10 @@ impl Call {
         let call = Self { seq, ..Self::alone(main, answer.as_ref(), meanings) };
         // If the decision is in another file, the result's entry has none.
         let decision = call.decision.filter(|_| !is_end);
+        let result = end.as_ref().and_then(|end| end.result.clone());
+        let succeeded = result.map(|result| result == CallResult::Ok);
         let outcome = end.map(|end| shown_entry(end).summary);
-        Some(Self { decision, outcome, ..call })
+        Some(Self { decision, outcome, succeeded, ..call })
     }
 
     fn alone(entry: Entry, answer: Option<&EscalationResult>, meanings: &impl Meanings) -> Self {
@@ -74,6 +78,7 @@ impl From<ActivityView> for Call {
             tool: view.tool,
             decision: view.decision,
             outcome: None,
+            succeeded: None,
             summary: view.summary,
             paths: view.paths,
             reason: by.map_or_else(String::new, |by| reason_of(Some(&by), None, None)),
@@ -119,7 +124,7 @@ fn details(entry: &Entry) -> Vec<(String, String)> {
 mod tests {
     use super::super::meaning::tests::ByName;
     use super::*;
-    use ironcurtain_audit::{CallResult, PolicyDecision};
+    use ironcurtain_audit::PolicyDecision;
 
     fn entry(seq: u64, event: Event) -> Entry {
         let mut entry = Entry::new(event, format!("entry {seq}"));
@@ -144,6 +149,10 @@ mod tests {
         assert_eq!((call.seq, call.time_ms, call.summary.as_str()), (1, 4000, "Allowed by your answer"));
         assert_eq!((call.decision.as_deref(), call.outcome.as_deref()), (Some("allow"), Some("Done")));
         assert_eq!((call.verb, call.reason.as_str()), ("read", "you allowed it"));
+        assert_eq!(call.succeeded, Some(true));
+        let mut failed = entries.clone();
+        failed[0].result = Some(CallResult::Error);
+        assert_eq!(Call::of(failed, &ByName).expect("a row").succeeded, Some(false));
         let details = details_of(&entries);
         assert!(details.contains(&("Your answer".to_owned(), "approved".to_owned())), "{details:?}");
         let open = Call::of(entries[3..].to_vec(), &ByName).expect("a row");

@@ -54,7 +54,7 @@ fn word(verb: Verb) -> &'static str {
         | Verb::Plant => "write",
         Verb::Move => "move",
         Verb::Delete | Verb::Forget => "delete",
-        Verb::Publish | Verb::Push | Verb::Share | Verb::Send => "send",
+        Verb::Publish | Verb::Push | Verb::ForcePush | Verb::Share | Verb::Send => "send",
         Verb::Run => "run",
         Verb::AskModel | Verb::Complete | Verb::Use | Verb::Call | Verb::Sign => "call",
     }

@@ -1,58 +1,42 @@
-//! Realistic fake data for the documentation's picture of the whole desktop.
+//! Realistic fake data for the documentation's picture of the whole desktop: the agent Claude Code and its servers, as on
+//! the pictures of the pages.
 
 use super::fake_data;
-use ironcurtain_protocol::{ActivityView, ClientView, QuestionsView, RootView, SessionView};
+use ironcurtain_protocol::{ActivityView, QuestionsView, RootView, SessionView};
 
-/// Returns the sessions of three agents, all sandboxed.
+/// Returns the sessions of one agent, all sandboxed.
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
-    let [first, second] = <[SessionView; 2]>::try_from(fake_data::sessions(now)).expect("two sessions");
-    let agent = |name: &str, exe: &str| ClientView {
-        name: name.into(),
-        exe: Some(exe.into()),
-        says_it_is: None,
-        ..first.client.clone()
+    let [first, _] = <[SessionView; 2]>::try_from(fake_data::sessions(now)).expect("two sessions");
+    let root = |path: &str, source: &str, grant: Option<&str>, access: &[&str]| RootView {
+        path: path.into(),
+        source: source.into(),
+        grant: grant.map(Into::into),
+        access: access.iter().map(ToString::to_string).collect(),
     };
-    let docs = SessionView {
-        id: "s3".into(),
-        server: "fetch".into(),
-        roots: vec![],
-        hosts: vec!["docs.rs".into(), "developer.mozilla.org".into()],
-        left: 0,
-        ..first.clone()
-    };
-    let code = SessionView {
-        sandboxed: true,
-        roots: vec![RootView {
-            path: "/home/ada/src/app".into(),
-            source: "rule `work`".into(),
-            grant: None,
-            access: vec!["read".into(), "write".into()],
-        }],
-        ..second
-    };
-    let notes = SessionView {
-        id: "s4".into(),
-        client: agent("Codex", "/usr/bin/codex"),
-        server: "notes".into(),
-        roots: vec![RootView {
-            path: "/home/ada/notes".into(),
-            source: "grant `g5`".into(),
-            grant: Some("g5".into()),
-            access: vec!["read".into()],
-        }],
-        hosts: vec![],
-        left: 0,
-        ..first.clone()
-    };
-    vec![SessionView { left: 0, hosts: vec![], ..first }, docs, code, notes]
+    let base = SessionView { left: 0, hosts: vec![], roots: vec![], ..first };
+    let files = vec![
+        root("/home/ada/src/app", "rule `work`", None, &["read"]),
+        root("/home/ada/Documents/tax", "grant `g1`", Some("g1"), &["read"]),
+    ];
+    let repositories = vec![root("/home/ada/src/app", "grant `g8`", Some("g8"), &["read", "write"])];
+    vec![
+        SessionView { roots: files, ..base.clone() },
+        SessionView {
+            id: "s3".into(),
+            server: "fetch".into(),
+            hosts: vec!["docs.example.org".into()],
+            ..base.clone()
+        },
+        SessionView { id: "s4".into(), server: "git".into(), roots: repositories, ..base },
+    ]
 }
 
-/// Returns no expired questions and no denials.
+/// Returns a view without expired questions and denials.
 pub(super) fn questions() -> QuestionsView {
     QuestionsView { waiting: vec![], missed: vec![], denied: vec![] }
 }
 
-/// Returns the calls of the fake data, without the ones that only tests need.
+/// Returns the fake calls, except those that only tests need.
 pub(super) fn activity(now: u64) -> Vec<ActivityView> {
     fake_data::activity(now).into_iter().filter(|call| !call.summary.contains('<')).collect()
 }

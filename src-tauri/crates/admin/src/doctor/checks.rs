@@ -5,7 +5,7 @@ use crate::clients::{ClientReport, ClientState};
 use crate::record_export::probe_collector;
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, Servers};
+use ironcurtain_config::{Config, ManagedBundle, ManagedPolicy, Servers};
 use ironcurtain_export::ExportState;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::AskedOn;
@@ -221,6 +221,34 @@ pub(super) fn grants(home: &Home) -> Diagnosis {
     }
 }
 
+/// Checks the organization's rules, if this machine is managed.
+pub(super) fn managed(home: &Home) -> Option<Diagnosis> {
+    let about = "organization";
+    let policy = match ManagedPolicy::load(home) {
+        Ok(policy) => policy?,
+        Err(problem) => {
+            return Some(Diagnosis::problem(about, problem.to_string()).with_fix("ask your administrator"));
+        }
+    };
+    let name = &policy.managed.organization;
+    Some(match (&policy.bundle, &policy.managed.bundle, &policy.problem) {
+        (_, _, Some(problem)) => Diagnosis::problem(about, problem.clone())
+            .with_fix("IronCurtain downloads the bundle again when it runs"),
+        (Some(bundle), ..) => {
+            let ManagedBundle { revision, sequence } = bundle;
+            Diagnosis::ok(
+                about,
+                format!("{name} manages the rules: revision `{revision}`, number {sequence}"),
+            )
+        }
+        (None, Some(_), None) => {
+            Diagnosis::problem(about, format!("the rules of {name} were never downloaded"))
+                .with_fix("start IronCurtain; `ironcurtain status` shows why a download fails")
+        }
+        (None, None, None) => Diagnosis::ok(about, format!("{name} manages the settings")),
+    })
+}
+
 /// Checks the export, if it is on: whether the collector responds, and whether entries are waiting to be sent.
 pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
     let about = "export";
@@ -231,6 +259,10 @@ pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnos
         return Some(Diagnosis::problem(about, problem.to_string()).with_fix(fix));
     }
     Some(match ExportState::read(&home.export_state()) {
+        Ok(Some(ExportState { failure: Some(failure), dropped, refused, .. })) => {
+            let says = format!("{failure}; {dropped} entries were not sent and {refused} were refused");
+            Diagnosis::problem(about, says).with_fix("check the collector, or `ironcurtain export disable`")
+        }
         Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
             let says =
                 format!("the collector answers; {dropped} entries were not sent and {refused} were refused");

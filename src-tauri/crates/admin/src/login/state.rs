@@ -68,7 +68,7 @@ impl fmt::Display for LoginState {
 fn words(seconds: u64) -> String {
     match seconds {
         ..7_200 => format!("{} min", seconds / 60),
-        ..172_800 => format!("{} h", seconds / 3_600),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
     }
 }

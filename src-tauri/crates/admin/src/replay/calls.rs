@@ -62,7 +62,8 @@ impl Calls {
                 | Event::FileDecided
                 | Event::Retention
                 | Event::Lockdown
-                | Event::Pause,
+                | Event::Pause
+                | Event::Undo,
                 _,
             ) => {}
         }

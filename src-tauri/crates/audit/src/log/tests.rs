@@ -87,6 +87,21 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_is_not_on_disk_is_not_settled() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    let record = async || audit.record(Entry::new(Event::Session, "x")).await.unwrap();
+    record().await;
+    let first = audit.settle().await;
+    assert_eq!(first, audit.standing().0);
+    record().await;
+    // From here on, syncing fails.
+    lock(&audit.0.owned).writer.fails();
+    assert_eq!(audit.settle().await, first);
+    assert_eq!(audit.standing().0.entries, 2);
+}
+
 #[tokio::test]
 async fn a_failed_write_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,6 +245,13 @@ async fn removal_by_age_is_recorded() {
     let checked = check(dir.path()).unwrap();
     assert_eq!(checked.problem, None);
     assert!(checked.removed > 0, "{checked:?}");
+    assert!(checked.removal.is_some_and(|entry| entry > checked.removed), "{checked:?}");
+    // A removal that only the log records does not excuse a missing newest entry.
+    let known = |entries| Written { entries, head: "unknown".to_owned() };
+    let problem = format!("it begins after entry {} and does not contain entry 1", checked.removed);
+    assert_eq!(check_written(dir.path(), &known(1)).unwrap().problem, Some(problem));
+    let both = crate::check_all_written(dir.path(), &[known(1), audit.standing().0]).unwrap();
+    assert_eq!((both.problem, both.found), (None, 1));
     drop(audit);
     let audit = Audit::keep(young, |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "after")).await.unwrap();

@@ -1,6 +1,6 @@
 //! `policy check`: reports questionable rules, or the reason the policy was rejected.
 
-use super::{PolicyInputs, Report};
+use super::{PolicyInputs, PolicyReport};
 use crate::lines::{TextLines, counted};
 use crate::problem::location_of_load_error;
 use ironcurtain_admin::trial::TrialError;
@@ -11,7 +11,7 @@ use ironcurtain_policy_tools::lint::{LintFinding, LintKind, lint};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
+pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport> {
     let world = match super::open(Some(file), inputs) {
         Ok(world) => world,
         Err(problem) => {
@@ -51,7 +51,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
         "rules": snapshot.policy.rules().len(),
         "findings": findings.iter().map(Located::as_json).collect::<Vec<_>>(),
     });
-    Ok(Report { text, json, good: findings.is_empty() })
+    Ok(PolicyReport { text, json, good: findings.is_empty() })
 }
 
 /// Finding with the line number of the rule that it is about.
@@ -98,7 +98,7 @@ fn word(kind: &LintKind) -> &'static str {
 }
 
 /// Reports the reason the policy or another file was rejected.
-fn refusal(file: &Path, error: &LoadError) -> Report {
+fn refusal(file: &Path, error: &LoadError) -> PolicyReport {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }
     | LoadError::Tool { message, .. }
@@ -107,5 +107,5 @@ fn refusal(file: &Path, error: &LoadError) -> Report {
     found.insert("kind".to_owned(), "refused".into());
     found.insert("message".to_owned(), message.as_str().into());
     let json = json!({ "file": file.display().to_string(), "findings": [found] });
-    Report { text: [format!("REJECTED: {error}")].into_iter().collect(), json, good: false }
+    PolicyReport { text: [format!("REJECTED: {error}")].into_iter().collect(), json, good: false }
 }

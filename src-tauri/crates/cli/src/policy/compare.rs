@@ -1,19 +1,19 @@
 //! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the first.
 
 use super::explain::word;
-use super::{PolicyInputs, Report};
+use super::{PolicyInputs, PolicyReport};
 use crate::lines::TextLines;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
+pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport> {
     let (old, new) = (super::open(Some(old), inputs)?, super::open(Some(new), inputs)?);
     let difference = diff(&old.snapshot.policy, &new.snapshot.policy, &new.snapshot.annotations);
-    Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
+    Ok(PolicyReport { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
-fn in_words(difference: &Difference) -> TextLines {
+pub fn in_words(difference: &Difference) -> TextLines {
     let mut text = TextLines::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
@@ -58,7 +58,7 @@ fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
     }
 }
 
-fn as_json(difference: &Difference) -> Value {
+pub fn as_json(difference: &Difference) -> Value {
     let side = |looser: bool| {
         let changes = difference.decisions.iter().filter(|change| change.is_looser() == looser);
         changes.map(change_as_json).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! `policy explain`: explains how a call is decided.
 
-use super::{Report, client};
+use super::{PolicyReport, client};
 use crate::lines::TextLines;
 use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
@@ -21,7 +21,7 @@ pub fn report(
     tool: &str,
     arguments: &str,
     held: Option<&HeldGrants>,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<PolicyReport> {
     let read = strict::read(arguments).and_then(|read| strict::exact(arguments).map(|()| read));
     let arguments: Map<String, Value> =
         read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
@@ -44,7 +44,7 @@ pub fn report(
     if let (Some(held), Some(fields)) = (held, json.as_object_mut()) {
         fields.insert("client".to_owned(), client::as_json(held));
     }
-    Ok(Report { text, json, good: true })
+    Ok(PolicyReport { text, json, good: true })
 }
 
 /// Returns a decision's keyword in policy files.

@@ -1,7 +1,7 @@
 //! `policy replay`: re-evaluates recorded calls with the current policy.
 
 use super::explain::word;
-use super::{Report, since};
+use super::{PolicyReport, since};
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_policy::Decision;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 /// Maximum number of log entries listed for a group of similar calls.
 const NAMED: usize = 5;
 
-pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
+pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<PolicyReport> {
     let replay = world.replay(since_ms)?;
     let sorted = ReplayComparison::new(&replay);
-    Ok(Report {
+    Ok(PolicyReport {
         text: in_words(&replay, &sorted),
         json: as_json(&replay, &sorted),
         good: replay.problem.is_none(),

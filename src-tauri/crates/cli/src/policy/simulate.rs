@@ -1,6 +1,6 @@
 //! `policy simulate`: decides the calls in a scenario file and compares the decisions with the expected ones.
 
-use super::Report;
+use super::PolicyReport;
 use super::explain::word;
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -13,8 +13,12 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 
-pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
-    let scenarios = read(file)?;
+pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<PolicyReport> {
+    report_on(world, &read(file)?, file)
+}
+
+/// Decides these scenarios. The report names `file` as their source.
+pub fn report_on(world: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyhow::Result<PolicyReport> {
     let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
     let (mut text, mut results, mut failed) = (TextLines::default(), Vec::new(), 0);
     for scenario in &scenarios.all {
@@ -38,7 +42,7 @@ pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
     }
     text.line(format_args!("{}, {failed} failed.", counted(results.len(), "scenario")));
     let json = json!({ "file": file.display().to_string(), "failed": failed, "scenarios": results });
-    Ok(Report { text, json, good: failed == 0 })
+    Ok(PolicyReport { text, json, good: failed == 0 })
 }
 
 fn read(file: &Path) -> Result<Scenarios, ConfigError> {

@@ -64,10 +64,9 @@ impl LoginKeeper {
     pub fn end(home: &Home, server: &str) -> anyhow::Result<Option<EndedLoginView>> {
         let store = store()?;
         if let Some(mut connection) = unlocked_elsewhere()? {
-            return match connection.ask(Request::EndLogin { server: server.to_owned() })? {
-                Reply::LoginEnded(ended) => Ok(ended),
-                other => bail!("unexpected reply: {other:?}"),
-            };
+            let reply = connection.ask(Request::EndLogin { server: server.to_owned() })?;
+            let Reply::LoginEnded(ended) = reply else { bail!("unexpected reply from IronCurtain") };
+            return Ok(ended);
         }
         let (logins, name) = (Logins::of(&store), server.to_owned());
         // The login is removed even if its tokens cannot be deleted.

@@ -53,15 +53,15 @@ impl PolicyTexts {
         (self.lists.content.as_deref(), name(&self.lists))
     }
 
-    /// Hashes the contents of the files and all servers' hosts. Each part is preceded by its length.
-    pub(super) fn hash(&self, hosts: &Hosts) -> String {
+    /// Hashes the contents, the hosts of all servers and the organization's rules. Each part is preceded by its length.
+    pub(super) fn hash(&self, hosts: &Hosts, managed: Option<String>) -> String {
         let mut all = Vec::new();
         let hosts = hosts.iter().flat_map(|(name, hosts)| {
             let count = hosts.len().to_string();
             [name.clone(), count].into_iter().chain(hosts.clone())
         });
         let files = [self.policy().0, self.annotations().0, self.lists().0.unwrap_or_default()];
-        for part in files.into_iter().map(str::to_owned).chain(hosts) {
+        for part in files.into_iter().map(str::to_owned).chain(hosts).chain(managed) {
             all.extend((part.len() as u64).to_be_bytes());
             all.extend(part.into_bytes());
         }

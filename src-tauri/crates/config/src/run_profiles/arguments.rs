@@ -1,25 +1,31 @@
 //! Adds a profile's arguments to a run's command.
+//!
+//! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string, so that an agent can start it as an MCP
+//!   server. TOML has the same strings.
 
 use super::profile::expanded;
-use super::{AddedArguments, SettingCondition};
+use super::{AddedArguments, PlanContext, SettingCondition};
 use ironcurtain_paths::{CanonicalPath, bounded_read};
 use serde_json::Value;
 use std::path::Path;
 
 /// Returns the command with the profile's arguments inserted after the program name.
-pub(super) fn with_added(
-    argv: &[String],
-    added: &[AddedArguments],
-    home: &CanonicalPath,
-    cwd: &Path,
-) -> Vec<String> {
+pub(super) fn with_added(added: &[AddedArguments], context: PlanContext<'_>) -> Vec<String> {
+    let PlanContext { argv, home, cwd, shim, .. } = context;
     let Some((program, given)) = argv.split_first() else { return Vec::new() };
     let is_wanted = |added: &&AddedArguments| {
-        !given.iter().any(|argument| added.unless.contains(argument))
+        !given.iter().any(|argument| added.unless.iter().any(|other| is_option(argument, other)))
             && added.when.as_ref().is_none_or(|condition| is_on(condition, home, cwd))
     };
     let added = added.iter().filter(is_wanted).flat_map(|added| &added.add);
-    std::iter::once(program).chain(added).chain(given).cloned().collect()
+    let shim = Value::from(shim.to_string_lossy()).to_string();
+    let added = added.map(|argument| argument.replace("{shim}", &shim));
+    std::iter::once(program.clone()).chain(added).chain(given.iter().cloned()).collect()
+}
+
+/// Returns `true` if an argument is this option, alone or with a value after `=`.
+fn is_option(argument: &str, option: &str) -> bool {
+    argument.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
 /// Returns `true` if one of the files sets the key to `true`. Skips unreadable files.
@@ -35,6 +41,8 @@ fn is_on(condition: &SettingCondition, home: &CanonicalPath, cwd: &Path) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::home::Home;
+    use crate::protection;
 
     #[test]
     fn arguments_are_added_once_and_only_where_they_are_needed() {
@@ -49,15 +57,25 @@ mod tests {
         };
         let added = [
             AddedArguments {
-                add: words("--sandbox off"),
+                add: words("--sandbox off:{shim}"),
                 when: None,
                 unless: words("-s --sandbox"),
                 why: "w".into(),
             },
             AddedArguments { add: words("--fix"), when: Some(condition), unless: vec![], why: "w".into() },
         ];
-        let with = |argv: &str| with_added(&words(argv), &added, &home, &project).join(" ");
-        assert_eq!(with("agent go"), "agent --sandbox off go");
+        let ours = Home::under(&dir.path().join("ours"), dir.path());
+        ours.prepare().unwrap();
+        let protected = protection(&ours, &home).unwrap();
+        let with = |argv: &str| {
+            let (argv, shim) = (words(argv), Path::new("/opt/shim"));
+            let (ours, home, protected, cwd) = (&ours, &home, &protected, project.as_path());
+            with_added(&added, PlanContext { ours, home, protected, cwd, path: "", argv: &argv, shim })
+                .join(" ")
+        };
+        assert_eq!(with("agent go"), r#"agent --sandbox off:"/opt/shim" go"#);
+        assert_eq!(with("agent --sandbox=on"), "agent --sandbox=on");
+        assert_eq!(with("agent --sandboxes"), r#"agent --sandbox off:"/opt/shim" --sandboxes"#);
         assert_eq!(with("agent go -s on"), "agent go -s on");
         for (text, expected) in [
             (r#"{ "sandbox": { "enabled": true } }"#, "agent --fix -s on"),
@@ -69,6 +87,6 @@ mod tests {
             assert_eq!(with("agent -s on"), expected, "{text}");
         }
         std::fs::write(dir.path().join("settings.json"), r#"{ "sandbox": { "enabled": true } }"#).unwrap();
-        assert_eq!(with("agent"), "agent --sandbox off --fix");
+        assert_eq!(with("agent"), r#"agent --sandbox off:"/opt/shim" --fix"#);
     }
 }

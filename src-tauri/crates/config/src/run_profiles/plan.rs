@@ -30,6 +30,8 @@ pub struct PlanContext<'a> {
     pub path: &'a str,
     /// Program of the run and its arguments.
     pub argv: &'a [String],
+    /// Absolute path of `ironcurtain-shim`.
+    pub shim: &'a Path,
 }
 
 /// Paths and arguments that a profile gives a run.
@@ -119,9 +121,7 @@ impl RunPlan {
         programs.retain(|path| !has(&[], path));
         let is_its = |program: &FoundProgram| profile.program.names.contains(&program.name);
         let argv = match maker.program() {
-            Some(program) if is_its(&program) => {
-                with_added(context.argv, &profile.args, context.home, context.cwd)
-            }
+            Some(program) if is_its(&program) => with_added(&profile.args, context),
             Some(_) | None => context.argv.to_vec(),
         };
         Ok(Self { argv, programs, folders, files, read, logins, profile })
@@ -254,6 +254,7 @@ mod tests {
                 cwd: &self.home.as_path().join("project"),
                 path: "",
                 argv: &["x".to_owned()],
+                shim: Path::new("/opt/shim"),
             };
             RunPlan::new(profile, context).map_err(|error| error.to_string())
         }

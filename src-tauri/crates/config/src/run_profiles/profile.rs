@@ -72,7 +72,7 @@ pub struct ProgramPattern {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddedArguments {
-    /// The arguments.
+    /// The arguments. `{shim}` in them stands for the path of `ironcurtain-shim`, as a JSON string.
     pub add: Vec<String>,
     /// Adds the arguments only if this setting of the program is `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -109,17 +109,85 @@ fn git() -> Value {
 fn a_push_shows_the_resolved_address() {
     let push = json!({ "repo_path": "/open/app", "remote": "origin", "branch": "main", "force": true });
     let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_push", git(), push) };
-    let expected =
-        ["push <main> to <https://evil.example/x>; for origin", "update git's records in </open/app>"];
+    let expected = [
+        "force-push <main> to <https://evil.example/x>; your code leaves this computer; history there is overwritten; for origin",
+        "update git's records in </open/app>",
+    ];
     let (lines, arguments) = scene.shown();
     assert_eq!(lines, expected);
-    assert_eq!(arguments, ["repo_path", "branch", "remote"]);
+    assert_eq!(arguments, ["repo_path", "branch", "remote", "force"]);
     let fetch = json!({ "repo_path": "/open/app", "remote": "https://a.example/y" });
     let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_fetch", git(), fetch.clone()) };
     let fetched = ["update git's records in </open/app>", "fetch from <https://a.example/y>"];
     assert_eq!(scene.lines(), fetched);
     // A git tool with an unknown verb is assumed to push.
-    assert_eq!(Scene::new("git_sync", git(), fetch).lines()[0], "push to <https://a.example/y>");
+    let push = "push to <https://a.example/y>; your code leaves this computer";
+    assert_eq!(Scene::new("git_sync", git(), fetch).lines()[0], push);
+    let local = json!({ "repo_path": "/open/app", "remote": "/srv/backup.git" });
+    assert_eq!(Scene::new("git_push", git(), local).lines()[0], "push to </srv/backup.git>");
+}
+
+#[test]
+fn a_push_is_forced_however_the_call_says_so() {
+    let roles = json!({ "remote": ["git-remote-url"], "branch": ["branch-name"], "force": ["none"], "options": ["none"] });
+    let of = |more: Value| {
+        let mut arguments = json!({ "remote": "https://a.example/y", "branch": "main" });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (lines, arguments) = Scene::new("git_push", roles.clone(), arguments).shown();
+        (lines.concat(), arguments.contains(&"force".to_owned()))
+    };
+    let plain = "push <main> to <https://a.example/y>; your code leaves this computer";
+    let forced = format!("force-{plain}; history there is overwritten");
+    assert_eq!(of(json!({ "force": true })), (forced.clone(), true));
+    assert_eq!(of(json!({ "force": "yes" })), (forced.clone(), false), "the value is shown with the others");
+    assert_eq!(of(json!({ "options": ["--force-with-lease", "-v"] })), (forced.clone(), false));
+    assert_eq!(of(json!({ "branch": "+main" })).0, forced.replace("<main>", "<+main>"));
+    assert_eq!(
+        of(json!({ "branch": ":main" })).0,
+        plain.replace("<main>", "<:main>") + "; the branch there is deleted"
+    );
+    for milder in
+        [json!({}), json!({ "force": false }), json!({ "force": null }), json!({ "options": ["-v"] })]
+    {
+        assert_eq!(of(milder), (plain.to_owned(), false));
+    }
+}
+
+#[test]
+fn an_argument_that_makes_a_call_worse_is_in_its_line() {
+    let of = |tool, roles: Value, arguments: Value| {
+        Scene { there: |_| PathKind::Folder, ..Scene::new(tool, roles, arguments) }.lines().concat()
+    };
+    let repository = json!({ "repo": ["write-history"], "message": ["commit-message"], "flag": ["none"] });
+    let commit = |flag: &str, value: Value| {
+        let mut roles = repository.clone();
+        roles[flag] = json!(["none"]);
+        of("git_commit", roles, json!({ "repo": "/app", "message": "Ship", flag: value }))
+    };
+    assert_eq!(commit("amend", json!(true)), "commit <Ship> in </app>; replaces the last commit");
+    assert_eq!(commit("noVerify", json!(1)), "commit <Ship> in </app>; skips the checks before a commit");
+    assert_eq!(commit("amend", json!(false)), "commit <Ship> in </app>");
+    let reset = of("git_reset", repository.clone(), json!({ "repo": "/app", "flag": "--hard" }));
+    assert_eq!(reset, "update git's records in </app>; discards uncommitted changes");
+    let roles = json!({ "path": ["delete-path"], "recursive": ["none"], "force": ["none"] });
+    assert_eq!(
+        of("rm", roles, json!({ "path": "/a", "recursive": true, "force": true })),
+        "delete </a>; folder, with everything in it; skips safety checks"
+    );
+    let roles = json!({ "to": ["write-path"], "overwrite": ["none"] });
+    assert_eq!(
+        of("copy", roles, json!({ "to": "/a", "overwrite": true })),
+        "change </a>; folder; replaces what exists"
+    );
+    let roles = json!({ "name": ["github-repo"], "private": ["none"] });
+    let repository =
+        |private: bool| of("create_repository", roles.clone(), json!({ "name": "x", "private": private }));
+    assert_eq!(repository(false), "publish to <x> on GitHub; anyone can see it");
+    assert_eq!(repository(true), "publish to <x> on GitHub");
+    let roles = json!({ "page_id": ["none"], "in_trash": ["none"] });
+    let page = json!({ "page_id": "7", "in_trash": true });
+    assert!(of("API-patch-page", roles.clone(), page.clone()).ends_with("; moves it to the trash"));
+    assert!(!of("API-query-page", roles, page).contains("trash"), "a query changes nothing");
 }
 
 #[test]

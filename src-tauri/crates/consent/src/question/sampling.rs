@@ -52,7 +52,7 @@ impl SamplingQuestion<'_> {
             denial: "sampling/createMessage".to_owned(),
             rule: RULE.to_owned(),
             reason: format!("the server {server} asks for this on its own"),
-            preview: Some(Preview::Content(text.join("\n"))),
+            preview: Some(Preview::Prompt(text.join("\n"))),
             arguments,
             offers: vec![offer],
             server,
@@ -141,7 +141,7 @@ mod tests {
             ("maxTokens", "10"),
         ];
         assert_eq!(shown, expected);
-        let Some(Preview::Content(text)) = &got.preview else { panic!() };
+        let Some(Preview::Prompt(text)) = &got.preview else { panic!() };
         assert!(text.contains(&long) && text.starts_with("system: be"));
         assert_eq!((got.tool, got.consequences[0].verb, got.offers.len()), (None, Verb::AskModel, 1));
         assert_eq!(got.offers[0].lifetimes, [Lifetime::Once]);

@@ -6,7 +6,7 @@
 //! - Every label starts with a Latin letter, because some terminals derive a row's direction from its first letter.
 
 use super::quote::{columns, ends, head, line, pieces};
-use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
+use crate::{Consequence, Lifetime, Offer, Piece, Question, UNSANDBOXED};
 
 /// Minimum terminal width for a question, in columns.
 pub(super) const NARROWEST: usize = 36;
@@ -204,7 +204,7 @@ fn effect(effect: &Consequence) -> Vec<Row> {
         }
     };
     rows.push(foreign(label, &object(&effect.object), Text::Several));
-    rows.extend(effect.note.iter().map(|note| foreign("there", note, Text::Several)));
+    rows.extend(effect.note.iter().map(|note| foreign("note", note, Text::Several)));
     rows.extend(effect.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
     rows.extend(
         effect.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)),
@@ -256,18 +256,15 @@ fn how(question: &Question) -> Vec<Row> {
                 .to_owned(),
         ));
     } else if !question.sandboxed {
-        rows.push(Row::Ours("This server is NOT SANDBOXED: it can already do anything you can.".to_owned()));
+        rows.push(Row::Ours(UNSANDBOXED.to_owned()));
     }
     rows
 }
 
 fn preview(question: &Question, most: usize) -> Vec<Row> {
-    let (title, text) = match &question.preview {
-        None => return Vec::new(),
-        Some(Preview::Content(text)) => ("What it would write:", text),
-        Some(Preview::Diff(text)) => ("What it would change:", text),
-    };
-    vec![Row::Ours(title.to_owned()), Row::Foreign("text".to_owned(), Text::Lines(text.clone(), most))]
+    let Some(preview) = &question.preview else { return Vec::new() };
+    let text = Text::Lines(preview.text().to_owned(), most);
+    vec![Row::Ours(format!("{}:", preview.title())), Row::Foreign("text".to_owned(), text)]
 }
 
 fn left_out(all: usize, most: usize, what: &str) -> Option<Row> {

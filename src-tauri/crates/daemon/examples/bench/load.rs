@@ -29,7 +29,7 @@ pub struct Amount {
     pub tries: usize,
 }
 
-/// Route by which calls reach the server.
+/// Route on which calls reach the server.
 #[derive(Clone, Copy)]
 enum Way {
     Ours,
@@ -65,7 +65,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the name under which the table lists a benchmark.
+    /// Returns the name of a benchmark in the table.
     fn figure(self, what: &str) -> String {
         match self {
             Self::Embedded => what.to_owned(),
@@ -74,7 +74,7 @@ impl Called<'_> {
     }
 }
 
-/// Measures sequential reads through each trusted process, alternating between the two.
+/// Measures sequential reads through two trusted processes, alternating between them.
 pub fn side_by_side(grounds: &[Ground<'_>; 2], amount: &Amount) -> anyhow::Result<[Sample; 2]> {
     let [one, other] = grounds;
     let mut talks = [one.conversation(Way::Ours)?, other.conversation(Way::Ours)?];
@@ -178,7 +178,7 @@ impl<'a> Ground<'a> {
                     scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
                 };
                 let callers: Vec<_> = talks.into_iter().map(call).collect();
-                // Keep all sessions open until every call is done, because closing a session slows the others down.
+                // Keeps all sessions open until every call is done, because closing a session slows the others down.
                 let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
                 let took = began.elapsed();
                 for ended in ended {

@@ -73,7 +73,7 @@ fn first_byte(mut from: impl Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Minimal MCP client. Its own overhead is low, so that measurements show the server side.
+/// Minimal MCP client. Its own overhead is low, so measurements show the server side.
 pub struct Conversation {
     child: Child,
     stdin: ChildStdin,
@@ -139,7 +139,7 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // Ignore the errors: the process may have exited already.
+        // Fails only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Minimal relay between a client and a server. It copies bytes in both directions without parsing them, to show the
-//! minimum cost of an intermediate process on this machine.
+//! Minimal relay between a client and a server. It copies bytes in both directions without parsing them, which shows
+//! the minimum cost of an intermediate process on this machine.
 
 use anyhow::Context;
 use std::fs::File;

@@ -69,7 +69,7 @@ impl TrustedProcess {
 
 impl Drop for TrustedProcess {
     fn drop(&mut self) {
-        // Ignore the errors: the process may have exited already.
+        // Fails only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -40,7 +40,7 @@ pub struct App(std::process::Child);
 
 impl Drop for App {
     fn drop(&mut self) {
-        // Ignore the errors: the process may have exited already.
+        // Fails only if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -11,7 +11,7 @@ use url::Url;
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let policy = ground.policy(request)?;
-    // List the session folder, then the folder of each rule that allows or escalates, without duplicates.
+    // The session folder, then the folder of each rule that allows or escalates, without duplicates.
     let mut found: Vec<(&CanonicalPath, &str)> = sandbox.iter().map(|path| (path, "sandbox")).collect();
     for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
         let folder = rule.within().filter(|path| !found.iter().any(|(known, _)| known == path));

@@ -15,10 +15,10 @@ use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, Sta
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
-/// Active sessions, each preceded by its server's restart count.
+/// Active sessions, each with its server's restart count before the revocation.
 type Sessions = Vec<(u64, Arc<Session>)>;
 
-/// Revokes the grant with this id, and reports the result.
+/// Revokes the grant with this id and reports the result.
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
@@ -49,8 +49,10 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
 
 /// Records that the user revoked a denial, so that the workspace may be proposed again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
-    let mut entry =
-        Entry::new(Event::Revoked, "a denial of a project was revoked; it will be proposed again");
+    let mut entry = Entry::new(
+        Event::Revoked,
+        "a denial of a workspace was revoked; the workspace may be proposed again",
+    );
     (entry.grant_id, entry.client, entry.server_name) =
         (Some(no.id.clone()), Some(no.client_name), Some(no.server));
     entry.paths = vec![no.folder];
@@ -68,7 +70,7 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
     let proof = async {
         let mut restarted = Vec::new();
         for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-            // Ignore the error: a session that closes in the meantime has lost all access.
+            // A session that closes meanwhile has lost all access, so its error is ignored.
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }
@@ -83,7 +85,7 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
     match stored {
         Stored::Complete => Reply::Revoked { grant, restarted, unstored: None },
         Stored::InJournal(problem) => {
-            let unstored = format!("it will be stored as soon as possible, which failed for now: {problem}");
+            let unstored = format!("storing it failed and is retried: {problem}");
             Reply::Revoked { grant, restarted, unstored: Some(unstored) }
         }
         Stored::NotStored(problem) => failed(
@@ -117,7 +119,7 @@ fn still_ending(ending: &Ending) -> String {
     let Ending { id, why, at_ms, trouble, .. } = ending;
     let trouble = trouble.as_ref().map_or_else(String::new, |trouble| format!(", because {trouble}"));
     format!(
-        "the grant `{id}` {} at {}, and is denied; that is not stored yet{trouble}",
+        "the grant `{id}` {} at {} and is denied, but the revocation is not stored yet{trouble}",
         how_it_ended(*why),
         time_of_day(*at_ms)
     )
@@ -125,7 +127,7 @@ fn still_ending(ending: &Ending) -> String {
 
 fn has_ended(id: &str, ended: Ended) -> String {
     format!(
-        "the grant `{id}` {} at {}, and that is stored",
+        "the grant `{id}` {} at {}; this is already stored",
         how_it_ended(ended.why),
         time_of_day(ended.at_ms)
     )
@@ -135,6 +137,6 @@ fn how_it_ended(why: EndReason) -> &'static str {
     match why {
         EndReason::Revoked => "was revoked",
         EndReason::Expired => "expired",
-        EndReason::NotStored => "could not be kept",
+        EndReason::NotStored => "could not be stored",
     }
 }

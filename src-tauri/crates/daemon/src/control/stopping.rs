@@ -1,9 +1,9 @@
 //! Starts and ends lockdown, pauses and session-long denials, and denies pending questions.
 //!
-//! - Starting one takes effect before it is recorded; ending one is recorded first. The audit log names the program
+//! - Starting one takes effect before it is recorded. Ending one is recorded first. The audit log names the program
 //!   that requested it.
-//! - Every unsandboxed program of this user can send these requests. That gives it no extra power: it could also kill
-//!   the daemon, and ending a denial only makes the daemon ask the user again. If another program ends one, the user is
+//! - Every unsandboxed program of this user can send these requests. That gives it no additional power: it could also
+//!   kill the daemon, and ending a denial only makes the daemon ask again. If another program ends one, the user is
 //!   notified.
 
 use super::{Asker, failed};
@@ -49,7 +49,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     if !broker.stops().now().lockdown {
         return Reply::Done;
     }
-    let entry = Entry::new(Event::Lockdown, format!("lockdown is to end, {}", by(asker)));
+    let entry = Entry::new(Event::Lockdown, format!("lockdown is ending, {}", by(asker)));
     if let Err(problem) = record(state, entry).await {
         return failed(ErrorCode::Storage, format!("lockdown is still on, because {problem}"));
     }
@@ -136,7 +136,7 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
     if let Err(problem) = record(state, entry).await {
         return failed(ErrorCode::Storage, format!("it is still denied, because {problem}"));
     }
-    // Ignore the result: another request may have revoked the denial first.
+    // Another request may have revoked the denial first.
     drop(broker.stops().revoke_denial(id));
     Reply::Done
 }
@@ -145,7 +145,7 @@ fn no_session(id: &str) -> Reply {
     failed(ErrorCode::NotFound, format!("no active session `{id}`"))
 }
 
-async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
+pub(super) async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     let recorded = state.services.audit.record(entry).await.map(drop);
     state.services.changed();
     recorded
@@ -159,7 +159,7 @@ fn tell(state: &DaemonState, asker: Asker, what: &str) {
 }
 
 /// Describes the sender of a request, for the audit log.
-fn by(asker: Asker) -> String {
+pub(super) fn by(asker: Asker) -> String {
     match asker {
         Asker::Own => "by the user, in IronCurtain itself".to_owned(),
         Asker::Peer(pid) => {

@@ -2,6 +2,7 @@
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
 use super::{ENDING, run_sessions};
+use crate::accepting::next_connection;
 use crate::daemon_state::DaemonState;
 use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
@@ -11,11 +12,7 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_connection::{Listener, Peer};
 use ironcurtain_protocol::{Purpose, RefusalCode, RunAsk, RunHello};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinSet;
-
-/// Delay after a failed accept, for example because no file descriptors are available.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until shutdown is requested. Then closes all sessions and waits for them.
 pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: RecordExport) {
@@ -25,20 +22,14 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
             () = state.services.shutdown.requested.cancelled() => break,
             () = state.services.shutdown.takeover_requested.cancelled() => break,
             Some(_) = peers.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => {
-                    let state = state.clone();
-                    peers.spawn(async move {
-                        if let Some(peer) = Peer::accept(stream).await {
-                            serve(state, peer).await;
-                        }
-                    });
-                }
-                Err(problem) => {
-                    tracing::error!(%problem, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
+            stream = next_connection(|| listener.accept()) => {
+                let state = state.clone();
+                peers.spawn(async move {
+                    if let Some(peer) = Peer::accept(stream).await {
+                        serve(state, peer).await;
+                    }
+                });
+            }
         }
     }
     // Keep the locks on the state until everything has been recorded.

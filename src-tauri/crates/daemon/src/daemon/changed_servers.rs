@@ -4,7 +4,7 @@ use super::Daemon;
 use crate::changed_tools::ChangedTools;
 use crate::identity_gate::trouble;
 
-/// Servers whose program or tools changed, which the user has to decide about.
+/// Servers whose program or tools changed, which require the user's decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
     /// Server names, sorted.
@@ -28,7 +28,7 @@ impl Daemon {
         ChangedServers { trouble: ChangedTools::trouble(&names), names }
     }
 
-    /// Applies the user's decision about a tool of a server immediately, also in running sessions.
+    /// Applies the user's decision about a server's tool immediately, including in running sessions.
     pub async fn tools_decided(&self, server: &str) {
         let live = self.0.live();
         live.iter().for_each(|session| session.tools_decided(server));

@@ -1,6 +1,6 @@
 //! Grants that the user creates, changes or restores in the window.
 //!
-//! - Requires a [`Daemon`] handle: requests over the socket cannot create grants.
+//! - Requires a [`Daemon`] handle, because requests over the socket cannot create grants.
 //! - INVARIANT: grants only access that a question could offer. This excludes protected paths, folders that contain the
 //!   home directory, write access to autostart files, and permanent permission to delete.
 //! - INVARIANT: records a grant before it takes effect. A change creates the new grant before it revokes the old one.
@@ -88,7 +88,7 @@ impl Daemon {
     pub fn known_clients(&self) -> Vec<VerifiedClient> {
         let mut known: BTreeMap<String, VerifiedClient> = BTreeMap::new();
         let mut note = |subject: &GrantSubject, is_live: bool| {
-            // A client whose executable is unknown could not be recognized the next time.
+            // A client without a known executable could not be recognized the next time.
             if !subject.client.starts_with('/') {
                 return;
             }
@@ -168,13 +168,13 @@ impl Daemon {
             return Err(GrantRequestError::NoSession);
         }
         if let Granted::Files(files) = &grant.what {
-            // Refuse a grant whose path now leads to another file.
+            // Refuses a grant whose path now leads to another file.
             let now = self.files(Path::new(files.path.as_str()), files.access)?;
             if now != *files {
                 return Err(GrantRequestError::Gone);
             }
         }
-        let provenance = "you took it back and granted it again".to_owned();
+        let provenance = "you revoked it and granted it again".to_owned();
         let again = new_grant(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
         self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
     }

@@ -5,6 +5,7 @@
 //! - The sessions end with the run.
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
+use crate::accepting::next_connection;
 use crate::daemon_state::DaemonState;
 use crate::run::{BUILT_IN_SERVER, Run};
 use ironcurtain_connection::Peer;
@@ -20,21 +21,15 @@ const MOST_CONNECTIONS: usize = 64;
 pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: UnixListener) {
     let mut peers = JoinSet::new();
     loop {
-        let accepted = tokio::select! {
+        tokio::select! {
             () = run.ending() => break,
-            Some(_) = peers.join_next() => continue,
-            accepted = listener.accept(), if peers.len() < MOST_CONNECTIONS => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => _ = peers.spawn(admit(state.clone(), run.clone(), stream)),
-            Err(problem) => {
-                tracing::error!(%problem, "failed to accept a connection of a run");
-                break;
+            Some(_) = peers.join_next() => {}
+            (stream, _) = next_connection(|| listener.accept()), if peers.len() < MOST_CONNECTIONS => {
+                peers.spawn(admit(state.clone(), run.clone(), stream));
             }
         }
     }
     drop(listener);
-    run.ending().await;
     let live = state.live();
     live.iter().filter(|session| session.run.as_ref() == Some(&run.id)).for_each(|session| session.end());
     while peers.join_next().await.is_some() {}

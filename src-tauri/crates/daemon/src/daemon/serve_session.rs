@@ -16,9 +16,9 @@ use tokio::net::UnixStream;
 
 /// Origin of a session, as this process determined it.
 pub(super) struct SessionOrigin {
-    /// The client that calls.
+    /// The connecting client.
     pub(super) client: Client,
-    /// Run that the client is inside, if it is in one.
+    /// Id of the run that contains the client, if any.
     pub(super) run: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn serve_session(
             return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
         }
     };
-    // Counts towards the limit until the session ends.
+    // The session counts towards the limit until it ends.
     let _place = match state.place(now.config.max_sessions) {
         Ok(place) => place,
         Err(none) => {
@@ -116,13 +116,13 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    // Ignore the error: `serve` detects that the shim has disconnected.
+    // `serve` detects that the shim has disconnected, so the error is ignored.
     let _ = peer.welcome(Some(opened.id().to_owned())).await;
     let (stdio, shim) = streams(stdio, peer.stream);
     opened.serve(stdio, shim).await;
 }
 
-/// Reason why no server can be selected by a name.
+/// Reason why a name does not select a server.
 #[derive(Debug, thiserror::Error)]
 enum NotConfiguredError {
     /// The server's entry disables it.
@@ -160,7 +160,7 @@ fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>>
     }
 }
 
-/// Returns the streams to the client. Also returns the shim's socket if it is not used as that stream.
+/// Returns the streams to the client, and the shim's socket unless it is one of the streams.
 fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
     if let Some(stdio) = stdio {
         return (stdio, Some(stream));
@@ -170,7 +170,7 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
     (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
 }
 
-/// Refuses a session, and records the refusal.
+/// Refuses a session and records the refusal.
 pub(super) async fn refuse(
     state: &DaemonState,
     peer: &mut Peer,

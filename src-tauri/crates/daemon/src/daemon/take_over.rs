@@ -1,7 +1,7 @@
 //! Takes over from another daemon of this user if that daemon cannot ask the user.
 //!
-//! - This adds no risk: any process of the user can stop that daemon anyway (`ironcurtain stop`). A takeover also
-//!   preserves its sessions.
+//! - A takeover adds no risk, because any process of the user can stop the other daemon anyway (`ironcurtain stop`).
+//!   Unlike stopping, a takeover preserves the sessions.
 
 use super::ENDING;
 use ironcurtain_config::home::Home;
@@ -17,11 +17,11 @@ const TRIES: usize = 3;
 /// Maximum time for the other daemon to hand over its sessions and terminate its sandboxes.
 const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// Maximum time to retry if the locks are held but no process is listening. The owner may have been killed moments ago,
-/// before the kernel released its locks.
+/// Maximum time to retry if the locks are held but no process is listening. The owner may have been killed just
+/// before, and the kernel may not have released its locks yet.
 const KILLED_BOUND: Duration = Duration::from_secs(1);
 
-/// Delay between two attempts to get the locks.
+/// Delay between two attempts to take the locks.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
 /// Binds the socket. Retries briefly if the locks are held but no process is listening, which happens after a kill.
@@ -68,7 +68,7 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
 fn ask(home: &Home) -> io::Result<bool> {
     let mut stream = match UnixStream::connect(&home.socket) {
         Ok(stream) => stream,
-        // The daemon may listen on a configured path.
+        // The daemon may be listening on a configured path.
         Err(error) => {
             let elsewhere =
                 Sockets::of_user().map_err(io::Error::other)?.connect().map_err(io::Error::other)?;

@@ -84,7 +84,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(given("b"), Err(REFUSED.into()));
     assert_eq!(given("b"), Err(REFUSED.into()), "asking again decides nothing");
-    // The old program is back, so the binding is no longer suspended.
+    // The old program is back, so the name is no longer suspended.
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());
@@ -141,8 +141,8 @@ fn state_of_an_older_version_is_bound_at_the_first_start_without_a_question() {
         .collect();
     let expected = [("gone", false), ("later", true), ("notes", true), ("s", false)];
     assert_eq!(owners, expected.map(|(name, is_known)| (name.to_owned(), is_known)));
-    // A server that could not be identified so far is bound to the first program that can be. A name without an entry
-    // is not bound.
+    // A server that could not be identified before is bound to the first program that can be identified. A name
+    // without an entry is not bound.
     let named = |name: &str| ServerIdentity { name: name.into(), ..identity("a") };
     let later = ServerIdentity { args: now("notes").args, ..named("later") };
     assert!(matches!(admission(&bindings, &later, &something()), Ok(Admission::Known)));

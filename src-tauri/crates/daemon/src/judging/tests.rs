@@ -1,4 +1,4 @@
-//! Tests that calls are judged by the files as they are now, both with and without a sandbox.
+//! Tests that calls are judged by the current files, both with and without a sandbox.
 
 use super::*;
 use ironcurtain_config::Servers;
@@ -89,7 +89,7 @@ fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
     let granted = |kind| {
         let access = AccessSet::only(Access::Read);
         JudgingContext {
-            grants: vec![PathGrant { id: "g".into(), path: path.clone(), kind, access }],
+            grants: vec![PathGrant { id: "g".into(), created_ms: 0, path: path.clone(), kind, access }],
             ..setting.clone()
         }
     };

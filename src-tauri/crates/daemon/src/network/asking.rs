@@ -4,8 +4,7 @@
 //!   revoked.
 //! - Limits the number of pending questions per server. Further questions wait.
 //! - Asks about a service of this computer by its port, and only if something listens there.
-//! - Remembers a denial for a short time, because programs retry automatically and would trigger the same question
-//!   again.
+//! - Remembers a denial briefly, because programs retry automatically and would trigger the same question again.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -54,7 +53,7 @@ impl AskHost for HostAsker {
 }
 
 impl Asking {
-    /// Returns the user's answer. If the user does not answer, returns a denial with a reason.
+    /// Returns the user's answer, or a denial with a reason if the user does not answer.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
         if let Some(why) = self.standing_denial(target) {
             return HostAnswer::No { why };
@@ -67,7 +66,7 @@ impl Asking {
         let port = target.port;
         let listens = move || computer_listens(port);
         if target.host.is_local() && !tokio::task::spawn_blocking(listens).await.unwrap_or(false) {
-            return HostAnswer::No { why: format!("nothing on this computer listens at port {port}") };
+            return HostAnswer::No { why: format!("no program on this computer listens on port {port}") };
         }
         self.put(target).await.unwrap_or_else(|problem| {
             let why = problem.to_string();

@@ -10,11 +10,11 @@ use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;
 use std::sync::Arc;
 
-/// A session's server, or a run, that connects to hosts.
+/// The server of a session, or the run, that connects to hosts.
 pub struct Caller {
     /// The daemon's services.
     pub services: Services,
-    /// Client and server, or the run's program, as named in questions and grants.
+    /// Client and server, or the run's program, as shown in questions and grants.
     pub principal: Arc<Principal>,
     /// Source of the rules for reachable hosts.
     pub source: HostSource,
@@ -45,14 +45,15 @@ impl Caller {
         let snapshot = self.services.snapshot();
         reach.set_entry_rules(snapshot.version, || rules(server, &snapshot));
         let table = self.services.grants.now();
-        // Grants for hosts do not apply to a remote server, because its requests do not use the proxy.
+        // Host grants do not apply to a remote server, because its requests do not use the proxy.
         let usable =
             if server.remote.is_none() { usable(&self.principal, &table.grants) } else { Vec::new() };
         reach.follow(table.version, usable.into_iter().filter_map(StandingGrant::for_proxy).collect());
     }
 }
 
-/// Combines the rules in a server's entry with the current policy. If a pattern is invalid, the result allows nothing.
+/// Combines the rules in a server's entry with the current policy. Returns rules that allow nothing if a pattern is
+/// invalid.
 fn rules(server: &Server, snapshot: &PolicySnapshot) -> HostRules {
     if let Some(remote) = &server.remote {
         return remote.rules().unwrap_or_default();

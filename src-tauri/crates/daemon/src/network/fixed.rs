@@ -1,10 +1,10 @@
-//! Rules that do not change, for connections of our own.
+//! Constant rules for IronCurtain's own connections.
 
 use ironcurtain_egress::{BoxFuture, ConnectionEvent, HostRules, Record, RecordError};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Record that keeps its rules in force: they allow nothing once their sender is dropped.
+/// Record that holds the sender of its rules, which allow nothing once the sender is dropped.
 struct Keeping {
     record: Arc<dyn Record>,
     _rules: watch::Sender<Arc<HostRules>>,
@@ -16,7 +16,7 @@ impl Record for Keeping {
     }
 }
 
-/// Returns rules for a proxy, and the record that keeps them in force.
+/// Returns the rules for a proxy, and the record that keeps them in effect.
 pub(super) fn rules(
     rules: HostRules,
     record: Arc<dyn Record>,

@@ -10,6 +10,7 @@ use super::basis::Basis;
 use super::caller::Caller;
 use super::run_asking::{HostRequestError, RunAsking};
 use super::run_targets::{TargetVerdict, usable};
+use crate::accepting::next_connection;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ironcurtain_consent::Lifetime;
@@ -157,13 +158,12 @@ impl LocalServices {
         while listener.is_some() || !connections.is_empty() {
             let accepted = async {
                 match &listener {
-                    Some(listener) => listener.accept().await,
+                    Some(listener) => next_connection(|| listener.accept()).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                accepted = accepted => {
-                    let Ok((inside, _)) = accepted else { return };
+                (inside, _) = accepted => {
                     connections.push(self.relay(port, inside, by));
                     if by == Ground::Once {
                         listener = None;

@@ -1,4 +1,4 @@
-//! Limits how fast a server can cause audit entries, because it could otherwise fill the disk.
+//! Limits the rate at which a server can cause audit entries, which could otherwise fill the disk.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 /// Maximum number of requests that pass without delay.
 const BURST: u32 = 100;
 
-/// Interval between further requests.
+/// Interval between requests after the burst.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Rate limiter that permits bursts.
@@ -21,7 +21,7 @@ impl Pace {
         Self { paid: Mutex::new(Instant::now()) }
     }
 
-    /// Waits until the next request may pass.
+    /// Waits until the next request may proceed.
     pub(super) async fn turn(&self) {
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Hosts that a server or run can currently reach.
 //!
-//! - Each change is published as a whole, so no connection is judged by a partial update.
+//! - Publishes each change as a whole, so no connection is judged by a partial update.
 
 use super::basis::Basis;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
@@ -26,7 +26,7 @@ struct Known {
     lent: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
-/// Makes hosts reachable for one call. Dropping the lease makes them unreachable again.
+/// Lease that makes hosts reachable for one call. Dropping it makes them unreachable again.
 pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
@@ -93,7 +93,7 @@ impl ReachableHosts {
         let answer = with(&mut known);
         let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
         let rules = known.entry.with_grants(open);
-        // Publish before releasing the lock, so that updates stay in order.
+        // Publishes while the lock is held, so that updates stay in order.
         self.rules.send_if_modified(|published| {
             let differs = **published != rules;
             if differs {

@@ -1,7 +1,7 @@
 //! Records the decisions of a server's proxy in the audit log.
 //!
-//! - A connection is recorded before it is opened. Refusals above a steady rate are delayed, so that a server cannot
-//!   fill the disk.
+//! - Records a connection before it is opened. Delays refusals above a steady rate, so that a server cannot fill the
+//!   disk.
 
 use super::basis::Basis;
 use super::caller::{Caller, HostSource};
@@ -74,7 +74,7 @@ fn summary(caller: &Caller, target: &HostPort, verdict: &ConnectionVerdict) -> S
     match verdict {
         ConnectionVerdict::Allowed(_) => format!("{who} reached {target}"),
         ConnectionVerdict::Refused { reason, .. } => {
-            format!("{who} was kept from {target}: {}", visible::line(reason))
+            format!("{who} was refused access to {target}: {}", visible::line(reason))
         }
         ConnectionVerdict::Failed { reason, .. } => {
             format!("{who} could not reach {target}: {}", visible::line(reason))
@@ -91,7 +91,7 @@ fn allowed(entry: &mut Entry, by: &PermittedBy) {
         PermittedBy::Grant(id) => match Basis::of(id) {
             Basis::Call(call) => {
                 entry.request_id = Some(call.to_owned());
-                PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names it")
+                PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names the host")
             }
             Basis::Grant(id) => {
                 entry.grant_id = Some(id.to_owned());

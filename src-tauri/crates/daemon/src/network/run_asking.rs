@@ -4,12 +4,13 @@
 //! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it is
 //!   listed and can be revoked.
 //! - A denial applies for the rest of the run.
-//! - Questions about hosts appear wherever the run's questions about files appear. If those are denied automatically,
-//!   so are these.
+//! - Questions about hosts appear wherever the run's questions about files appear, and are denied automatically if
+//!   those are.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
 use super::run_targets::{RunTargets, TargetVerdict};
+use crate::judging::denied_by;
 use crate::run_notes::{RunNotes, claimed_reason};
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_consent::{
@@ -18,7 +19,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort};
 use ironcurtain_grants::Granted;
-use ironcurtain_policy::HostConnection;
+use ironcurtain_policy::{Denial, HostConnection};
 use ironcurtain_protocol::RunAsk;
 use serde_json::Map;
 use std::sync::Arc;
@@ -30,19 +31,22 @@ const MOST_OPEN: usize = 8;
 /// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
 const MOST_ROUNDS: usize = 20;
 
+/// Reason for denying without asking.
+const DENYING: &str = "the run was started with `--deny`";
+
 /// Reason that a requested host may not be reached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostRequestError {
-    /// The text is no host with a port, or names an address or the user's own network.
+    /// The text is not a host with a port, or it names an address or the user's own network.
     #[error("`{0}` cannot be requested: name a public host, or `localhost` with a port")]
     Unusable(String),
-    /// A rule denies it.
+    /// A rule denies the host.
     #[error("denied without a question: {0}")]
     Denied(String),
-    /// The run uses too many hosts, or the rules changed too often.
+    /// The run has connected to too many hosts, or the rules changed too often.
     #[error("the run uses too many hosts")]
     TooMany,
-    /// It was not approved.
+    /// The user did not approve the host.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
@@ -117,7 +121,7 @@ impl RunAsking {
         no("the rules changed too often")
     }
 
-    /// Asks about a host before a program connects to it, and returns once it may be reached.
+    /// Asks about a host before a program connects to it. Returns once the host is reachable.
     pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
         let is_full = !self.targets.note(target);
         for _ in 0..MOST_ROUNDS {
@@ -127,13 +131,31 @@ impl RunAsking {
                     return Ok(());
                 }
                 TargetVerdict::Deny(denial) => {
+                    self.record_denial(target, &denial).await;
                     return Err(HostRequestError::Denied(denial.reason.to_string()));
                 }
                 TargetVerdict::Ask(_) if is_full => break,
-                TargetVerdict::Ask(_) => _ = self.question(target, Some(why)).await?,
+                TargetVerdict::Ask(_) => {
+                    if self.notes.ask() == RunAsk::Deny {
+                        self.record_denial(target, &Denial::invalid(DENYING)).await;
+                    }
+                    self.question(target, Some(why)).await?;
+                }
             }
         }
+        self.record_denial(target, &Denial::invalid("the run uses too many hosts")).await;
         Err(HostRequestError::TooMany)
+    }
+
+    /// Records a denied request. The proxy records the denial of a connection.
+    async fn record_denial(&self, target: &HostPort, denial: &Denial) {
+        let mut entry = self.caller.entry(Event::Decision, "denied", target);
+        entry.tool_name = Some(HostConnection::NAME.to_owned());
+        entry.policy_decision =
+            Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
+        if let Err(problem) = self.caller.services.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record a denied request for a host");
+        }
     }
 
     /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
@@ -149,7 +171,7 @@ impl RunAsking {
             return Ok(None);
         };
         if self.notes.ask() == RunAsk::Deny {
-            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+            return Err(NotApproved::Unavailable(DENYING.to_owned()).into());
         }
         let Caller { services, principal, .. } = &*self.caller;
         services.metrics.decided("escalate");
@@ -167,7 +189,7 @@ impl RunAsking {
             .iter_mut()
             .for_each(|offer| offer.lifetimes.retain(|lifetime| self.notes.may_offer(lifetime)));
         if let Some(why) = requested {
-            // Without a waiting access, a one-time approval would have no effect.
+            // Without a waiting connection, a one-time approval would have no effect.
             question
                 .offers
                 .iter_mut()

@@ -1,7 +1,7 @@
 //! Hosts that a run has connected to, and the rules or grants that currently allow each of them.
 //!
-//! - A connection is judged like a call with a URL. A deny rule overrides grants and the run's host list; the host list
-//!   overrides a rule that requires approval.
+//! - A connection is judged like a call with a URL. A deny rule overrides grants and the run's host list. The host
+//!   list overrides a rule that requires approval.
 //! - INVARIANT: the published rules follow from the current policy and grants, for every host that the run has
 //!   connected to.
 
@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of distinct hosts per run. Further hosts are denied. All hosts are judged again after each change, so
-/// their number must be limited.
+/// Maximum number of distinct hosts per run. Further hosts are denied. The limit bounds the work after each change,
+/// when all hosts are judged again.
 const MOST_SEEN: usize = 4096;
 
 /// One run's host list, and the hosts that it has connected to.
@@ -64,7 +64,8 @@ impl RunTargets {
         self.patterns.iter().cloned().chain(hosts.into_iter().filter(|host| !is_covered(host))).collect()
     }
 
-    /// Stores a host, so that it is judged again after each change. Returns `false` if there are already too many.
+    /// Stores a host, so that it is judged again after each change. Returns `false` if there are already too many
+    /// hosts.
     pub(super) fn note(&self, target: &HostPort) -> bool {
         // Every update leaves the set consistent, so a poisoned lock is safe to use.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,11 +86,11 @@ impl RunTargets {
 
     /// Judges all known hosts and publishes the result to the proxy.
     pub(super) fn publish(&self, services: &Services, principal: &Principal, reach: &ReachableHosts) {
-        // Hold the lock until the end, so that an older state is never published after a newer one.
+        // The lock is held until the end, so that an older state is never published after a newer one.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (snapshot, table) = (services.snapshot(), services.grants.now());
         let grants = usable(principal, &table.grants);
-        // The proxy does not connect to this computer, so omit its ports.
+        // The proxy does not connect to this computer, so its ports are omitted.
         let granted = grants.iter().filter_map(|grant| grant.for_proxy());
         let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
         let known: HashSet<HostPort> =
@@ -102,7 +103,7 @@ impl RunTargets {
                 TargetVerdict::Granted | TargetVerdict::Ask(_) => {}
             }
         }
-        // If a pattern is invalid, publish rules that allow nothing.
+        // If a pattern is invalid, the published rules allow nothing.
         reach.replace(HostRules::new([""; 0], denied, true).unwrap_or_default(), open);
     }
 
@@ -139,6 +140,10 @@ impl RunTargets {
                 | AllowedBy::Introspection
                 | AllowedBy::Confined => TargetVerdict::Allow(Basis::Rule(&permit.reason().rule).id()),
             },
+            // The run's list does not replace the approval that the organization requires.
+            Ok(Verdict::Escalate(escalation)) if escalation.is_managed() => {
+                TargetVerdict::Ask(Box::new(escalation))
+            }
             Ok(Verdict::Escalate(escalation)) => match self.free.judge(target) {
                 HostDecision::Allow { by: PermittedBy::Rule(pattern) } => {
                     TargetVerdict::Allow(Basis::List(&pattern).id())

@@ -1,4 +1,4 @@
-//! Network access for a remote server that is only inspected or logged in to, without a session.
+//! Network access to a remote server during an inspection or a login, without a session.
 
 use super::fixed;
 use ironcurtain_egress::{
@@ -7,7 +7,7 @@ use ironcurtain_egress::{
 };
 use std::sync::Arc;
 
-/// Records nothing, because an inspection has no audit log.
+/// Discards all events, because an inspection has no audit log.
 struct OffRecord;
 
 impl Record for OffRecord {

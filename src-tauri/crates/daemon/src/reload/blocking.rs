@@ -1,4 +1,4 @@
-//! Runs blocking work on separate threads. Work that hangs then delays neither other work nor shutdown.
+//! Runs blocking work on separate threads, so that work that hangs delays neither other work nor shutdown.
 
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ pub(super) fn spawn_thread<T: Send + 'static>(
     let (send, done) = oneshot::channel();
     let thread = std::thread::Builder::new().name("spawn_thread".to_owned());
     let started = thread.spawn(move || {
-        // Ignore the error, which occurs if the caller has stopped waiting.
+        // Sending fails if the caller has stopped waiting.
         let _ = send.send(work());
     });
     if let Err(problem) = started {

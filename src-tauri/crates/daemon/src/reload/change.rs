@@ -41,7 +41,7 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// Creates the audit entry for the effect of a policy change, determined by judging synthetic calls with both policies.
+/// Creates the audit entry that describes a policy change's effect, by judging synthetic calls with both policies.
 /// Slow if there are many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
@@ -112,7 +112,7 @@ mod tests {
     use ironcurtain_config::home::Home;
     use serde_json::json;
 
-    /// Returns a policy with one rule for each of this number of folders. `first` is the decision of the first rule.
+    /// Returns a policy with one rule for each of `folders` folders. `first` is the first rule's decision.
     fn snapshot(home: &Home, folders: usize, first: &str) -> PolicySnapshot {
         let rule = |at: usize| {
             let then = if at == 0 { first } else { "escalate" };

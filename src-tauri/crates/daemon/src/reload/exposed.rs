@@ -55,14 +55,14 @@ impl<'a> Writable<'a> {
         exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
     }
 
-    /// Returns the first of a file's `places` that a server other than `but` can write to.
+    /// Returns the first of `places` that a server other than `but` can write to.
     fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
         let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
         writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
-    /// Returns the real path of a file and all symlinks that lead to it. Empty if the path cannot be resolved: opening
-    /// the file will then fail with a better error.
+    /// Returns a file's real path and all symlinks that lead to it. Returns nothing if the path cannot be resolved,
+    /// because opening the file then fails with a better error.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Detects changes to files: writes in place, replacement of a file or its directory by a rename, and changes to a
+//! Detects changes to files: writes in place, renames that replace a file or its directory, and changes to a
 //! symlink's target.
 //!
 //! - Watches directories instead of files, because a replaced file has a new inode.
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// Time without events after which files are read. Many programs write in several steps.
+/// Time without events after which the files are read. Many programs write in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Maximum time between the first event and the reading of files, even if events keep arriving.
+/// Maximum time between the first event and reading the files, even if events keep arriving.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Device and inode numbers.
 type Identity = (u64, u64);
 
-/// Real paths of the files to follow, and the directories that must be watched for this.
+/// Real paths of the files to follow, and the directories that must be watched for them.
 pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
     /// Folders with secrets, in which only new symlinks and folders matter.
@@ -66,7 +66,7 @@ impl FileWatch {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
-                // Ignore the error, which occurs if the receiver was dropped.
+                // Sending fails if the receiver was dropped.
                 let _ = send.send(paths);
             }
         };
@@ -90,7 +90,7 @@ impl FileWatch {
             .collect();
         for dir in stale {
             self.watched.remove(&dir);
-            // Ignore the error: the directory may have been removed.
+            // Fails if the directory was removed.
             let _ = watcher.unwatch(&dir);
         }
         directories.retain(|dir, _| !self.watched.contains_key(dir));
@@ -122,7 +122,7 @@ impl FileWatch {
             match self.events.recv().await {
                 Some(paths) if self.concern(&paths) => return,
                 Some(_) => {}
-                // The watcher is not available, so no event will arrive.
+                // The watcher is unavailable, so no event will arrive.
                 None => std::future::pending().await,
             }
         }
@@ -162,7 +162,7 @@ impl WatchedPaths {
             let spelled = spelled(file);
             let target = file.canonicalize().ok();
             for place in std::iter::once(spelled).chain(target) {
-                // Watch two levels, because the directory itself may be replaced.
+                // Watches two levels, because the directory itself may be replaced.
                 for dir in place.ancestors().skip(1).filter_map(there).take(2) {
                     found.directories.insert(dir.0, dir.1);
                 }

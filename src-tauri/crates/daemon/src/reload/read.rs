@@ -1,10 +1,10 @@
-//! Reads the configuration files and compares them with the current state. Blocks on file access; changes nothing.
+//! Reads the configuration files and compares them with the current state. Blocks on file access and changes nothing.
 
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
 use ironcurtain_config::{
-    Config, ConfigError, ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, Servers,
-    SessionSettings, SnapshotError, Text, protection,
+    Config, ConfigError, ExposedFile, Hosts, Managed, ManagedPolicy, PolicyFiles, PolicySnapshot,
+    PolicyTexts, Servers, SessionSettings, SnapshotError, Text, protection,
 };
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Current {
 /// Result of reading the configuration files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// New state. Where a file was rejected, it contains that file's previous value.
+    /// New state. Contains the previous value of each rejected file.
     pub(super) now: Current,
     /// Reasons why files were rejected.
     pub(super) refused: Refused,
@@ -62,9 +62,10 @@ impl Current {
     /// Reads the files at startup. Any error is fatal.
     pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
         let config = Config::text(home)?;
-        let config = (config.clone(), Config::of(&config)?);
+        let managed = Managed::load()?;
+        let config = (config.clone(), Config::of(&config)?.under(managed.as_ref()));
         let servers = Servers::text(home)?;
-        let servers = (servers.clone(), Servers::of(&servers, &home.person)?);
+        let servers = (servers.clone(), Servers::of(&servers, &home.person)?.under(managed.as_ref()));
         let snapshot = PolicySnapshot::load(home, &servers.1)?;
         Ok(Self { config, servers, snapshot: snapshot.into() })
     }
@@ -80,7 +81,7 @@ impl Current {
     }
 }
 
-/// Reads the files again. Protected paths are updated even if files are rejected.
+/// Reads the files again. Updates the protected paths even if files are rejected.
 pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
@@ -131,7 +132,7 @@ fn config(
     let text = Config::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let config = Config::of(&text)?;
+    let config = Config::of(&text)?.under(Managed::load()?.as_ref());
     Ok((text, config))
 }
 
@@ -143,7 +144,7 @@ fn servers(
     let text = Servers::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let servers = Servers::of(&text, &home.person)?;
+    let servers = Servers::of(&text, &home.person)?.under(Managed::load()?.as_ref());
     Ok((text, servers))
 }
 
@@ -158,10 +159,10 @@ fn snapshot(
     for (before, now) in before.text().files().into_iter().zip(text.files()) {
         still_there(before, now)?;
     }
-    Ok(PolicySnapshot::of(home, hosts, text)?)
+    Ok(PolicySnapshot::of(home, hosts, text, ManagedPolicy::load(home)?)?)
 }
 
-/// Rejects a file that was removed, because its default could be less strict.
+/// Rejects the removal of a file, because its default could be less strict.
 fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());

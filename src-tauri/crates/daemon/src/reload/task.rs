@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Maximum number of reload requests that are waiting.
+/// Maximum number of waiting reload requests.
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
@@ -55,7 +55,7 @@ impl ReloadTask {
     }
 
     async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
-        // Repeat, to detect changes that were made before the files were watched.
+        // Reads again, to detect changes made before the files were watched.
         self.follow().await;
         loop {
             let asked = tokio::select! {
@@ -69,7 +69,7 @@ impl ReloadTask {
             };
             self.follow().await;
             if let Some(asked) = asked {
-                // Ignore the error: the caller may have stopped waiting.
+                // Sending fails if the caller has stopped waiting.
                 let _ = asked.send(());
             }
         }
@@ -77,7 +77,7 @@ impl ReloadTask {
 
     /// Reads the files again and applies their changes.
     async fn follow(&mut self) {
-        // Watch before reading, so that no change in between is missed.
+        // Watches before reading, so that no change in between is missed.
         let (files, person) = (files(&self.parts.home), self.current.snapshot.home.clone());
         let find = move || WatchedPaths::find(&files, watched(&person));
         let Some(places) = self.work.run(find).await else {
@@ -141,7 +141,7 @@ impl ReloadTask {
     }
 }
 
-/// Determines and records the effect of a change. Runs in the background, so that the change need not wait.
+/// Determines and records a change's effect. Runs in the background, so that the change takes effect immediately.
 async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;

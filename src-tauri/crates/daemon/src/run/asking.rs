@@ -362,7 +362,12 @@ impl Run {
         }
     }
 
-    async fn record_denial(&self, wanted: &PermittedAccess, denial: &Denial, judged: &JudgedAccess) {
+    pub(super) async fn record_denial(
+        &self,
+        wanted: &PermittedAccess,
+        denial: &Denial,
+        judged: &JudgedAccess,
+    ) {
         let mut entry = self.entry(wanted, judged, Event::Decision, "denied");
         entry.policy_decision =
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));

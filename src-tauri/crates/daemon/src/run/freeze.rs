@@ -52,7 +52,7 @@ fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_BOUND;
     loop {
         signal_all(supervisor, Signal::STOP);
-        let all = inside(supervisor);
+        let all = inside(supervisor, &|| true);
         // A sandbox has at least one process. An empty list means that the processes could not be listed.
         if !all.is_empty() && all.into_iter().all(has_stopped) {
             return true;
@@ -67,7 +67,7 @@ fn freeze(supervisor: u32) -> bool {
 /// Sends a signal to all processes. Parents are suspended before their children and resumed after them, so that parents
 /// do not notice their children stopping.
 fn signal_all(supervisor: u32, signal: Signal) {
-    let mut all = inside(supervisor);
+    let mut all = inside(supervisor, &|| true);
     if signal == Signal::CONT {
         all.reverse();
     }
@@ -82,16 +82,17 @@ fn signal_all(supervisor: u32, signal: Signal) {
     }
 }
 
-/// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace.
-pub(super) fn inside(supervisor: u32) -> Vec<u32> {
+/// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace. Incomplete if `is_in_time`
+/// returns false, which is checked at each thread.
+pub(super) fn inside(supervisor: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
     let (mut found, mut seen) = (vec![supervisor], HashSet::from([supervisor]));
     let mut at = 0;
     while let Some(process) = found.get(at).copied() {
-        let children = children(process).into_iter().filter(|child| seen.insert(*child));
+        let children = children(process, is_in_time).into_iter().filter(|child| seen.insert(*child));
         found.extend(children);
         at += 1;
     }
-    found.retain(|process| is_inside(*process, supervisor));
+    found.retain(|process| is_in_time() && is_inside(*process, supervisor));
     found
 }
 
@@ -105,8 +106,9 @@ fn namespace(process: u32) -> Option<OsString> {
 }
 
 /// Returns the child processes of all threads of a process.
-fn children(process: u32) -> Vec<u32> {
+fn children(process: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let threads = threads.take_while(|_| is_in_time());
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists
         .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())

@@ -1,29 +1,103 @@
 //! Finds the programs of a run that use a folder, to name them to the user. The proof that none does is the unmount's.
+//!
+//! - The programs control how long a search takes, so it stops at a time limit.
 
 use super::freeze::inside;
 use ironcurtain_paths::CanonicalPath;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Maximum number of programs that are named.
 const MOST: usize = 3;
 
-/// Returns the names of the programs that work in a folder, or have a file in it open or mapped.
-pub(super) fn holders(supervisor: u32, folder: &CanonicalPath) -> Vec<String> {
+/// Time limit for a search. A revocation waits for it.
+const BOUND: Duration = Duration::from_millis(200);
+
+/// Returns the names of the programs that work in a folder, or have a file in it open or mapped. Incomplete after the time limit.
+pub(super) async fn holders(supervisor: u32, folder: &CanonicalPath) -> Vec<String> {
+    let (folder, deadline) = (folder.clone(), Instant::now() + BOUND);
+    let find = move || find(supervisor, &folder, &|| Instant::now() < deadline);
+    // A program can also block a single system call. Starting the search fails only while the trusted process is exiting.
+    tokio::time::timeout(2 * BOUND, tokio::task::spawn_blocking(find))
+        .await
+        .map_or_else(|_| Vec::new(), Result::unwrap_or_default)
+}
+
+/// Searches until enough programs are found, or `is_in_time` returns false.
+fn find(supervisor: u32, folder: &CanonicalPath, is_in_time: &dyn Fn() -> bool) -> Vec<String> {
     let is_inside = |path: PathBuf| path.starts_with(folder.as_path());
     let holds = |process: &u32| {
         let links = |folder: &str| {
             let entries = fs::read_dir(format!("/proc/{process}/{folder}")).into_iter().flatten().flatten();
-            entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect::<Vec<_>>()
+            entries.take_while(|_| is_in_time()).filter_map(|entry| fs::read_link(entry.path()).ok())
         };
-        let own = ["cwd", "root", "exe"].map(|link| fs::read_link(format!("/proc/{process}/{link}")).ok());
-        own.into_iter().flatten().chain(links("fd")).chain(links("map_files")).any(is_inside)
+        let own = ["cwd", "root", "exe"].into_iter().filter(|_| is_in_time());
+        let own = own.filter_map(|link| fs::read_link(format!("/proc/{process}/{link}")).ok());
+        own.chain(links("fd")).chain(links("map_files")).any(is_inside)
     };
     let name = |process: u32| fs::read_to_string(format!("/proc/{process}/comm")).ok();
-    let mut names: Vec<String> = inside(supervisor).into_iter().filter(holds).filter_map(name).collect();
-    names.iter_mut().for_each(|name| *name = name.trim_end().to_owned());
+    let mut names: Vec<String> = Vec::new();
+    for name in inside(supervisor, is_in_time).into_iter().filter(holds).filter_map(name) {
+        let name = name.trim_end().to_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        if names.len() == MOST {
+            break;
+        }
+    }
     names.sort();
-    names.dedup();
-    names.truncate(MOST);
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use ironcurtain_paths::CanonicalPath;
+    use std::cell::Cell;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    /// A program in another PID namespace that works in a folder and has many files open.
+    struct Holder(Child);
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            // Both fail only if it has exited.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_search_stops_at_its_time_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = CanonicalPath::assume_canonical(dir.path().to_str().unwrap()).unwrap();
+        let script = "import os, time\nfiles = [open('/dev/null') for _ in range(500)]\nos.chdir(os.environ['HELD'])\nprint('ready', flush=True)\ntime.sleep(600)";
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--pid", "--fork", "--kill-child", "python3", "-c", script]);
+        let holder = command.env("HELD", dir.path()).stdout(Stdio::piped()).spawn();
+        let mut holder = Holder(holder.unwrap());
+        let mut ready = String::new();
+        BufReader::new(holder.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        assert_eq!(ready, "ready\n");
+        let search = |most: usize, folder: &CanonicalPath| {
+            let checks = Cell::new(0);
+            let is_in_time = || {
+                checks.set(checks.get() + 1);
+                checks.get() <= most
+            };
+            (find(holder.0.id(), folder, &is_in_time), checks.get())
+        };
+        assert_eq!(search(usize::MAX, &folder).0, ["python3"]);
+        // Not even the list of processes is completed.
+        assert_eq!(search(0, &folder).0, Vec::<String>::new());
+        // The time is checked at each open file, so the search stops among them.
+        let elsewhere = CanonicalPath::assume_canonical("/nowhere").unwrap();
+        let (_, checks) = search(usize::MAX, &elsewhere);
+        assert!(checks > 500, "{checks}");
+        let (_, checks) = search(100, &elsewhere);
+        assert!((100..120).contains(&checks), "{checks}");
+    }
 }

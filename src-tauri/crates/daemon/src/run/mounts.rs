@@ -16,10 +16,14 @@ use ironcurtain_visible as visible;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// Maximum number of folders that are mounted for grants. Others are served.
 const MOST: usize = 100;
+
+/// Interval at which mounted folders are compared with those at their paths. One that is moved outside stays writable until then.
+const CHECK: Duration = Duration::from_secs(1);
 
 /// Device and inode number.
 type Identity = (u64, u64);
@@ -59,16 +63,28 @@ impl GrantedMounts {
         }
     }
 
+    /// Completes when another folder is at the path of a mounted one.
+    pub(super) fn moved(&self) -> impl Future<Output = ()> + use<> {
+        let mounted = self.mounted.clone();
+        async move {
+            if mounted.is_empty() {
+                std::future::pending().await
+            }
+            loop {
+                tokio::time::sleep(CHECK).await;
+                if !replaced(mounted.clone()).await.is_empty() {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Unmounts what is not to be mounted any more. If a program still holds it, the run is ended.
     pub(super) async fn remove_others(&mut self, run: &Run, wanted: &BTreeSet<CanonicalPath>) {
-        let is_current = |path: &CanonicalPath, mounted: &mut Identity| {
-            wanted.contains(path) && identity(path) == Some(*mounted)
-        };
-        let ended: Vec<CanonicalPath> = self
-            .mounted
-            .extract_if(.., |path, mounted| !is_current(path, mounted))
-            .map(|(path, _)| path)
-            .collect();
+        let replaced = replaced(self.mounted.clone()).await;
+        let is_ended =
+            |path: &CanonicalPath, _: &mut Identity| !wanted.contains(path) || replaced.contains(path);
+        let ended: Vec<CanonicalPath> = self.mounted.extract_if(.., is_ended).map(|(path, _)| path).collect();
         for path in &ended {
             if let Err(holders) = run.unmount(path).await {
                 self.held.insert(path.clone(), holders);
@@ -91,7 +107,9 @@ impl GrantedMounts {
                 return;
             }
             // A folder that is replaced meanwhile is unmounted in the next round.
-            match identity(path) {
+            let folder = path.clone();
+            let identity = tokio::task::spawn_blocking(move || identity(&folder)).await.unwrap_or_default();
+            match identity {
                 Some(identity) if run.mount(path).await => drop(self.mounted.insert(path.clone(), identity)),
                 Some(_) | None => drop(self.refused.insert(path.clone(), version)),
             }
@@ -173,14 +191,12 @@ impl Run {
 
     /// Unmounts a folder. The error names the programs that hold it.
     pub(super) async fn unmount(&self, path: &CanonicalPath) -> Result<(), Vec<String>> {
-        let (supervisor, folder) = (self.pid, path.clone());
-        let holders = tokio::task::spawn_blocking(move || holders(supervisor, &folder)).await;
+        let holders = holders(self.pid, path).await;
         let answer = self.order(ControlOp::Remove { path: path.as_str().to_owned() }).await;
         if let Some(ControlAnswer::Removed { proof: UnmountProof::Proved }) = answer {
             return Ok(());
         }
-        // Listing them fails only while the trusted process is exiting.
-        Err(holders.unwrap_or_default())
+        Err(holders)
     }
 
     /// Ends the run, because a program still holds a revoked folder.
@@ -204,6 +220,16 @@ impl Run {
         let snapshot = self.services.snapshot();
         snapshot.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
     }
+}
+
+/// Returns the mounted folders that are not at their paths any more.
+async fn replaced(mut mounted: BTreeMap<CanonicalPath, Identity>) -> BTreeSet<CanonicalPath> {
+    let replaced = move || {
+        mounted.retain(|path, mounted| identity(path) != Some(*mounted));
+        mounted.into_keys().collect()
+    };
+    // Fails only while the trusted process is exiting, which ends the run.
+    tokio::task::spawn_blocking(replaced).await.unwrap_or_default()
 }
 
 fn identity(path: &CanonicalPath) -> Option<Identity> {

@@ -88,10 +88,12 @@ impl Run {
             // Ignore the error: it occurs only while the daemon exits, which also terminates the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
             mounts.add(&self, &wanted, version).await;
+            let moved = mounts.moved();
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
                 () = mounts.reserved() => Ok(()),
+                () = moved => Ok(()),
             };
             if changed.is_err() {
                 return;

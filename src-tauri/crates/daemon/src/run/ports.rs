@@ -1,5 +1,6 @@
 //! A run's ports: services on this computer that the run uses, and ports that it publishes on this computer.
 
+use crate::accepting::next_connection;
 use crate::network::LocalServices;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
 use std::io;
@@ -100,13 +101,12 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     loop {
         // The semaphore is never closed.
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let accepted = loop {
+        let (outside, _) = loop {
             tokio::select! {
-                accepted = listener.accept() => break accepted,
+                accepted = next_connection(|| listener.accept()) => break accepted,
                 Some(_) = connections.join_next() => {}
             }
         };
-        let Ok((outside, _)) = accepted else { return };
         let link = link.clone();
         connections.spawn(async move {
             if let Err(problem) = relay(outside, port, link).await {

@@ -86,6 +86,7 @@ pub(super) fn plan(
             cwd: cwd.as_path(),
             path,
             argv: &request.argv,
+            shim: &services.programs.dir.join("ironcurtain-shim"),
         },
     )?;
     for folder in &plan.folders {

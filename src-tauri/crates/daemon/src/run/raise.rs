@@ -5,7 +5,7 @@ use super::asking::{AskedByProgram, Together};
 use super::judge::operation;
 use ironcurtain_consent::{ExchangeError, NotApproved};
 use ironcurtain_paths::PathError;
-use ironcurtain_policy::Verdict;
+use ironcurtain_policy::{Denial, Verdict};
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::sync::Arc;
@@ -49,6 +49,9 @@ impl From<ExchangeError> for RaiseError {
     }
 }
 
+/// Reason for a question that is not raised.
+const EXITING: &str = "IronCurtain is exiting";
+
 /// Maximum number of times that a requested access is judged.
 const MOST_ROUNDS: usize = 20;
 
@@ -60,15 +63,20 @@ impl Run {
         access: FileAccess,
         why: &str,
     ) -> Result<PermittedAccess, RaiseError> {
-        let wanted = PermittedAccess { path: self.resolver.resolve(path)?.path.as_str().to_owned(), access };
+        let wanted = PermittedAccess { path: self.resolved(path).await?, access };
         for _ in 0..MOST_ROUNDS {
             let Some(judged) = self.judged(&wanted, &[]).await else { break };
             let escalation = match &judged.verdict {
                 Verdict::Allow(_) => return Ok(wanted),
-                Verdict::Deny(denial) => return Err(RaiseError::Denied(denial.reason.clone())),
+                Verdict::Deny(denial) => {
+                    self.record_denial(&wanted, denial, &judged).await;
+                    return Err(RaiseError::Denied(denial.reason.clone()));
+                }
                 Verdict::Escalate(escalation) => escalation,
             };
             if self.notes.ask() == RunAsk::Deny {
+                let denial = Denial::invalid("the run was started with `--deny`");
+                self.record_denial(&wanted, &denial, &judged).await;
                 return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
             }
             let asked = AskedByProgram { wanted: wanted.clone(), programs: Vec::new() };
@@ -78,17 +86,28 @@ impl Run {
         Err(RaiseError::Changing)
     }
 
+    /// Resolves a path on a blocking thread, because its file system may not answer.
+    async fn resolved(self: &Arc<Self>, path: &str) -> Result<String, RaiseError> {
+        let (run, path) = (self.clone(), path.to_owned());
+        let resolved = tokio::task::spawn_blocking(move || run.resolver.resolve(&path)).await;
+        let resolved = resolved.map_err(|_| RaiseError::Unasked(EXITING.to_owned()))?;
+        Ok(resolved?.path.as_str().to_owned())
+    }
+
     /// Raises the question. Returns once it is shown to the user.
     pub(crate) async fn raise(self: Arc<Self>, path: &str, write: bool) -> Result<(), RaiseError> {
-        let path = self.resolver.resolve(path)?.path.as_str().to_owned();
+        let path = self.resolved(path).await?;
         let wanted =
             PermittedAccess { path, access: if write { FileAccess::Write } else { FileAccess::Read } };
         let Some(judged) = self.judged(&wanted, &[]).await else {
-            return Err(RaiseError::Unasked("IronCurtain is exiting".to_owned()));
+            return Err(RaiseError::Unasked(EXITING.to_owned()));
         };
         let escalation = match &judged.verdict {
             Verdict::Allow(_) => return Err(RaiseError::Allowed(operation(wanted.access).name())),
-            Verdict::Deny(denial) => return Err(RaiseError::Denied(denial.reason.clone())),
+            Verdict::Deny(denial) => {
+                self.record_denial(&wanted, denial, &judged).await;
+                return Err(RaiseError::Denied(denial.reason.clone()));
+            }
             Verdict::Escalate(escalation) => escalation.clone(),
         };
         let mut open = self.services.broker.open();

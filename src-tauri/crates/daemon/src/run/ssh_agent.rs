@@ -6,16 +6,18 @@
 
 use super::Run;
 use super::ssh_upstream::{UpstreamAgent, read, write};
+use crate::accepting::next_connection;
+use crate::judging::denied_by;
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_consent::{
-    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, QuestionKey, SIGNATURE_RULE, SIGNATURE_TOOL,
-    SignatureQuestion, SignedHost, SignedThing,
+    DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, Principal, QuestionKey, SIGNATURE_RULE,
+    SIGNATURE_TOOL, SignatureQuestion, SignedHost, SignedThing,
 };
 use ironcurtain_paths::bounded_read;
+use ironcurtain_policy::Denial;
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_ssh_agent::{
-    AgentRequest, FAILURE, HostNames, Malformed, SessionBinding, SignRequest, SignaturePurpose, fingerprint,
-    names_of,
+    AgentRequest, FAILURE, HostNames, Malformed, SignRequest, SignaturePurpose, fingerprint, names_of,
 };
 use ironcurtain_visible as visible;
 use serde_json::Map;
@@ -54,6 +56,8 @@ enum SignError {
     Agent(#[from] io::Error),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
+    #[error("the run was started with `--deny`")]
+    Denying,
     #[error("the program no longer waits")]
     Gone,
 }
@@ -68,17 +72,14 @@ pub(super) fn add_to(env: &mut BTreeMap<String, String>) {
 pub(super) async fn serve(run: Arc<Run>, listener: UnixListener, agent: PathBuf) {
     let mut connections = JoinSet::new();
     loop {
-        let accepted = tokio::select! {
+        let (stream, _) = tokio::select! {
             () = run.ending() => return,
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => accepted,
+            accepted = next_connection(|| listener.accept()), if connections.len() < MOST_CONNECTIONS => accepted,
         };
-        let Ok((stream, _)) = accepted else { return };
-        let (run, agent) = (run.clone(), agent.clone());
+        let (run, upstream) = (run.clone(), UpstreamAgent::at(agent.clone()));
         connections.spawn(async move {
-            if let Err(problem) =
-                (Conversation { run, agent, upstream: None, bound: None }).serve(stream).await
-            {
+            if let Err(problem) = (Conversation { run, upstream }).serve(stream).await {
                 tracing::debug!(%problem, "a connection to the ssh agent of a run ended");
             }
         });
@@ -88,11 +89,7 @@ pub(super) async fn serve(run: Arc<Run>, listener: UnixListener, agent: PathBuf)
 /// One connection.
 struct Conversation {
     run: Arc<Run>,
-    /// Socket of the user's agent.
-    agent: PathBuf,
-    upstream: Option<UpstreamAgent>,
-    /// Host that has signed the session of this connection.
-    bound: Option<SessionBinding>,
+    upstream: UpstreamAgent,
 }
 
 impl Conversation {
@@ -100,31 +97,24 @@ impl Conversation {
         let (mut from, mut to) = stream.into_split();
         while let Some(message) = read(&mut from).await? {
             let answer = match AgentRequest::parse(&message) {
-                Ok(AgentRequest::List) => self.upstream().await?.list().await?.0,
-                Ok(AgentRequest::Bind(binding)) if !binding.is_forwarding && binding.is_proved() => {
-                    self.bound = Some(binding);
-                    self.upstream().await?.pass_on(&message).await?
-                }
+                Ok(AgentRequest::List) => self.upstream.list().await?.0,
+                // The user's agent needs it for keys that are restricted to hosts.
+                Ok(AgentRequest::Bind { is_forwarding: false }) => self.upstream.pass_on(&message).await?,
                 Ok(AgentRequest::Sign(request)) => match self.sign(&request, &message, &mut from).await {
                     Ok(signed) => signed,
                     Err(SignError::Gone) => return Ok(()),
                     Err(problem) => {
-                        self.note(&problem);
+                        self.refused(&request, &problem).await;
                         FAILURE.to_vec()
                     }
                 },
-                Ok(AgentRequest::Bind(_) | AgentRequest::Other) | Err(Malformed) => FAILURE.to_vec(),
+                Ok(AgentRequest::Bind { is_forwarding: true } | AgentRequest::Other) | Err(Malformed) => {
+                    FAILURE.to_vec()
+                }
             };
             write(&mut to, &answer).await?;
         }
         Ok(())
-    }
-
-    async fn upstream(&mut self) -> io::Result<&mut UpstreamAgent> {
-        if self.upstream.is_none() {
-            self.upstream = Some(UpstreamAgent::connect(&self.agent).await?);
-        }
-        self.upstream.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Asks the user, and returns the agent's answer.
@@ -135,11 +125,13 @@ impl Conversation {
         from: &mut OwnedReadHalf,
     ) -> Result<Vec<u8>, SignError> {
         let purpose = SignaturePurpose::of(&request.data, &request.key)?;
-        let (_, keys) = self.upstream().await?.list().await?;
+        let (_, keys) = self.upstream.list().await?;
         let comment = keys.into_iter().find(|key| key.key == request.key).ok_or(SignError::NoKey)?.comment;
-        let host = match self.host_key(&purpose)? {
-            Some(key) => Some((fingerprint(&key), self.names(key).await)),
-            None => None,
+        let host = match &purpose {
+            SignaturePurpose::Login { host_key: Some(key), .. } => {
+                Some((fingerprint(key), self.names(key.clone()).await))
+            }
+            SignaturePurpose::Login { host_key: None, .. } | SignaturePurpose::File { .. } => None,
         };
         let signed = signed_thing(&purpose, &host);
         let asked = Asked { comment: &comment, fingerprint: &fingerprint(&request.key), signed };
@@ -148,19 +140,7 @@ impl Conversation {
             // A program sends nothing while it waits.
             _ = from.read_u8() => return Err(SignError::Gone),
         }
-        Ok(self.upstream().await?.pass_on(message).await?)
-    }
-
-    /// Returns the key of the host that a login is for, if it is certain.
-    fn host_key(&self, purpose: &SignaturePurpose) -> Result<Option<Vec<u8>>, Malformed> {
-        let SignaturePurpose::Login { session, host_key, .. } = purpose else { return Ok(None) };
-        let bound =
-            self.bound.as_ref().filter(|bound| bound.session == *session).map(|bound| &bound.host_key);
-        match (host_key, bound) {
-            (Some(named), Some(bound)) if named != bound => Err(Malformed),
-            (Some(key), _) | (None, Some(key)) => Ok(Some(key.clone())),
-            (None, None) => Ok(None),
-        }
+        Ok(self.upstream.pass_on(message).await?)
     }
 
     async fn names(&self, key: Vec<u8>) -> HostNames {
@@ -172,12 +152,30 @@ impl Conversation {
         tokio::task::spawn_blocking(read).await.unwrap_or(HostNames::Unknown)
     }
 
-    fn note(&self, problem: &SignError) {
+    /// Records and reports a refused signature. An exchange has recorded the end of its question.
+    async fn refused(&self, request: &SignRequest, problem: &SignError) {
+        let what = match SignaturePurpose::of(&request.data, &request.key) {
+            Ok(SignaturePurpose::File { namespace }) => format!("a text for {namespace}"),
+            Ok(SignaturePurpose::Login { user, .. }) => format!("a login as {user}"),
+            Err(Malformed) => "data whose purpose is unknown".to_owned(),
+        };
+        let what = visible::line(&format!("{what} with the ssh key {}", fingerprint(&request.key)));
+        let (run, why) = (&self.run, problem.to_string());
+        if !matches!(problem, SignError::Exchange(_)) {
+            let mut entry = run.principal.entry(Event::Decision, format!("denied: signing {what}"));
+            entry.tool_name = Some(SIGNATURE_TOOL.to_owned());
+            let denial = Denial::invalid(why.as_str());
+            entry.policy_decision =
+                Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
+            if let Err(problem) = run.services.audit.record(entry).await {
+                tracing::error!(%problem, "failed to record a refused signature");
+            }
+        }
         let is_chosen =
             matches!(problem, SignError::Exchange(ExchangeError::NotApproved(NotApproved::Denied)));
-        self.run.notes.denied("a signature of your ssh agent", (!is_chosen).then(|| problem.to_string()));
-        self.run.counts.denied.fetch_add(1, Ordering::Relaxed);
-        self.run.services.changed();
+        run.notes.denied(&format!("signing {what}"), (!is_chosen).then_some(why));
+        run.counts.denied.fetch_add(1, Ordering::Relaxed);
+        run.services.changed();
     }
 }
 
@@ -206,12 +204,19 @@ struct Asked<'a> {
     signed: SignedThing<'a>,
 }
 
+impl Asked<'_> {
+    /// Returns the key by which a denial is remembered. A denial of one ssh key does not apply to another.
+    fn denied_key(&self, principal: &Principal) -> DeniedKey {
+        DeniedKey::of(principal, &format!("{:?} with {}", self.signed, self.fingerprint), &Map::new())
+    }
+}
+
 impl Run {
     /// Asks about a signature, and records the permission.
-    async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), ExchangeError> {
+    async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), SignError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         if self.notes.ask() == RunAsk::Deny {
-            return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
+            return Err(SignError::Denying);
         }
         let exchange = self.services.exchange(&self.principal);
         let question = SignatureQuestion {
@@ -227,7 +232,7 @@ impl Run {
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let inquiry = Inquiry {
             identity: QuestionKey::alone(&question),
-            call: DeniedKey::of(&self.principal, &format!("{:?}", asked.signed), &Map::new()),
+            call: asked.denied_key(&self.principal),
             scope: DenialScope::of_request(SIGNATURE_TOOL),
             question,
             entry,
@@ -237,12 +242,12 @@ impl Run {
         let answer = exchange.ask(inquiry, std::future::pending()).await;
         drop(open);
         if answer?.is_none() {
-            return Err(NotApproved::Closed.into());
+            return Err(ExchangeError::from(NotApproved::Closed).into());
         }
         let mut entry = self.signature_entry(Event::Decision, "allowed", asked);
         entry.policy_decision =
             Some(PolicyDecision::allow(DecidedBy::Answer, SIGNATURE_RULE, "the user allowed it"));
-        self.services.audit.record(entry).await?;
+        self.services.audit.record(entry).await.map_err(ExchangeError::from)?;
         self.counts.allowed.fetch_add(1, Ordering::Relaxed);
         self.services.changed();
         Ok(())

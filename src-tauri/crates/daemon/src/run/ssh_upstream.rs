@@ -2,7 +2,7 @@
 
 use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, LONGEST, keys};
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -13,12 +13,15 @@ const LIST_BOUND: Duration = Duration::from_secs(5);
 /// Time limit for a signature: the agent may ask the user itself, or wait for a touch.
 const SIGN_BOUND: Duration = Duration::from_secs(2 * 60);
 
-/// Connection to the user's agent.
-pub(super) struct UpstreamAgent(UnixStream);
+/// The user's agent, and a connection to it while the last request was answered.
+pub(super) struct UpstreamAgent {
+    socket: PathBuf,
+    connection: Option<UnixStream>,
+}
 
 impl UpstreamAgent {
-    pub(super) async fn connect(socket: &Path) -> io::Result<Self> {
-        UnixStream::connect(socket).await.map(Self)
+    pub(super) fn at(socket: PathBuf) -> Self {
+        Self { socket, connection: None }
     }
 
     /// Returns the agent's list of keys, as it sent it and parsed.
@@ -34,11 +37,24 @@ impl UpstreamAgent {
     }
 
     async fn ask(&mut self, request: &[u8], bound: Duration) -> io::Result<Vec<u8>> {
+        // After an error, the connection is not used again: a late answer would be taken for that to the next request.
+        let connection = self.connection.take();
         let answered = async {
-            write(&mut self.0, request).await?;
-            Ok(read(&mut self.0).await?.unwrap_or_else(|| FAILURE.to_vec()))
+            let mut connection = match connection {
+                Some(connection) => connection,
+                None => UnixStream::connect(&self.socket).await?,
+            };
+            write(&mut connection, request).await?;
+            let answer = read(&mut connection).await?;
+            io::Result::Ok(answer.map(|answer| (answer, connection)))
         };
-        tokio::time::timeout(bound, answered).await.map_err(io::Error::from)?
+        match tokio::time::timeout(bound, answered).await.map_err(io::Error::from)?? {
+            Some((answer, connection)) => {
+                self.connection = Some(connection);
+                Ok(answer)
+            }
+            None => Ok(FAILURE.to_vec()),
+        }
     }
 }
 
@@ -60,4 +76,36 @@ pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opti
 pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
     let length = u32::try_from(message.len()).map_err(io::Error::other)?;
     to.write_all(&[&length.to_be_bytes()[..], message].concat()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIST_BOUND, UpstreamAgent, read, write};
+    use std::io;
+    use tokio::net::UnixListener;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_is_not_taken_for_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("agent");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut agent = UpstreamAgent::at(socket);
+        let served = tokio::spawn(async move {
+            let (mut first, _) = listener.accept().await.unwrap();
+            assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01one");
+            write(&mut first, b"answer to one").await.unwrap();
+            assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01two");
+            tokio::time::sleep(2 * LIST_BOUND).await;
+            // It may find a closed connection.
+            let _ = write(&mut first, b"late answer to two").await;
+            let (mut second, _) = listener.accept().await.unwrap();
+            assert_eq!(read(&mut second).await.unwrap().unwrap(), b"\x01three");
+            write(&mut second, b"answer to three").await.unwrap();
+        });
+        assert_eq!(agent.ask(b"\x01one", LIST_BOUND).await.unwrap(), b"answer to one");
+        let late = agent.ask(b"\x01two", LIST_BOUND).await.unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(agent.ask(b"\x01three", 4 * LIST_BOUND).await.unwrap(), b"answer to three");
+        served.await.unwrap();
+    }
 }

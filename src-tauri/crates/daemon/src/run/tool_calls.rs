@@ -3,7 +3,7 @@
 use super::Run;
 use super::raise::RaiseError;
 use crate::network::HostRequestError;
-use ironcurtain_audit::Event;
+use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{Granted, StandingGrant, Stored};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_sandbox::file_access::FileAccess;
@@ -43,6 +43,8 @@ enum ToolError {
     NoGrant(String),
     #[error("it is denied from now on, but that could not be stored: {0}")]
     NotStored(String),
+    #[error("releasing was interrupted: {0}")]
+    Interrupted(tokio::task::JoinError),
     #[error(transparent)]
     Audit(#[from] ironcurtain_audit::AuditError),
 }
@@ -200,7 +202,7 @@ impl Run {
         grant.subject.session.as_ref() == Some(&self.id)
     }
 
-    async fn release_access(&self, arguments: Map<String, Value>) -> Result<String, ToolError> {
+    async fn release_access(self: &Arc<Self>, arguments: Map<String, Value>) -> Result<String, ToolError> {
         let ReleaseAccess { grant: id } = parsed(arguments)?;
         let table = self.services.grants.now();
         let grant = table.grants.iter().find(|grant| grant.id == id && self.is_own(grant));
@@ -208,16 +210,25 @@ impl Run {
         let mut entry = self.principal.entry(Event::Revoked, "the agent released a grant of its run");
         entry.grant_id = Some(id.clone());
         grant.what.note_in(&mut entry);
+        let run = self.clone();
+        // A call that is cancelled after the entry must still revoke.
+        let released = tokio::spawn(async move { run.release(&id, entry).await }).await;
+        released.map_err(ToolError::Interrupted)??;
+        Ok("Released.".to_owned())
+    }
+
+    /// Records that a grant is released, and revokes it.
+    async fn release(&self, id: &str, entry: Entry) -> Result<(), ToolError> {
         self.services.audit.record(entry).await?;
         // Otherwise, it has just ended in another way.
-        if let Some(revoked) = self.services.grants.revoke(&id) {
+        if let Some(revoked) = self.services.grants.revoke(id) {
             self.is_within(revoked.version).await;
             if let Stored::NotStored(problem) = revoked.stored().await {
                 return Err(ToolError::NotStored(problem.to_string()));
             }
         }
         self.services.changed();
-        Ok("Released.".to_owned())
+        Ok(())
     }
 }
 

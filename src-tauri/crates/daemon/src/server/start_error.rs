@@ -20,6 +20,9 @@ pub enum ContainmentError {
     /// This machine cannot create sandboxes.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
+    /// The user's organization does not let the server start.
+    #[error("{0}")]
+    Managed(String),
     /// A host pattern in the server's entry is invalid.
     #[error("`sandbox.network`: {0}")]
     Network(#[from] RuleError),

@@ -196,8 +196,8 @@ impl Session {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
     }
 
-    /// Returns the tools that the server declares as only reading. Such a hint counts only while the server is confined and no
-    /// folder but its own is mounted for writing, so that a false hint has no effect outside the session.
+    /// Returns the tools that the server declares as read-only. The declaration counts only while the server is
+    /// confined and can write only to its own folders, so a false declaration has no effect outside the session.
     fn reading_hints(&self) -> Arc<HashSet<String>> {
         match &self.own_folders {
             Some(own) if self.server.writes_only_to(own) => self.pinned_tools.reading_hints(),
@@ -227,7 +227,7 @@ impl Session {
     /// Completes when a new grant or policy decides on the call without a question.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
-        // Judge first, because the grants may have changed between the verdict that led to the question and the
+        // Judges first, because the grants may have changed between the verdict that led to the question and the
         // subscription.
         while matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
             let changed = tokio::select! {

@@ -1,5 +1,5 @@
-//! Adds a hint to an error response that mentions a file that the sandbox blocked or a host that the server cannot
-//! reach. Other responses are not changed.
+//! Adds a hint to an error response about a file that the sandbox blocked or a host that the server cannot reach.
+//! Leaves other responses unchanged.
 
 use ironcurtain_containment::annotate;
 use ironcurtain_egress::Host;
@@ -17,18 +17,18 @@ const NO_HOST: [&str; 6] = [
     "Network is unreachable",
 ];
 
-/// Network of a server whose response may report an unreachable host.
+/// Network access of a server whose response may report an unreachable host.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Network<'a> {
-    /// None. With the name of the server.
+    /// No network access. Contains the server's name.
     Offline(&'a str),
-    /// Through the proxy only.
+    /// Only through the proxy.
     Proxied,
-    /// Not limited, or unknown.
+    /// Unlimited or unknown.
     Other,
 }
 
-/// Returns the marked response, or `None` if there is nothing to mark.
+/// Returns the response with a hint, or `None` if no hint applies.
 pub(super) fn marked(answered: &ServerAnswer, offline: Network<'_>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
@@ -41,7 +41,7 @@ pub(super) fn marked(answered: &ServerAnswer, offline: Network<'_>) -> Option<Se
     }
 }
 
-/// Marks the first matching text of a result.
+/// Adds a hint to the first matching text of a result.
 fn marked_result(result: &RawValue, offline: Network<'_>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
@@ -69,7 +69,8 @@ fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<B
     to_raw_value(&fields).ok()
 }
 
-/// Appends a hint to a text that reports an unreachable host, although the server has a proxy: names are resolved only there.
+/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Names can be resolved
+/// only through the proxy.
 fn past_the_proxy(text: &str) -> Option<String> {
     let is_unreachable = NO_HOST.iter().any(|words| text.contains(words));
     is_unreachable.then(|| {

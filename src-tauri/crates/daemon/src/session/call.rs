@@ -1,4 +1,4 @@
-//! Handles calls, which are `tools/call` and other requests that are judged like it. Judges a call, asks the user if
+//! Handles calls: `tools/call`, and other requests that are judged like it. Judges a call, asks the user if
 //! necessary, records the decision, and forwards the call.
 //!
 //! - After the user's answer, resolves and judges the call again. If anything has changed, including the type of file
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Call that has not been answered yet.
+/// A call that has not been answered yet.
 struct Call {
     ticket: Ticket,
     tool: ToolCall,
@@ -178,11 +178,11 @@ impl Session {
             entry.summary = why.to_string();
         }
         if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
-            // The client has cancelled the call, which was recorded then.
+            // The client has cancelled the call. That was recorded at the time.
             return;
         }
         self.services.metrics.served(began.elapsed());
-        // Without a runtime, the process is exiting. Its next start records calls without a result.
+        // Without a runtime, the process is exiting. The next start records calls without a result.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -205,7 +205,7 @@ async fn deliver(
     };
     let Answered { decision, answer, held } = answered;
     let task = tasks::made(&answer).filter(|_| resources.is_some());
-    // Unless the call created a task, remove the access before the client receives the response.
+    // Removes the access before the client receives the response, unless the call created a task.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
     session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {

@@ -39,13 +39,13 @@ const NO_ROOM: &str = "not enough memory for a message of this length while othe
 pub(super) enum ReadEnd {
     /// The client disconnected.
     HungUp,
-    /// The client is sending our own messages back to us.
+    /// The client is sending IronCurtain's own messages back.
     Echo,
     /// Another daemon process is replacing this one.
     TakenOver {
         /// Beginning of an incomplete message, or `None` if it was discarded.
         unread: Option<Vec<u8>>,
-        /// Returns the client's protocol version. Call this once the session has closed.
+        /// Returns the client's protocol version. Must be called after the session has closed.
         version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
@@ -53,7 +53,7 @@ pub(super) enum ReadEnd {
 /// Reads messages until the client disconnects or the session is handed over.
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
-    // Process all input that was handed over before handing the session over again.
+    // All input that was handed over must be processed before the session is handed over again.
     let is_handed_over = lines.is_handed_over();
     loop {
         let line = tokio::select! {
@@ -70,8 +70,8 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
             return ReadEnd::HungUp;
         };
-        // Each line causes at most one reply. Stop reading from a client that does not read its replies. The semaphore
-        // is never closed.
+        // Each line causes at most one reply. Waiting here stops reading from a client that does not read its
+        // replies. The semaphore is never closed.
         drop(session.unread.acquire().await);
         let line = match said {
             ClientMessage::Line(line) => line,
@@ -95,7 +95,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
     }
 }
 
-/// Handles a line. Returns `Break` if the client echoes our messages.
+/// Handles a line. Returns `Break` if the client echoes IronCurtain's messages.
 async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
@@ -118,7 +118,7 @@ async fn reject_line(session: &Session, head: &[u8], text: &str) {
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
-/// Handles a line, which may be a JSON-RPC batch. Returns `Break` if the client echoes our messages.
+/// Handles a line, which may be a JSON-RPC batch. Returns `Break` if the client echoes IronCurtain's messages.
 async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
@@ -141,7 +141,7 @@ async fn handle_message(
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
-        // The message may refer to a call in the batch, so forward the batch first.
+        // The message may refer to a call in the batch, so the batch is forwarded first.
         calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
@@ -150,7 +150,7 @@ async fn handle_message(
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
-            // The parsed message contains copies, so free the line.
+            // The parsed message contains copies, so the line can be freed.
             drop(line);
             handle_request(session, id, &method, params, budget, calls).await
         }
@@ -161,7 +161,7 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // The process that sent the request may have exited in the meantime.
+            // The process that sent the request may have exited meanwhile.
             let connection = session.server.connection_now();
             if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
                 let answer = ClientAnswer::build(request.request(), &response);
@@ -279,7 +279,8 @@ async fn handle_notification(
         // The client's own roots are not forwarded to servers.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // Drop the notification if no server is running, because a new process has no state that it could concern.
+            // Without a running server, the notification is dropped, because a new process has no state that it could
+            // concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
@@ -352,7 +353,7 @@ impl Session {
         self.forwarded(&ticket, place);
     }
 
-    /// Answers a request for the list of tools, after comparing them with their pins.
+    /// Answers a request for the tool list, after comparing the tools with their pins.
     async fn pass_on_tools(
         &self,
         ticket: &Ticket,
@@ -407,7 +408,8 @@ impl Session {
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // The client cancelled the request while it was sent, so cancel it at the server too, unless it was answered.
+            // The client cancelled the request while it was being sent, so it is cancelled at the server too, unless
+            // it was answered.
             at_server.cancel(None);
         }
     }
@@ -427,7 +429,7 @@ impl Session {
         let Some(call) = self.in_flight.cancel(&id) else { return };
         self.abandon(&id, &call, "the client cancelled the call").await;
         if let Some(at_server) = call.at_server {
-            // Omit the reason, which is unchecked text of the client.
+            // The reason is omitted, because it is unchecked client text.
             at_server.cancel(None);
         }
     }

@@ -29,6 +29,18 @@ pub(super) async fn of(
     around: &Surroundings,
     session: &str,
 ) -> Result<Containment, ContainmentError> {
+    if let Some(reason) = &server.refused {
+        return Err(ContainmentError::Managed(reason.clone()));
+    }
+    let managed = services.snapshot().managed.clone();
+    if let Some(managed) = managed.filter(|managed| managed.managed.settings.require_export)
+        && services.settings.borrow().config.export.is_none()
+    {
+        let organization = &managed.managed.organization;
+        return Err(ContainmentError::Managed(format!(
+            "{organization} requires the export of the record; run `ironcurtain export enable`"
+        )));
+    }
     if server.remote.is_some() {
         return Ok(Containment::Remote);
     }

@@ -1,5 +1,4 @@
-//! Detects a client whose output is connected to its input, and that would therefore send our own messages back
-//! forever.
+//! Detects a client whose output is connected to its input, so that it sends IronCurtain's own messages back forever.
 //!
 //! - Checks only lines that a working client never sends: invalid messages, and responses to unknown requests.
 
@@ -7,18 +6,18 @@ use ironcurtain_mcp::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Number of echoed lines after which the session is closed. A single one can have another cause.
+/// Number of echoed lines after which the session is closed. A single echoed line can have another cause.
 const MOST: u8 = 3;
 
-/// Number of recent lines to remember. Must exceed the number that fit into the pipe of a slow reader.
+/// Number of recent lines to remember. Must exceed the number that fit into a slow reader's pipe.
 const REMEMBERED: usize = 64;
 
-/// Maximum number of bytes per line to compare, in addition to the line's length.
+/// Maximum number of bytes per line that are compared, in addition to the line's length.
 const COMPARED: usize = 1024;
 
 /// Reason why the session is closed, for the audit log and the session log.
 pub(super) const WHY: &str =
-    "what is sent to the client comes back as its input: its output and its input are the same pipe or file";
+    "messages to the client come back as its input: its output and its input are the same pipe or file";
 
 /// Digests of recently sent lines, and the number of lines that were echoed.
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ impl Echo {
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
         }
-        // The line ends with a line feed, which is not compared.
+        // The line feed at the end of the line is not compared.
         self.sent.push_back(digest(line.length() - 1, &line.begin(COMPARED)));
     }
 

@@ -1,4 +1,4 @@
-//! Hands a session over to another daemon process: its state and unprocessed input. The shim passes the client's
+//! Hands a session over to another daemon process, with its state and unprocessed input. The shim passes the client's
 //! streams to that process.
 //!
 //! - INVARIANT: at the time of the handover, no client request is unanswered, and all input that was read but not
@@ -74,7 +74,7 @@ impl ClientState {
 }
 
 impl SessionHandover {
-    /// Redeems a ticket, which can then not be used again, and returns the state of its session.
+    /// Redeems a ticket and returns its session's state. A ticket can be redeemed only once.
     ///
     /// # Errors
     /// Returns [`TicketError`] if the ticket is invalid for this client and server, or if the state cannot be read.
@@ -100,7 +100,7 @@ impl Session {
         }
         self.flush_responses(ANSWERS_BOUND).await;
         match self.write_handover(unread, version()) {
-            // Ignore the error, which occurs only if the shim has disconnected.
+            // Fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "failed to hand over a session; closing it");

@@ -8,8 +8,8 @@ use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
-    /// Returns the hosts that the question is about. Empty if it is also about anything else, or if the server's proxy
-    /// cannot allow all of them.
+    /// Returns the hosts that the question is about. Returns nothing if the question is also about anything else, or
+    /// if the server's proxy cannot allow all of the hosts.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         let host = |asked: &PendingApproval| {

@@ -21,7 +21,7 @@ pub(super) struct Issued {
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// Purpose of a value. A cursor for one list is not valid for another.
+/// Purpose of a value. A cursor for one list is invalid for another.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
     /// Cursor for the next page of the list that this method returns.

@@ -10,7 +10,8 @@ const LONGEST: usize = 128;
 /// Task states that MCP defines.
 const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
 
-/// Returns only the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free text.
+/// Returns only the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free
+/// text.
 pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
     let given: Fields = serde_json::from_str(params?.get()).ok()?;
     let mut known = Fields::default();

@@ -60,9 +60,9 @@ impl OneTimeGrant {
 
     /// Completes when the grants must end, because they were revoked or [`LONGEST`] has passed.
     pub(super) async fn over(&mut self) {
-        // The list holds the sender, and lives at least until `self` is dropped.
+        // The list holds the sender at least until `self` is dropped.
         let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
-        // Ignore the result: the grants end in both cases.
+        // The grants end in both cases, so the result is ignored.
         let _ = tokio::time::timeout(LONGEST, closed).await;
     }
 }
@@ -92,7 +92,8 @@ impl Session {
         end.send_replace(true);
         // The receiver is dropped once the call has released its access.
         end.closed().await;
-        // The actor handles this command after the release. If the session closes first, all access is removed anyway.
+        // The actor handles this command after the release. If the session closes first, all access is removed
+        // anyway.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
@@ -120,7 +121,7 @@ impl Session {
         Ok(once)
     }
 
-    /// Records for each grant that it ended before the response arrived, and why.
+    /// Records that grants ended before the response arrived, and why.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));
@@ -135,7 +136,7 @@ impl Session {
     }
 }
 
-/// Converts a requested access to its one-time grant.
+/// Returns the one-time grant for a requested access.
 pub(super) fn opened(requested: &RequestedAccess) -> Granted {
     let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
     Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })

@@ -29,11 +29,12 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of our replies that the client has not read yet. At this limit, we stop reading from the client.
+/// Maximum number of IronCurtain's replies that the client has not read. At this limit, reading from the client
+/// stops.
 const MOST_UNREAD: usize = 256;
 
-/// Factors by which the length of a long message is multiplied to reserve memory. First for requests, which are judged
-/// and sent; then for responses, which are only forwarded.
+/// Factors by which a long message's length is multiplied to reserve memory: for requests, which are judged and sent,
+/// and for responses, which are only forwarded.
 const COPIES: [u32; 2] = [6, 2];
 
 /// Reason why a session could not be opened.
@@ -66,7 +67,7 @@ pub struct SessionOptions {
     pub server: ServerConfig,
     /// Identifier of the connection if it carries several sessions, or `None`.
     pub connection: Option<String>,
-    /// Run whose program opens the session, if one does.
+    /// Id of the run whose program opens the session, if any.
     pub run: Option<String>,
     /// State of the session to continue from another daemon process, or `None` for a new session.
     pub moved: Option<SessionHandover>,
@@ -107,7 +108,8 @@ impl Session {
             says_it_is: Arc::new(Mutex::new(state.says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
-            // Preliminary value, recomputed below. Only the network uses it, and only sandboxed servers have a network.
+            // Preliminary value, recomputed below. Only the network uses it, and only sandboxed servers have a
+            // network.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
             remote: config.remote.is_some(),
             is_new: !is_embedded(&services, &config) && !services.grants.has_served(&config.identity()),
@@ -125,7 +127,7 @@ impl Session {
             containment::own_folders(containment, &around, &services.home.server_data(&config.name))
         });
         let is_remote = config.remote.is_some();
-        let whose = principal.clone();
+        let (whose, policies) = (principal.clone(), services.snapshots.clone());
         let facts = SessionFacts {
             client: principal.client.view.name.clone(),
             server: config.name.clone(),
@@ -148,7 +150,9 @@ impl Session {
             snapshots: services.snapshots.clone(),
             gate: services.gate(&config),
             refuses_program: Box::new(services.refuses_program(&config.name)),
-            may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
+            may_use: Box::new(move |g| {
+                whose.is_covered_by(&g.subject) && !policies.borrow().suspends(&whose.server, g)
+            }),
             grants: services.grants.watch(),
             client: to_client.clone(),
             memory: of_server,
@@ -172,7 +176,7 @@ impl Session {
             connection,
             run,
             server,
-            // The requests of a remote server do not use the proxy.
+            // A remote server's requests do not use the proxy.
             network: network.filter(|_| !is_remote),
             sandboxed,
             own_folders,

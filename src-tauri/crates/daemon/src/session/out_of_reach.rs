@@ -1,6 +1,6 @@
 //! Detects paths that a server cannot use even with an approval, so that the user is not asked in vain.
 //!
-//! - Allows nothing. Refuses only calls that are certain to fail; any other call still leads to a question.
+//! - Allows nothing. Refuses only calls that are certain to fail. Any other call still raises a question.
 //! - The refusal reveals the type of an existing path to the agent, as an approval would.
 
 use super::Session;
@@ -34,7 +34,7 @@ pub(super) enum OutOfReach {
 impl Session {
     /// Returns an error for the first requested path that the server could not use.
     pub(super) fn unreachable_path(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
-        // The paths of a remote server are not on this machine.
+        // A remote server's paths are not on this machine.
         if self.principal.remote {
             return None;
         }

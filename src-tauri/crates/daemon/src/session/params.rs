@@ -53,7 +53,7 @@ pub(super) enum ParamsError {
         /// Length in bytes.
         length: usize,
     },
-    /// The tool has the same name as a request that is judged like a tool, so rules could not tell them apart.
+    /// The tool has the same name as a request that is judged like a tool, so rules could not distinguish them.
     #[error(
         "the tool `{0}` cannot be called, because its name is reserved for a request; rename it in the server"
     )]

@@ -79,8 +79,8 @@ pub(super) fn passes(method: &str) -> bool {
     LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
-/// Returns `true` if requests with this method are forwarded even while the agent is paused. Such requests only list,
-/// read a task's state or set the log level.
+/// Returns `true` if requests with this method are forwarded even while the agent is paused. Such requests only list
+/// items, read a task's state or set the log level.
 pub(super) fn passes_when_paused(method: &str) -> bool {
     LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
@@ -108,7 +108,7 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
     if let Some(connection) = session.server.connection_now() {
         return session.pass_to(&connection, ticket, request, budget);
     }
-    // Wait in a task, so that other messages can be read while the server starts.
+    // A task waits for the server to start, so that other messages can be read meanwhile.
     let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
@@ -169,7 +169,7 @@ impl Session {
             ResourceAddress::Other => Some(uri.clone()).filter(is_followed),
             ResourceAddress::File(path) => {
                 let found = self.resolver.resolve(&path).ok().and_then(|found| file_address(&found.path));
-                // A symlink may have changed since the subscription, so try the unresolved URI too.
+                // A symlink may have changed since the subscription, so the unresolved URI is tried too.
                 found.into_iter().chain([uri.clone()]).find(is_followed)
             }
         }

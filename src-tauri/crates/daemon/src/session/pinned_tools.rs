@@ -1,9 +1,9 @@
-//! Compares the tools that a server lists with their pinned definitions, and refuses calls of changed tools.
+//! Compares a server's tools with their pinned definitions, and refuses calls to changed tools.
 //!
-//! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool is
-//!   listed with its pinned definition, and calls of it are refused until the user decides.
+//! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool
+//!   is listed with its pinned definition, and calls to it are refused until the user decides.
 //! - A list that cannot be compared is not forwarded. If the pins cannot be read, all tool calls are refused.
-//! - INVARIANT: a call is not sent if the client was last sent another definition of its tool than the one in effect.
+//! - INVARIANT: a call is not sent if the client last received another definition of its tool than the one in effect.
 
 use super::Session;
 use super::pin_error::PinError;
@@ -25,42 +25,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// MCP method that lists tools.
 const LIST: &str = "tools/list";
 
-/// Notification that makes a client read the list of tools again.
+/// Notification that makes a client request the tool list again.
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Tools of a session, as they are pinned and as the client knows them.
+/// A session's tools, as they are pinned and as the client knows them.
 #[derive(Debug, Default)]
 pub(super) struct PinnedTools(Mutex<KnownTools>);
 
 #[derive(Debug, Default)]
 struct KnownTools {
-    /// The pins; `None` if they must be read again.
+    /// The pins, or `None` if they must be read again.
     pins: Option<ReadPins>,
-    /// Hash of the definition of each tool that the client was last sent.
+    /// Hash of each tool definition that the client last received.
     sent: HashMap<String, u64>,
     hasher: RandomState,
 }
 
-/// Facts from the pins of a session's tools.
+/// Contents of the pins for a session's tools.
 #[derive(Debug)]
 struct ReadPins {
-    /// Tools that are not as pinned.
+    /// Tools that differ from their pins.
     changed: HashMap<String, ChangedTool>,
-    /// Tools whose pinned definition declares that they only read.
+    /// Tools whose pinned definition declares them to be read-only.
     reading: Arc<HashSet<String>>,
 }
 
-/// Reason why calls of a tool are refused.
+/// Reason why calls to a tool are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangedTool {
     Suspended,
     Removed,
-    /// The client was sent another definition than the one that the user has accepted since.
+    /// The client received another definition than the one that the user has accepted since.
     Updated,
 }
 
 impl PinnedTools {
-    /// Returns the tools that only read according to the server. They are known once a tool was called.
+    /// Returns the tools that the server declares as read-only. They are known once a tool has been called.
     pub(super) fn reading_hints(&self) -> Arc<HashSet<String>> {
         self.lock().pins.as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ pub(super) fn lists_tools(request: &ServerRequest, answer: &ServerAnswer) -> boo
     request.method() == LIST && matches!(answer, ServerAnswer::Response(Response::Result(_)))
 }
 
-/// Returns whether this request asks for the first page of a list.
+/// Returns `true` if the request asks for the first page of a list.
 pub(super) fn is_first_page(request: &ServerRequest) -> bool {
     let fields = request.params().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
     fields.is_none_or(|fields| fields.get("cursor").is_none())
@@ -89,7 +89,7 @@ impl Session {
         (Pins::of(&self.services.home.database()), key)
     }
 
-    /// Returns the list of tools for the client: changed tools as pinned, and no removed ones.
+    /// Returns the tool list for the client: changed tools with their pinned definitions, and without removed tools.
     pub(super) async fn with_pinned_tools(
         &self,
         result: &RawValue,
@@ -103,7 +103,7 @@ impl Session {
         if tools.len() > MOST_TOOLS {
             return Err(PinError::TooMany);
         }
-        // Omit tools without a name, which cannot be called.
+        // Tools without a name cannot be called, so they are omitted.
         let known = tools.into_iter().filter_map(|raw| Some((ListedDefinition::parse(raw.get())?, raw)));
         let (listed, raw): (Vec<_>, Vec<_>) = known.unzip();
         let hasher = self.pinned_tools.lock().hasher.clone();
@@ -153,7 +153,7 @@ impl Session {
         Ok(to_raw_value(&fields)?)
     }
 
-    /// Refuses a call of a changed or removed tool, unless the user has accepted the change by now.
+    /// Refuses a call to a changed or removed tool, unless the user has accepted the change meanwhile.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
         let is_settled = self.pinned_tools.lock().pins.as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
@@ -195,14 +195,14 @@ impl Session {
         }
     }
 
-    /// Applies a decision of the user about a tool of a server.
+    /// Applies the user's decision about a server's tool.
     pub fn tools_decided(&self, server: &str) {
         if self.config.name == server {
             self.tools_changed();
         }
     }
 
-    /// Reads the pins again at the next call, and makes a client that has a list of tools read it again.
+    /// Makes the next call read the pins again, and makes a client that has a tool list request it again.
     pub(super) fn tools_changed(&self) {
         let mut known = self.pinned_tools.lock();
         known.pins = None;
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Records that a tool changed and notifies the user. Does so once per change.
+    /// Records that a tool changed and notifies the user, once per change.
     async fn report_change(&self, tool: &str, is_news: bool) {
         if !is_news {
             return;
@@ -237,7 +237,7 @@ impl Session {
     }
 }
 
-/// Returns whether a definition declares that its tool only reads.
+/// Returns `true` if a definition declares its tool to be read-only.
 fn only_reads(definition: &str) -> bool {
     #[derive(Deserialize)]
     struct Definition {

@@ -1,5 +1,5 @@
-//! Sends progress notifications while a call waits for the user's answer. Without them, a client that requested progress
-//! may time out.
+//! Sends progress notifications while a call waits for the user's answer, because a client that requested progress may
+//! otherwise time out.
 
 use super::Session;
 use ironcurtain_mcp::wire::notification_line;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Text of each notification.
-const WORDS: &str = "IronCurtain waits for the user's answer";
+const WORDS: &str = "IronCurtain is waiting for the user's answer";
 
 impl Session {
     /// Sends progress notifications until the future is dropped. Sends none if the call has no progress token.
@@ -38,7 +38,7 @@ struct Progress<'a> {
     message: &'static str,
 }
 
-/// Returns the progress value. It increases with time, as MCP requires, and stays below every value that the server
+/// Returns the progress value. It increases with time, as MCP requires, and stays below any value that the server
 /// could send later.
 fn waited(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 1e9

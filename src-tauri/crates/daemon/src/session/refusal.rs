@@ -112,7 +112,7 @@ impl From<ExchangeError> for CallRefusal {
 }
 
 impl CallRefusal {
-    /// Returns a tool result that contains the refusal. Valid in every protocol version with a handshake.
+    /// Returns a tool result that contains the refusal. It is valid in every protocol version with a handshake.
     pub(super) fn result(&self) -> Value {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
@@ -141,7 +141,7 @@ impl CallRefusal {
 
 fn denial(denial: &Denial) -> String {
     match denial.by {
-        // The user can change this, so do not discourage the agent from trying again.
+        // The user can change this, so the agent is not discouraged from trying again.
         DeniedBy::UnknownTool => denial.reason.to_string(),
         DeniedBy::ProtectedPath | DeniedBy::InvalidArgument | DeniedBy::Rule | DeniedBy::NoRule => {
             format!("{} (rule `{}`). Asking again will not change this.", denial.reason, denial.rule)

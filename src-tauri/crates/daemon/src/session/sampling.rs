@@ -88,7 +88,7 @@ impl Session {
     /// Asks the user if the server's entry requires approval, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
-            // If the agent is paused, continue with the question, which is then refused.
+            // If the agent is paused, continues with the question, which is then refused.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 /// Maximum time to wait for pending responses after the client has closed its input.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// Session that has been opened and must now be served.
+/// A session that has been opened and must now be served.
 pub struct Opened {
     /// Session to serve.
     pub session: Arc<Session>,
@@ -33,7 +33,7 @@ pub struct Opened {
 pub enum Attached {
     /// Shim that is waiting on its socket.
     Shim(UnixStream),
-    /// Shim that copies the streams itself and receives no notes.
+    /// A shim that copies the streams itself and receives no notes.
     Copying,
     /// Connection to several servers that the session belongs to.
     Connection(mpsc::UnboundedSender<OutgoingNote>),
@@ -63,7 +63,7 @@ impl Opened {
                 Attached::Shim(shim) => forward_notes(shim, notes).await,
                 Attached::Connection(told) => relay_notes(notes, &told).await,
                 Attached::Copying => {
-                    // Close the receiver, because no shim reads notes.
+                    // No shim reads notes, so the receiver is closed.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -96,7 +96,7 @@ impl Opened {
         session.to_client.close();
         session.close(&ending).await;
         if matches!(ending, Ending::Moved) {
-            // Wait until the shim has received the note about the handover. A shim that does not read it has exited.
+            // Waits until the shim has received the note about the handover. A shim that does not read it has exited.
             let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
         }
     }

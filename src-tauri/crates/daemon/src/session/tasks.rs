@@ -3,7 +3,7 @@
 //! - A call that creates a task is judged, approved and recorded like any other call. Each session has its own server
 //!   process, so other sessions cannot use its tasks.
 //! - INVARIANT: access that was added for such a call is removed when a response reports that the task has finished,
-//!   when the policy denies the call, or when the user revokes the approval, and after [`LONGEST`] at the latest.
+//!   when the policy denies the call, when the user revokes the approval, or after [`LONGEST`] at the latest.
 
 use super::Session;
 use super::authorize::Authorization;

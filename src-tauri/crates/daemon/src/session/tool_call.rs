@@ -149,7 +149,7 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
 /// Builds the arguments under which a completion is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
-    // Accept a title, which is only for display.
+    // Accepts a title, which is only for display.
     let of = params::object(field("ref", "params.ref")?, "params.ref", &["type", "name", "uri", "title"])?;
     let kind: String = params::required(&of, ("type", "params.ref.type"))?;
     let argument =
@@ -172,7 +172,7 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     Ok(named(judged, "context", texts.transpose()?.flatten()))
 }
 
-/// Adds the texts to the object as the field `name`. Does nothing if there are no texts.
+/// Adds the texts to the object as the field `name`, unless there are none.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
     if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
         let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();

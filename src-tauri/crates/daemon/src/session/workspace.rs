@@ -2,9 +2,9 @@
 //! (which the kernel reports), and the client's own roots.
 //!
 //! - The server's start waits only for answers about paths in its entry, because it cannot run without them. Other
-//!   proposals have no effect until they are answered. Asks one question at a time.
-//! - INVARIANT: proposes only paths that may be granted and for which the policy requires approval, and grants nothing
-//!   without approval. A path in an entry or in the client's roots opens nothing on its own.
+//!   proposals have no effect until they are answered. The user is asked one question at a time.
+//! - INVARIANT: proposes only paths that may be granted and for which the policy requires approval, and grants
+//!   nothing without approval. A path in an entry or in the client's roots gives no access by itself.
 //! - An approval creates a normal grant. A denial is remembered until the user revokes it.
 
 mod asking;

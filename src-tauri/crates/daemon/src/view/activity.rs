@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(shown(4), ("allow", None, "Allowed: approved: by the team"));
         assert_eq!(shown(5), ("ok", None, "Done"));
         assert_eq!(shown(7), ("approved", None, "You allowed it"));
-        assert_eq!(shown(18), ("allow", Some("grant"), "Allowed by what you granted"));
+        assert_eq!(shown(18), ("allow", Some("grant"), "Allowed by a grant"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use prost::Message;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Answer of a correct collector.
 pub const ACCEPTED: &str =
@@ -42,6 +42,11 @@ pub fn attribute(record: &LogRecord, name: &str) -> Option<String> {
 
 /// Returns the raw answer, or `None` to accept the request.
 type Behaviour = dyn Fn(&Received, &mut TcpStream) -> Option<String> + Send + Sync;
+
+/// Keeps requests unanswered until it is dropped.
+pub struct Hold {
+    _release: mpsc::Sender<()>,
+}
 
 pub struct FakeCollector {
     pub port: u16,
@@ -93,6 +98,18 @@ impl FakeCollector {
         behaviour: impl Fn(&Received, &mut TcpStream) -> Option<String> + Send + Sync + 'static,
     ) {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
+    }
+
+    /// Answers no request until the returned guard is dropped, and then accepts all, even from clients that disconnected.
+    pub fn hold(&self) -> Hold {
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        self.behave(move |_, _| {
+            // Fails once the guard is dropped.
+            let _ = released.lock().unwrap().recv();
+            None
+        });
+        Hold { _release: release }
     }
 
     /// Accepts all requests from now on.

@@ -3,6 +3,7 @@
 
 mod backlog;
 mod fake_collector;
+mod full_disk;
 mod hostile;
 mod refusals;
 mod stage;

@@ -84,7 +84,63 @@ async fn user_is_told_of_a_collector_that_fails_and_of_its_return() {
         assert!(stage.state().failure.unwrap().contains(words), "the state has it too");
         stage.collector.accept();
         eventually("the problem is solved", || told.lock().unwrap().is_none()).await;
+        eventually("the state has that too", || stage.state().failure.is_none()).await;
+        assert!(stage.state().last_success.is_some());
         stage.stop().await;
     }
     assert_eq!(stage.collector.numbers(), [2, 3, 4], "nothing is lost meanwhile");
+}
+
+/// Asserts that a collector that always gives this answer is a failure, and that it gets few entries.
+async fn assert_failing(answer: &'static str, words: &str) {
+    let mut stage = Stage::new().await;
+    stage.collector.behave(move |_, _| Some(answer.to_owned()));
+    stage.start();
+    stage.record(5).await;
+    eventually("the failure is noted", || stage.state().failure.is_some()).await;
+    stage.record(35).await;
+    let told = stage.told.clone();
+    let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
+    eventually("the user is notified", is_told).await;
+    let state = stage.state();
+    assert_eq!((state.sent, state.last_success), (0, None), "no success is reported");
+    assert!(state.failure.unwrap().contains(words));
+    stage.collector.accept();
+    eventually("the rest is sent", || stage.collector.numbers().last() == Some(&41)).await;
+    stage.stop().await;
+    let state = stage.state();
+    assert_eq!(state.sent, stage.collector.numbers().len() as u64);
+    assert_eq!(state.sent + state.refused, 40, "each entry is sent or counted: {state:?}");
+    assert!(state.refused >= 1 && state.last_success.is_some() && state.failure.is_none(), "{state:?}");
+}
+
+#[tokio::test]
+async fn collector_that_refuses_everything_is_a_failure_and_gets_few_entries() {
+    let answer = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    assert_failing(answer, "refused the entries (400)").await;
+}
+
+#[tokio::test]
+async fn collector_that_rejects_every_record_is_a_failure_and_gets_few_entries() {
+    // A partial success that rejects more records than were sent.
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 4\r\n\r\n\n\u{2}\u{8}\u{7f}";
+    assert_failing(answer, "rejected all").await;
+}
+
+#[tokio::test]
+async fn changed_token_is_read_after_a_refusal() {
+    let mut stage = Stage::new().await;
+    "old".clone_into(&mut stage.token.lock().unwrap());
+    stage.collector.behave(|request, _| {
+        let is_valid = request.headers.contains(&"authorization: Bearer new".to_owned());
+        (!is_valid).then(|| "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n".to_owned())
+    });
+    stage.record(1).await;
+    stage.start();
+    stage.record(1).await;
+    eventually("the token is refused", || stage.state().failure.is_some_and(|why| why.contains("401"))).await;
+    "new".clone_into(&mut stage.token.lock().unwrap());
+    eventually("it is sent", || stage.collector.numbers().ends_with(&[3])).await;
+    stage.stop().await;
+    assert_eq!((stage.state().refused, stage.state().failure), (0, None));
 }

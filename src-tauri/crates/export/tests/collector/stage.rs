@@ -1,9 +1,10 @@
 //! A log, an exporter and its collector.
 
 use crate::fake_collector::FakeCollector;
+use futures_util::FutureExt;
 use ironcurtain_audit::{Audit, Entry, Event, Keeping};
 use ironcurtain_export::{Endpoint, ExportState, Exporter, ExporterParts, PathForm, SignedHead};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -21,12 +22,18 @@ pub struct Stage {
     pub told: Arc<Mutex<Option<String>>>,
     pub head: watch::Sender<Option<SignedHead>>,
     pub backlog: u64,
+    /// Token that is currently stored.
+    pub token: Arc<Mutex<String>>,
     running: Option<(JoinHandle<()>, CancellationToken)>,
 }
 
 impl Stage {
     pub async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_folder(&std::env::temp_dir()).await
+    }
+
+    pub async fn in_folder(folder: &Path) -> Self {
+        let dir = tempfile::tempdir_in(folder).unwrap();
         std::fs::create_dir(dir.path().join("audit")).unwrap();
         let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&dir.path().join("audit")) };
         let audit = Audit::keep(keeping, |_| ()).unwrap();
@@ -37,6 +44,7 @@ impl Stage {
             told: Arc::default(),
             head: watch::Sender::new(None),
             backlog: 64 << 20,
+            token: Arc::default(),
             running: None,
         };
         stage.record(1).await;
@@ -65,8 +73,14 @@ impl Stage {
 
     pub fn parts(&self) -> ExporterParts {
         let told = self.told.clone();
+        let (url, token) = (self.collector.url(), self.token.clone());
+        let endpoint = move || {
+            let header = ("Authorization".to_owned(), format!("Bearer {}", token.lock().unwrap()));
+            Endpoint::new(&url, [header]).unwrap()
+        };
         ExporterParts {
-            endpoint: Endpoint::new(&self.collector.url(), []).unwrap(),
+            endpoint: endpoint(),
+            renewed: Box::new(move || std::future::ready(Some(endpoint())).boxed()),
             paths: PathForm::Full,
             backlog: self.backlog,
             log: self.log(),
@@ -83,8 +97,23 @@ impl Stage {
 
     pub fn start(&mut self) {
         let ending = CancellationToken::new();
-        let exporter = Exporter::new(self.parts()).unwrap();
+        let state = ExportState::open(&self.state_file(), &self.log(), self.backlog).unwrap();
+        let exporter = Exporter::new(self.parts(), state).unwrap();
         self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
+    }
+
+    /// Replaces the log with an empty one.
+    pub fn replace_log(&mut self) {
+        let log = self.log();
+        std::fs::remove_dir_all(&log).unwrap();
+        std::fs::create_dir(&log).unwrap();
+        let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&log) };
+        self.audit = Audit::keep(keeping, |_| ()).unwrap();
+    }
+
+    /// Begins the shutdown.
+    pub fn cancel(&self) {
+        self.running.as_ref().unwrap().1.cancel();
     }
 
     /// Stops the exporter in order.

@@ -1,7 +1,7 @@
 //! Merged tool, prompt and resource lists of all servers.
 //!
 //! - A server's entry is unchanged except for its name.
-//! - The merged lists are divided into pages again, independently of the servers' pages.
+//! - Merged lists have pages of their own, independent of the servers' pages.
 
 use super::lists::{CatalogueKind, Lists};
 use super::names::{Names, Owned};
@@ -14,18 +14,18 @@ use std::collections::{BTreeMap, HashSet};
 /// Number of entries per page.
 const PAGE: usize = 500;
 
-/// Maximum number of remembered addresses of resources that call results link to.
+/// Maximum number of resources that are remembered because a call result links to them.
 const MOST_LINKED: usize = 1000;
 
-/// Merged lists of all servers. Records which server each entry belongs to.
+/// Merged lists of all servers, with the server of each entry.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     tools: Names,
     prompts: Names,
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
-    /// Name of the server that lists each resource, by address.
+    /// Name of the server that lists each resource, by URI.
     resources: BTreeMap<String, String>,
-    /// Addresses that several servers list, or that use our scheme. They are presented as qualified addresses.
+    /// URIs that several servers list, or that use our scheme. The client sees them as qualified URIs.
     shared: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers that list resources or templates.
@@ -129,7 +129,7 @@ impl Catalogue {
         Some(page)
     }
 
-    /// Returns the server that owns a tool or prompt, and the name of the tool or prompt on that server.
+    /// Returns the server that owns a tool or prompt, and the server's own name for it.
     pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
         match kind {
             CatalogueKind::Tools => self.tools.owner(name),
@@ -138,9 +138,9 @@ impl Catalogue {
         }
     }
 
-    /// Returns the server that a resource belongs to, and the resource's address on that server. The first match
-    /// wins: a qualified address, the server that lists it, the longest matching template prefix, a link in a result,
-    /// a template without a prefix, or the only server with resources.
+    /// Returns the server that a resource belongs to, and the resource's URI on that server. The first match wins: a
+    /// qualified URI, the server that lists it, the longest matching template prefix, a link in a result, a template
+    /// without a prefix, or the only server with resources.
     pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
@@ -161,8 +161,8 @@ impl Catalogue {
         found.map(|server| (server, uri))
     }
 
-    /// Returns the server with the longest matching template prefix among those that `counts` accepts. Returns `None`
-    /// if several servers have it.
+    /// Returns the server with the longest matching template prefix that `counts` accepts, or `None` if several servers
+    /// share that prefix.
     fn by_template(&self, uri: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
         let fits = |begins: &str| counts(begins) && uri.starts_with(begins);
         let fit = || self.templates.iter().filter(|(begins, _)| fits(begins));
@@ -172,8 +172,7 @@ impl Catalogue {
         owners.all(|other| other == first).then_some(first)
     }
 
-    /// Returns the address under which the client sees a server's resource, or `None` if the address belongs to another
-    /// server.
+    /// Returns the URI under which the client sees a server's resource, or `None` if the URI belongs to another server.
     pub fn address_of(&self, server: &str, uri: &str) -> Option<String> {
         if self.shared.contains(uri) || is_reserved(uri) {
             return Some(qualified(server, uri));
@@ -208,7 +207,7 @@ impl Catalogue {
         }
     }
 
-    /// Removes the links that were found in results of this server.
+    /// Removes the links found in this server's results.
     pub fn forget(&mut self, server: &str) {
         self.linked.retain(|_, (of, _)| of != server);
     }
@@ -219,7 +218,7 @@ impl Catalogue {
     }
 }
 
-/// Returns the addresses that several servers list, or that use our scheme.
+/// Returns the URIs that several servers list, or that use our scheme.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
     for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {
@@ -388,7 +387,7 @@ mod tests {
         assert_eq!(address("a", "memo://2").as_deref(), Some("memo://2"));
         assert_eq!(address("b", "memo://2"), None);
         assert_eq!(address("b", "memo://1").as_deref(), Some("ironcurtain://b/memo://1"));
-        // Listing another server's qualified address does not take it over.
+        // A server cannot take over another server's qualified URI by listing it.
         assert_eq!(catalogue.server_of(ours), Some(("a", "memo://1")));
         assert_eq!(address("b", ours).as_deref(), Some("ironcurtain://b/ironcurtain://a/memo://1"));
     }

@@ -40,14 +40,15 @@ impl InitializeRequest {
         params.set("protocolVersion", to_raw_value(version)?);
         if let Some(capabilities) = params.get("capabilities") {
             let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
-            // A task list would show one server the tasks of another server.
+            // A task list would reveal one server's tasks to another server.
             capabilities.remove("tasks");
             params.set("capabilities", to_raw_value(&capabilities)?);
         }
         Ok(Self { params: to_raw_value(&params)?, version })
     }
 
-    /// Returns what a server may choose its tools by: the protocol version and the client's capabilities, in canonical form.
+    /// Returns the protocol version and the client's capabilities in canonical form. Servers may choose their tools by
+    /// these.
     pub fn kind_of_client(&self) -> String {
         let params: Value = serde_json::from_str(self.params.get()).unwrap_or_default();
         let mut capabilities = params.get("capabilities").cloned().unwrap_or_default();

@@ -51,7 +51,7 @@ impl CatalogueKind {
         }
     }
 
-    /// Returns the notification that the list has changed.
+    /// Returns the method of the notification that reports a changed list.
     pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -92,7 +92,7 @@ pub struct ListEntries {
 }
 
 impl ListEntries {
-    /// Returns a list of these tools. Invalid ones are left out.
+    /// Builds a list from serialized tools. Invalid tools are left out.
     #[must_use]
     pub fn of(tools: &[String]) -> Self {
         let mut listed = Self::default();
@@ -107,7 +107,7 @@ impl ListEntries {
         listed
     }
 
-    /// Adds a page. Returns the cursor of the next page, if there is one to request.
+    /// Adds a page. Returns the cursor of the next page, or `None` if this is the last page or a limit is reached.
     pub fn take(
         &mut self,
         kind: CatalogueKind,
@@ -116,7 +116,7 @@ impl ListEntries {
         self.take_as((kind.field(), kind.key()), page)
     }
 
-    /// Adds a page of a list in `field`, whose entries are identified by `key`.
+    /// Adds a page whose entries are in `field` and are identified by `key`.
     pub fn take_as(
         &mut self,
         (field, key): (&str, &str),

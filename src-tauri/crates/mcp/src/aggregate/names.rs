@@ -17,7 +17,7 @@ const HASH: usize = 8;
 /// Separator between server and tool in a name.
 const BETWEEN: &str = "__";
 
-/// Server, and the name of its tool or prompt there.
+/// Server, and the server's own name for the tool or prompt.
 pub type Owned = (String, String);
 
 /// Assigned names of all tools, or of all prompts.
@@ -65,7 +65,7 @@ impl Names {
             return;
         }
         let free = |name: &String| !self.owners.contains_key(name);
-        // Ends with a free name: each attempt has another hash, and there are fewer tools than hashes.
+        // Terminates, because each attempt has a different hash and there are fewer tools than hashes.
         let others = (1..).map(|again| hashed_name(&owned, again));
         let Some(name) = std::iter::once(wanted.clone()).chain(others).find(free) else { return };
         if name != wanted {
@@ -86,8 +86,7 @@ pub fn may_be_of(name: &str, server: &str) -> bool {
     name.starts_with(&begins)
 }
 
-/// Returns the name without a hash, or `None` if that name would be ambiguous, too long, or look like a name with a
-/// hash.
+/// Returns the name without a hash, or `None` if it would be ambiguous, too long, or look like a hashed name.
 fn plain(server: &str, tool: &str) -> Option<String> {
     let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(is_allowed);
     let is_plain =
@@ -96,7 +95,7 @@ fn plain(server: &str, tool: &str) -> Option<String> {
     (is_plain && name.len() <= LONGEST && !looks_hashed(&name)).then_some(name)
 }
 
-/// Returns whether a name ends like one with a hash.
+/// Returns whether a name ends like a hashed name.
 fn looks_hashed(name: &str) -> bool {
     let is_hash = |end: &str| {
         end.len() == HASH && end.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

@@ -1,28 +1,28 @@
-//! Qualified addresses, `ironcurtain://SERVER/ADDRESS`, for resources that several servers list.
+//! Qualified URIs, `ironcurtain://SERVER/URI`, for resources that several servers list.
 //!
-//! - INVARIANT: no server owns an address with our scheme. If a server lists one, it is qualified again.
+//! - INVARIANT: a server cannot claim a qualified URI. If a server lists a URI with our scheme, it is qualified again.
 
-/// Scheme of qualified addresses.
+/// Scheme of qualified URIs.
 const SCHEME: &str = "ironcurtain://";
 
-/// Returns the qualified address of a server's resource.
+/// Returns the qualified URI of a server's resource.
 pub(crate) fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
-/// Returns whether an address uses our scheme.
+/// Returns whether a URI uses our scheme.
 pub(crate) fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }
 
-/// Splits a qualified address into its server, which must be one of `servers`, and the server's own address.
+/// Splits a qualified URI into its server, which must be one of `servers`, and the server's own URI.
 pub fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
     let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let server = servers.iter().find(|known| encoded(known) == server)?;
     Some((server, own))
 }
 
-/// Percent-encodes a server name for use in an address.
+/// Percent-encodes a server name for use in a URI.
 fn encoded(server: &str) -> String {
     let mut text = String::new();
     for byte in server.bytes() {

@@ -23,7 +23,7 @@ pub struct RoutedRequest {
     token: Option<String>,
 }
 
-/// Request that we sent to a server for ourselves.
+/// Request that IronCurtain itself sent to a server.
 #[derive(Debug)]
 pub enum OwnRequest {
     /// `initialize`
@@ -48,7 +48,7 @@ struct OfServer {
 /// All mappings between client and servers.
 #[derive(Debug)]
 pub struct RequestTables {
-    /// Prefix of our ids, so that late responses to an earlier process are not mistaken for responses to ours.
+    /// Prefix of our ids, unique to this process, so that it ignores late responses to an earlier process's requests.
     prefix: String,
     last: u64,
     asked: HashMap<Id, RoutedRequest>,
@@ -56,7 +56,7 @@ pub struct RequestTables {
     of_servers: HashMap<Id, OfServer>,
     /// Number of the server connection that may use each progress token of the client.
     tokens: HashMap<String, u64>,
-    /// Server connection and original token for each progress token that we substituted.
+    /// Server connection and original token, by our substitute for the token.
     server_tokens: HashMap<String, (u64, Box<RawValue>)>,
     /// Name of the server that owns each task.
     tasks: HashMap<String, String>,
@@ -119,14 +119,14 @@ impl RequestTables {
         Some(asked)
     }
 
-    /// Records a request of our own to this upstream, and returns its id.
+    /// Records our own request to this upstream, and returns its id.
     pub fn asks_itself(&mut self, upstream: u64, own: OwnRequest) -> Option<Id> {
         let id = self.id()?;
         self.own.insert(id.clone(), (upstream, own));
         Some(id)
     }
 
-    /// Removes and returns the request of our own that this upstream has answered.
+    /// Removes and returns our own request that this upstream has answered.
     pub fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<OwnRequest> {
         self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
@@ -175,7 +175,7 @@ impl RequestTables {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// Returns the upstream and the original token that one of our tokens stands for.
+    /// Returns the upstream and the original token that `token` replaces.
     pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
@@ -199,8 +199,8 @@ impl RequestTables {
         &self.tasks
     }
 
-    /// Removes an upstream. Returns the ids of the client requests that were in flight there, and the ids that we
-    /// gave to the upstream's own requests.
+    /// Removes an upstream. Returns the ids of the client requests that were in flight there, and our ids for the
+    /// upstream's own requests.
     pub fn remove_upstream(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked

@@ -356,7 +356,7 @@ impl State {
                     self.calls.cancel_input(&id);
                 }
             }
-            // Drops notifications that clients cannot subscribe to, because this protocol version has no others.
+            // Drops all others: in this protocol version, clients receive only notifications that they subscribe to.
             _ => drop(self.listens.send(method, params, held, outputs)),
         }
     }

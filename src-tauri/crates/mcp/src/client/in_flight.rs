@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// Methods during which a server may request input from the client.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Maximum number of calls that wait for client input at the same time.
+/// Maximum number of calls that are waiting for client input at the same time.
 const MOST_WAITING: usize = 64;
 
 /// Client request in flight at the core.
@@ -179,7 +179,8 @@ impl Calls {
         self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), outputs);
     }
 
-    /// Cancels all calls that wait for client input, because the client has disconnected or moves to another process.
+    /// Cancels all calls that are waiting for client input, because the client has disconnected or is moving to
+    /// another process.
     pub(super) fn give_up_waiting(&mut self, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some(), outputs);
     }
@@ -193,7 +194,7 @@ impl Calls {
         }
     }
 
-    /// Returns the earliest deadline of the calls that wait for input.
+    /// Returns the earliest deadline of the calls that are waiting for input.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.open.values().filter_map(|call| call.input.as_ref()?.deadline()).min()
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const REQUESTS: [(&str, &str); 2] =
     [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling")];
 
-/// Time for the client to gather input. Afterwards, the call is cancelled.
+/// Time limit for the client to gather input, after which the call is cancelled.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Maximum number of input rounds per call.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-/// Time that requests of a disconnected client wait for the core's `initialize` result.
+/// Maximum time that a disconnected client's requests wait for the core's `initialize` result.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Protocol version selected by the client's first message, as serialized for a handover.

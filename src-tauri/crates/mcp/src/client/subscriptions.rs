@@ -45,7 +45,7 @@ struct Listen {
     /// Id of the client's request.
     id: Id,
     filter: Filter,
-    /// Number of resources that the core has not confirmed a subscription for.
+    /// Number of resources whose subscription the core has not confirmed yet.
     awaited: usize,
 }
 

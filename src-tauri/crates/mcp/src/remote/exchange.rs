@@ -69,7 +69,7 @@ pub(super) struct Notes {
     pub(super) fault: Arc<Mutex<String>>,
     /// Set while the server refuses requests because the user must log in.
     pub(super) refused_login: Arc<AtomicBool>,
-    /// Called each time that is set.
+    /// Called each time `refused_login` is set.
     pub(super) needs_login: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -240,7 +240,7 @@ impl Exchange {
         self.session.now()
     }
 
-    /// Checks a response. Returns `None` if its body was the awaited response, which has been forwarded.
+    /// Checks a response. Returns `None` if its body was the awaited response and has already been forwarded.
     async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
         let has_session = self.session().has_session();
         let foreign = |text: &[u8]| self.foreign(text);

@@ -91,7 +91,7 @@ pub(super) enum Fault {
     TooLong(u64),
     /// No memory was available for the response.
     #[error(
-        "not enough memory for a long message, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
+        "not enough memory for a long message, because other sessions are using it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
     /// The maximum number of requests is in flight.

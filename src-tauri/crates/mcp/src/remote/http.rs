@@ -5,7 +5,6 @@
 
 use super::fault::Fault;
 use super::login::ServerLogin;
-use super::tls::{Tls, connector, secured};
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
 use futures_util::TryStreamExt;
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
@@ -15,6 +14,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
+use ironcurtain_tls::{TlsClient, secured};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,6 @@ use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::io::StreamReader;
 use url::Position;
 
@@ -38,7 +37,7 @@ const MOST_KEPT: usize = 8;
 /// Maximum time that a connection may take to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
-/// Maximum number of bytes that are read of an error body, and the timeout for reading them.
+/// Maximum number of bytes read from an error body, and the timeout for reading them.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -49,7 +48,7 @@ pub(super) struct Http {
     target: HostPort,
     /// Path and query of the URL.
     path: String,
-    tls: Option<Tls>,
+    tls: Option<TlsClient>,
     headers: HeaderMap,
     refused: RefusedLogin,
     login: Option<ServerLogin>,
@@ -73,11 +72,7 @@ impl Http {
         let host = url.host_str().unwrap_or_default();
         let tls = match url.scheme() {
             "http" => None,
-            _ => {
-                let unbracketed = host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(unbracketed).map_err(io::Error::other)?;
-                Some((tokio::task::spawn_blocking(connector).await??, name))
-            }
+            _ => Some(TlsClient::new(host).await?),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
@@ -109,8 +104,8 @@ impl Http {
         &self.refused
     }
 
-    /// Sends a request and returns the response head. If the server refuses its token, sends it again with a new one: a request
-    /// that was answered with 401 was not carried out.
+    /// Sends a request and returns the response head. If the server refuses the token with 401, it has not carried out
+    /// the request, which is sent again with a new token.
     pub(super) async fn send(
         &self,
         method: Method,

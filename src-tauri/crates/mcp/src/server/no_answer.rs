@@ -43,7 +43,7 @@ pub enum NoAnswer {
     TooLong(u64),
     /// No memory was available for the response.
     #[error(
-        "not enough memory for a long message of the server, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
+        "not enough memory for a long message from the server, because other sessions are using it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
     /// The response is not a valid message.

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use subscriptions::Subscriptions;
 use tokio::sync::{mpsc, watch};
 
-/// Stateless server of a connection.
+/// State of a connection to a stateless server.
 pub(super) struct StatelessServer {
     stamp: Stamp,
     client_side: ClientSide,

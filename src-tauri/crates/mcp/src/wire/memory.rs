@@ -1,6 +1,6 @@
 //! Memory budget for messages in transit: an allowance per session and direction, and one pool shared by all.
 //!
-//! - A reader acquires a share before it reads, and stops reading without one, which blocks the sender on its pipe.
+//! - A reader acquires a share before it reads. Without a share it stops reading, which blocks the sender on its pipe.
 //! - Each session has its own reserve for short lines, so that other sessions cannot block them.
 //! - INVARIANT: a long line takes a single share from the pool for long lines, and no further share after that, so
 //!   that two lines cannot deadlock. If no share becomes available in time, the line is skipped and refused, because
@@ -43,7 +43,7 @@ pub struct Allowance {
     memory: Memory,
     short: Arc<Semaphore>,
     own: Arc<Semaphore>,
-    /// Number of copies made of each line in transit, including the original.
+    /// Number of copies of each line in transit, including the original.
     copies: u32,
 }
 
@@ -95,8 +95,8 @@ impl Memory {
         (all.saturating_sub(free) * 1024, all * 1024)
     }
 
-    /// Creates the allowance of a new session in one direction. Each line is copied `copies` times, including the
-    /// original.
+    /// Creates the allowance of a new session in one direction. `copies` is the number of copies of each line in
+    /// transit, including the original.
     #[must_use]
     pub fn allowance(&self, copies: u32) -> Allowance {
         Allowance {
@@ -109,7 +109,7 @@ impl Memory {
 }
 
 impl Allowance {
-    /// Creates another allowance from the same pool, for lines that are copied `copies` times.
+    /// Creates another allowance from the same pool, for lines with this number of copies.
     #[must_use]
     pub fn another(&self, copies: u32) -> Self {
         self.memory.allowance(copies)

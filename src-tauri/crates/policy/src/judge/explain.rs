@@ -118,7 +118,7 @@ impl<'a> Judging<'a> {
     fn value(&self, role: Role, given: &'a ResolvedValue, open: bool) -> ExplanationStep {
         let value = ValueInRole { role, given: Some(given) };
         let judged = value.judged();
-        if open && self.is_in_sandbox(given) {
+        if open && self.is_in_sandbox(given) && !self.is_restricted(role, given) {
             return self.step(&judged, SettledBy::SessionFolder, Vec::new());
         }
         if let Some(grant) = self.grant_for(&value) {
@@ -144,18 +144,15 @@ impl<'a> Judging<'a> {
         judged: &JudgedValue<'_>,
         cover: impl Fn(&Rule) -> Result<Match, Mismatch>,
     ) -> ExplanationStep {
-        let mut passed = Vec::new();
-        let decides = cover::first(self.rules(), |rule| {
-            let covers = cover(rule);
-            let miss =
-                covers.map_or_else(Some, |holds| (holds == Match::Possible).then_some(Mismatch::InDoubt));
-            passed.extend(miss.map(|miss| (rule.name().clone(), miss)));
-            covers.ok()
+        let decides = self.layered(|rules| cover::first(rules, |rule| cover(rule).ok()));
+        let before =
+            self.rules().take_while(|rule| decides.is_none_or(|decides| decides.name() != rule.name()));
+        let passed = before.filter_map(|rule| {
+            let in_doubt = |holds: Match| (holds == Match::Possible).then_some(Mismatch::InDoubt);
+            let miss = cover(rule).map_or_else(Some, in_doubt)?;
+            Some((rule.name().clone(), miss))
         });
-        let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
-        // Only rules before the deciding one were passed over.
-        let before = passed.into_iter().take_while(|(passed, _)| passed != rule.name()).collect();
-        self.step(judged, SettledBy::rule(rule), before)
+        self.step(judged, decides.map_or(SettledBy::NoRule, SettledBy::rule), passed.collect())
     }
 
     fn step(

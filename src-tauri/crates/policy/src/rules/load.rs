@@ -3,7 +3,7 @@
 pub(crate) mod conditions;
 
 use super::index::Index;
-use super::{Decision, Policy, ResolveWithin, Rule};
+use super::{Decision, Layer, Policy, ResolveWithin, Rule};
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{DynamicLists, LoadError, RuleReason, strict};
 use serde::Deserialize;
@@ -161,6 +161,6 @@ impl Loading<'_> {
         let condition = self.conditions(then, condition)?;
         let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };
         let reason = RuleReason::new(name, reason);
-        Ok(Rule { reason, description, principle, then, condition, examples })
+        Ok(Rule { reason, description, principle, then, condition, layer: Layer::User, examples })
     }
 }

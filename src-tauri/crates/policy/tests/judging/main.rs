@@ -13,6 +13,7 @@ mod composed;
 mod domains;
 mod doubt;
 mod files;
+mod layers;
 mod loading;
 mod peer;
 mod properties;

@@ -58,7 +58,7 @@ fn a_grant_covers_the_resource_that_it_names() {
     let mut scene = Scene::new(&[ask()]);
     let call = scene.call("notes", "resources/read", &json!({ "uri": "notes://1" })).unwrap();
     let used = ToolUse::of(&call).unwrap();
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(used) }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope: ToolScope::Use(used) }];
     assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://1" })), "Allow grant");
     assert_eq!(says(&scene, "resources/read", &json!({ "uri": "notes://2" })), "Escalate ask");
     assert_eq!(says(&scene, "resources/subscribe", &json!({ "uri": "notes://1" })), "Escalate ask");

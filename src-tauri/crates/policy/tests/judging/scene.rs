@@ -39,7 +39,7 @@ pub(crate) fn path(text: &str) -> CanonicalPath {
 
 pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> PathGrant {
     let access = access.iter().fold(AccessSet::default(), |set, access| set.with(*access));
-    PathGrant { id: id.to_owned(), path: path(at), kind, access }
+    PathGrant { id: id.to_owned(), created_ms: 1000, path: path(at), kind, access }
 }
 
 /// Converts a JSON object to the arguments of a call.

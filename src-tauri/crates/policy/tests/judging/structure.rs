@@ -231,7 +231,7 @@ fn granted_host_needs_no_approval_on_its_port_unless_a_rule_denies() {
     let granting = |rules: &[(&str, Value, &str)], port: u16| {
         let mut scene = Scene::new(rules);
         scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
-        scene.hosts = vec![HostGrant { id: "g".into(), host: "a.org".into(), port }];
+        scene.hosts = vec![HostGrant { id: "g".into(), created_ms: 1000, host: "a.org".into(), port }];
         scene
     };
     let asks = [("ask", json!({}), "escalate")];

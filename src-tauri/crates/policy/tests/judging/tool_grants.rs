@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn granting(tool: &str, arguments: &Value) -> Scene {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let tool = ToolUse::of(&scene.call("other", tool, arguments).unwrap()).unwrap();
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(tool) }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope: ToolScope::Use(tool) }];
     scene
 }
 
@@ -60,7 +60,11 @@ fn calls_with_paths_addresses_or_hosts_have_no_tool_use() {
     assert_eq!(ToolUse::of(&call), None);
     // A tool grant without bound values does not cover a call that names a path.
     let list = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
-    let tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(ToolUse::of(&list).unwrap()) }];
+    let tools = vec![ToolGrant {
+        id: "g".to_owned(),
+        created_ms: 1000,
+        scope: ToolScope::Use(ToolUse::of(&list).unwrap()),
+    }];
     let scene = Scene { tools, ..scene };
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow grant");
     assert_eq!(scene.says("filesystem", "list", &json!({ "path": "/a", "recursive": true })), "escalate ask");
@@ -69,7 +73,7 @@ fn calls_with_paths_addresses_or_hosts_have_no_tool_use() {
 #[test]
 fn a_grant_of_all_tools_covers_no_path_and_no_other_request() {
     let with = |scope: ToolScope| Scene {
-        tools: vec![ToolGrant { id: "g".to_owned(), scope }],
+        tools: vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope }],
         ..Scene::new(&[("ask", json!({}), "escalate")])
     };
     let all = with(ToolScope::All);
@@ -88,7 +92,7 @@ fn a_grant_of_all_tools_covers_no_path_and_no_other_request() {
 #[test]
 fn a_grant_of_reading_tools_follows_the_annotation() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Reading }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope: ToolScope::Reading }];
     assert_eq!(scene.says("other", "look", &json!({ "query": "a" })), "allow grant");
     assert_eq!(scene.says("other", "look", &json!({ "query": "a", "path": "/a" })), "escalate ask");
     assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "escalate ask");

@@ -101,7 +101,7 @@ fn grant_for_unannotated_tool_covers_only_these_arguments_and_no_annotated_tool(
     let tool = ToolUse::of(&call(&scene, "zap", &given)).unwrap();
     assert!(tool.is_exact());
     assert_eq!(tool.to_string(), r#"zap with just {"a":null,"b":{"x":[2],"y":1}}"#);
-    scene.tools = vec![ToolGrant { id: "g".to_owned(), scope: ToolScope::Use(tool) }];
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope: ToolScope::Use(tool) }];
     let of = |tool: &str, arguments: Value| scene.says_of(&call(&scene, tool, &arguments));
     assert_eq!(of("zap", json!({ "a": null, "b": { "x": [2], "y": 1 } })), "allow grant");
     for other in [json!({ "b": { "y": 1, "x": [2] } }), json!({ "a": null, "b": { "x": [3], "y": 1 } })] {

@@ -15,7 +15,7 @@ impl Daemon {
     /// Parses a host and port, and checks that a grant would make the host reachable for the server.
     pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
-        // Validate with the proxy's own rules first, because their error messages are the most helpful.
+        // The proxy's own rules come first, because their error messages are the most helpful.
         HostRules::new([text], [""; 0], false)?;
         let target = HostPort::parse(text, Some(DEFAULT_PORT))?;
         let settings = self.0.reloader.settings();
@@ -36,7 +36,7 @@ impl Daemon {
         Ok(Granted::Host(target))
     }
 
-    /// Returns the target of a grant for the whole tool, or an error if any of the tool's arguments is judged.
+    /// Returns the target of a grant for the whole tool. Fails if any argument of the tool is judged.
     pub(super) fn tool(
         &self,
         server: &str,

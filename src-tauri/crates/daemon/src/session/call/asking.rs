@@ -1,8 +1,8 @@
 //! Asks the user to approve a call.
 //!
-//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards; if anything has
+//! - An answer applies to the call as it was shown. The call is then resolved and judged again. If anything has
 //!   changed, the user is asked again.
-//! - Other calls with an identical question are judged again too; the answer does not apply to them.
+//! - Other calls with an identical question are judged again too, but the answer does not apply to them.
 
 use super::{Call, proceed};
 use crate::judging::InspectedCall;
@@ -28,7 +28,7 @@ const MOST_QUESTIONS: usize = 3;
 /// Maximum number of times that a call is judged again. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Call that needs approval, and the policy that requires it.
+/// A call that needs approval, and the policy that requires it.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
     pub(super) inspected: InspectedCall,
@@ -154,18 +154,18 @@ async fn question(
     };
     let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
-    // If the call is now denied or its files have changed, discard the approval and judge the call again.
+    // If the call is now denied or its files have changed, the approval is discarded and the call is judged again.
     if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.has_same_kinds(&inspected.paths) {
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
-        // The question showed a diff of a file that has changed since, so ask again.
+        // The question showed a diff of a file that has changed since, so the user is asked again.
         if compared.is_some_and(|compared| !compared.is_current()) {
             return Ok(Answered::Yes(Vec::new()));
         }
         return Ok(Answered::Yes(escalation.values.clone()));
     }
-    // Store a grant, which then decides on this call too: once it is revoked, it allows nothing.
+    // The approval is stored as a grant, which then decides on this call too. Once revoked, the grant allows nothing.
     exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
     // A grant for a host does not answer a rule that requires approval for the call itself.
     let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };

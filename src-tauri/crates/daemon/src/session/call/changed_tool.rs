@@ -22,14 +22,14 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Changed definition of a tool.
+/// A tool's changed definition.
 struct Changed {
     listed: String,
     change: DefinitionChange,
     diff: String,
 }
 
-/// Asks about the tool of a call. `refusal` is the answer while the tool is suspended.
+/// Asks about the call's tool. `refusal` is the answer if the tool stays suspended.
 pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: CallRefusal) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
@@ -56,7 +56,7 @@ pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: C
     }
 }
 
-/// Judges a call whose tool goes on with its old definition.
+/// Judges a call whose tool keeps its old definition.
 async fn judge_again(session: Arc<Session>, call: Call) {
     let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
     match verdict {
@@ -140,8 +140,8 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
     Ok(is_current.then_some(decision))
 }
 
-/// Returns [`PinDecision::Keep`] if the user has decided elsewhere, and the definition that the client knows is in effect.
-/// Returns `None` if the tool is still suspended.
+/// Returns [`PinDecision::Keep`] if the user has decided elsewhere and the definition that the client knows is in
+/// effect. Returns `None` if the tool is still suspended.
 async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, CallRefusal> {
     match session.check_pin(tool).await {
         Ok(()) => Ok(Some(PinDecision::Keep)),
@@ -151,7 +151,7 @@ async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, C
 }
 
 impl Session {
-    /// Returns the changed definition of a suspended tool; `None` if the tool is not suspended.
+    /// Returns a suspended tool's changed definition, or `None` if the tool is not suspended.
     async fn changed_definition(&self, tool: &str) -> Result<Option<Changed>, PinError> {
         let ((pins, key), tool) = (self.pins(), tool.to_owned());
         let compare = move || {
@@ -166,7 +166,7 @@ impl Session {
         tokio::task::spawn_blocking(compare).await?
     }
 
-    /// Completes when the user has decided about this definition elsewhere, or the tool has changed again.
+    /// Completes when the user has decided on this definition elsewhere, or when the tool has changed again.
     async fn decided_elsewhere(&self, tool: &str, listed: &str) {
         loop {
             tokio::time::sleep(DECIDED).await;

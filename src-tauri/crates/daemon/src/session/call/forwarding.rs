@@ -17,11 +17,11 @@ use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Calls that can be forwarded together. None of them needs a task to wait for its response.
+/// Calls that can be forwarded together, because none of them needs a task that waits for its response.
 #[derive(Default)]
 pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
-/// Call that can be sent once its decision is recorded.
+/// A call that can be sent once its decision is recorded.
 struct Ready {
     call: Call,
     permit: Permit,
@@ -127,7 +127,7 @@ fn pass_on(
     }
 }
 
-/// Returns the permit. The flag is `true` if the permit depends on an approval for this call only.
+/// Returns the permit, and `true` if it depends on an approval for this call only.
 fn granted(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }
@@ -141,7 +141,7 @@ fn send(
     (decision, request): (u64, ServerRequest),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    // Recording may have taken some time, so check again.
+    // Recording may have taken some time, so these conditions are checked again.
     if session.is_paused() {
         session.not_forwarded(decision, "the agent was paused in the meantime");
         return Err(NotApproved::Stopped(Stop::Paused).into());

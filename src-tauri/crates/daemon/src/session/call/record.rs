@@ -52,8 +52,8 @@ impl Session {
         refusal
     }
 
-    /// Sends the client the reason: as a result with `isError` for a tool call, as a JSON-RPC error for any other
-    /// request.
+    /// Sends the reason to the client: as a result with `isError` for a tool call, or as a JSON-RPC error for any
+    /// other request.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Session {
         self.deny_unjudged(call, (DecidedBy::Paused, PAUSED), &refusal).await;
     }
 
-    /// Denies a call of a tool whose definition changed. The call is not judged.
+    /// Denies a call to a tool whose definition changed. The call is not judged.
     pub(super) async fn deny_changed(&self, call: &Call, refusal: &CallRefusal) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         self.deny_unjudged(call, (DecidedBy::ToolChanged, CHANGED_TOOL_RULE), refusal).await;
@@ -134,7 +134,7 @@ impl Session {
         entry
     }
 
-    /// Records an event that has already happened. If the audit log fails, only logs the error.
+    /// Records an event that has already happened. If recording fails, the error is only logged.
     pub(in crate::session) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record an event");

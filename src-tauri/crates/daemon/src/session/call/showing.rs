@@ -12,8 +12,7 @@ use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Maximum number of attempts to mount. A new attempt is needed whenever the grants or the policy change during the
-/// wait.
+/// Maximum number of attempts to mount. Another attempt is needed whenever the grants or the policy change meanwhile.
 const MOST_ROUNDS: usize = 3;
 
 /// Mounts the paths that the call needs, forwards the call, then releases its place in the queue.
@@ -47,7 +46,7 @@ async fn show_and_forward(
 ) -> Result<(Option<oneshot::Receiver<Answered>>, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
-        // Mounting may have restarted the server, so get its current connection.
+        // Mounting may have restarted the server, so the connection is looked up again.
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
         let failed = authorization.inspected.paths.first_of(&applied.failed);
@@ -55,8 +54,8 @@ async fn show_and_forward(
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
-        // While waiting, grants may have been revoked, or the tool, the policy or the named files may have changed, so
-        // check again.
+        // Meanwhile, grants may have been revoked, or the tool, the policy or the named files may have changed, so
+        // these are checked again.
         if call.tool.request.is_none() {
             session.check_pin(&call.tool.tool).await?;
         }
@@ -78,7 +77,7 @@ async fn show_and_forward(
                 return Ok((None, lease));
             }
             let (send, pending) = oneshot::channel();
-            // Ignore the error, which occurs if the call was cancelled.
+            // Sending fails if the call was cancelled.
             let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
             forward(session, call, authorization, &connection, then).await?;
             return Ok((Some(pending), lease));
@@ -87,8 +86,8 @@ async fn show_and_forward(
     Err(CallRefusal::Changed)
 }
 
-/// Returns `true` if the permit is for the authorized call. If the user approved the call, its files must also still
-/// have the same types.
+/// Returns `true` if the permit is for the authorized call. If the user approved the call, the types of its files
+/// must also be unchanged.
 fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
     let stands = || inspected.paths.has_same_kinds(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
@@ -101,7 +100,7 @@ async fn show(
 ) -> Result<Option<MountLease>, CallRefusal> {
     session.server.ready().await?;
     if authorization.needs_nothing() {
-        // The server's reach is judged later, so do not wait for it to confirm new roots.
+        // The server's reach is judged later, so this does not wait for the server to confirm new roots.
         if !session.shows(authorization) {
             session.server.refresh().await?;
         }

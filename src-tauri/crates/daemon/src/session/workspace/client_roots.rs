@@ -1,12 +1,12 @@
 //! Requests the client's own roots and proposes them to the user.
 //!
-//! - The client's roots are never forwarded to a server, and open nothing on their own.
-//! - INVARIANT: servers cannot guess the id of our request, so a response to a server is never mistaken for a response
-//!   to us.
+//! - The client's roots are never forwarded to a server, and give no access by themselves.
+//! - INVARIANT: servers cannot guess the id of IronCurtain's request, so a response meant for a server is never
+//!   mistaken for a response to this request.
 //! - Sends one request at a time. Limits the number of requests, the time and size of each response, and the number of
 //!   proposed folders, so that a faulty client causes no harm.
-//! - Does not ask a client that uses the stateless protocol: a request would have to replace a response that its agent
-//!   is waiting for.
+//! - Does not ask a client that uses the stateless protocol, where the request would have to replace a response that
+//!   the agent is waiting for.
 
 use super::named_folder::{self, FolderRefusal};
 use crate::session::Session;
@@ -109,11 +109,11 @@ impl ClientRoots {
         }
     }
 
-    /// Handles a response from the client. Returns the response as an error if it does not answer our request.
+    /// Handles a response from the client. Returns the response as an error unless it answers IronCurtain's request.
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
         let mut asked = self.asked();
         match asked.take_if(|request| request.id == *id) {
-            // Ignore the error, which occurs if the request has timed out.
+            // Sending fails if the request has timed out.
             Some(request) => drop(request.answer.send(response)),
             None => return Err(response),
         }
@@ -146,7 +146,7 @@ impl Session {
         *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
         self.to_client.send(request_parts(&id, "roots/list", None));
         let answer = tokio::time::timeout(ANSWER_BOUND, answered).await;
-        // Forget the request, so that a late response is ignored.
+        // The request is forgotten, so that a late response is ignored.
         self.client_roots.asked().take_if(|request| request.id == id);
         match answer {
             Ok(Ok(Response::Result(result))) => addresses(result.get()),

@@ -1,14 +1,14 @@
 //! Resolves folders in a client's `file` URIs (RFC 8089) and paths in a server's entry, and checks whether they may be
 //! proposed.
 //!
-//! - Refuses everything that is not certain to be a path on this machine in canonical form. Every refusal has a reason.
+//! - Refuses anything that is not certainly a path on this machine in canonical form. Every refusal has a reason.
 
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// System folders that cannot be a workspace. A grant would expose files that belong to the whole system.
+/// System folders that cannot be a workspace, because a grant would expose files that belong to the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",

@@ -4,7 +4,6 @@
 //! - Connects to an address that is not public only if the server has it itself, or its entry lists it.
 //! - Follows no redirect.
 
-use super::super::tls::{connector, secured};
 use super::LoginServer;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -14,12 +13,12 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::address::{AddressScope, is_own, scope};
 use ironcurtain_egress::{ConnectionRefusal, Dialed, Host, HostPort, HostRules};
+use ironcurtain_tls::{TlsClient, TlsError, secured};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde::Deserialize;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Position, Url};
 
 /// Timeout for one request.
@@ -48,7 +47,7 @@ pub(super) enum LoginRequestError {
     #[error("the answer of `{host}` is larger than {n} KiB, or incomplete", n = LARGEST >> 10)]
     Body { host: String },
     #[error(transparent)]
-    Setup(#[from] super::super::RemoteError),
+    Setup(#[from] TlsError),
 }
 
 /// Sends rmcp's requests.
@@ -126,15 +125,7 @@ impl LoginHttpClient {
         let Dialed { stream, mut permit } = dialer.open(target).await?;
         let tls = match url.scheme() {
             "http" => None,
-            _ => {
-                let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(name).map_err(io::Error::other);
-                let name = name.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
-                let connector = tokio::task::spawn_blocking(connector)
-                    .await
-                    .map_err(super::super::RemoteError::from)??;
-                Some((connector, name))
-            }
+            _ => Some(TlsClient::new(url.host_str().unwrap_or_default()).await?),
         };
         let stream = secured(stream, tls.as_ref()).await;
         let stream = stream.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;

@@ -311,7 +311,7 @@ impl StatelessServer {
         }
     }
 
-    /// Fails all calls that wait for the client's input, when the connection closes.
+    /// Fails all calls that are waiting for the client's input, when the connection closes.
     pub(in crate::server) fn ended(&self, why: &NoAnswer) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {

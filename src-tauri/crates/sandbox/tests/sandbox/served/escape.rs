@@ -65,20 +65,25 @@ fn names_are_bounded_and_memory_is_too() {
     assert_eq!(shell.run("/usr/bin/python3 work/create.py"), format!("{result}\nstatus 0\n"));
     // Removing one frees its slot.
     assert_eq!(shell.run("rmdir docs/v1 && mkdir docs/again"), "status 0\n");
-    // Lookups of names that do not exist.
-    let count = if is_soak() { 1_000_000 } else { 5_000 };
+    // Names that do not exist need no memory.
+    let count = if is_soak() { 1_000_000 } else { 20_000 };
     let look = format!("import os; print(any(os.path.exists(\"docs/none%d\" % n) for n in range({count})))");
     assert_eq!(python(&mut shell, &look), "False\nstatus 0\n");
     let grown = status(&view, "VmRSS:").saturating_sub(before);
-    assert!(grown < 100_000, "{grown} kB for {names} names");
+    assert!(grown < memory_for(names), "{grown} kB for {names} names");
     assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
     assert_eq!(fs::read_dir(shell.path("docs")).unwrap().count(), 2);
 }
 
+/// Returns the memory in kB that a view may need for this number of names.
+fn memory_for(names: u64) -> u64 {
+    2_000 + names
+}
+
 #[test]
-fn a_million_real_names_are_forgotten_again() {
+fn many_real_names_need_little_memory() {
     let place = place();
-    let (folders, files) = if is_soak() { (1000, 1000) } else { (20, 100) };
+    let (folders, files) = if is_soak() { (1000, 1000) } else { (50, 100) };
     for folder in 0..folders {
         let folder = place.path(&format!("many/{folder}"));
         fs::create_dir_all(&folder).unwrap();
@@ -90,7 +95,9 @@ fn a_million_real_names_are_forgotten_again() {
     let said = shell.run("find many -type f -size 0 | wc -l");
     assert_eq!(said, format!("{}\nstatus 0\n", folders * files));
     let grown = status(&view, "VmRSS:").saturating_sub(before);
-    assert!(grown < 400_000, "{grown} kB for {} names", folders * files);
+    // The kernel forgets many names again.
+    let most = if is_soak() { 400_000 } else { memory_for(folders * files) };
+    assert!(grown < most, "{grown} kB for {} names", folders * files);
 }
 
 #[test]

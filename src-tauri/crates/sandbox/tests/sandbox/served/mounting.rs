@@ -89,7 +89,7 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     // Another folder can be reserved instead.
     shell.reserve("work", 2);
     assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(2));
-    // While a folder is reserved, no request may wait that would lock one of its parent folders.
+    // While a folder is reserved, no request may wait long that locks one of its parent folders.
     let refused = shell.run("rm notes.txt 2>&1");
     assert!(refused.contains("Stale file handle"), "{refused}");
     assert_eq!(shell.mount("work"), ControlAnswer::Added);
@@ -101,12 +101,34 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Delete)]);
     // The first folder is reserved once the program waiting in it has exited.
     shell.reserve("docs", 3);
-    assert!(shell.reserved.try_recv().is_err());
+    shell.permit(1, vec![]);
+    // It is not reserved yet, so this is asked about at once.
+    let denied = shell.run("rm notes.txt 2>&1");
+    assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(shell.run("pkill -x rm; wait"), "status 0\n");
     assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(3));
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     shell.mounted(&["work", "docs"]);
     assert_eq!(shell.run("rm docs/b && ls docs"), "a\nstatus 0\n");
+}
+
+#[test]
+fn what_is_removed_beside_a_folder_that_is_being_mounted_is_asked_about_afterwards() {
+    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
+    assert_eq!(shell.run("ls work"), "own\nstatus 0\n");
+    shell.reserve("work", 1);
+    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(1));
+    assert_eq!(shell.run("{ rm notes.txt > /tmp/out 2>&1 & }"), "status 0\n");
+    // It waits in the kernel, or has failed.
+    let state = "$(cut -d' ' -f3 /proc/$!/stat)";
+    let waits = format!("until [ $(cat /proc/$!/comm) = rm ] && [ {state} != R ]; do :; done; echo {state}");
+    assert_eq!(shell.run(&waits), "S\nstatus 0\n");
+    assert_eq!(shell.mount("work"), ControlAnswer::Added);
+    assert_eq!(shell.asked(), []);
+    shell.mounted(&["work"]);
+    assert_eq!(shell.run("wait; cat /tmp/out"), "status 0\n");
+    assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Delete)]);
+    assert!(!fs::exists(shell.path("notes.txt")).unwrap());
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! A verified bundle.
+
+use crate::archive::{self, ArchiveError, Files};
+use crate::key::VerifyingKey;
+use crate::signature;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Name of the manifest.
+pub(crate) const MANIFEST: &str = ".manifest";
+
+/// Root of the documents that IronCurtain uses.
+pub(crate) const ROOT: &str = "ironcurtain";
+
+/// Reason why a bundle is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyBundleError {
+    /// The archive is invalid.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The bundle has no signature.
+    #[error("it is not signed: `.signatures.json` is missing")]
+    Unsigned,
+    /// The file with the signature is malformed.
+    #[error("`.signatures.json` is malformed; expected exactly one JSON Web Signature")]
+    Signatures,
+    /// The signature uses another algorithm.
+    #[error("the signature algorithm `{0}` is not allowed; expected `ES256`")]
+    Algorithm(String),
+    /// The signature is not from the configured key.
+    #[error("the signature does not match the public key")]
+    WrongSignature,
+    /// The signature is from the future.
+    #[error("it was signed {ahead_hours} hours in the future; check the clock of this computer")]
+    Clock {
+        /// Hours by which the signature is newer than this machine's clock.
+        ahead_hours: u64,
+    },
+    /// A file is not part of the signature.
+    #[error("the file `{0}` is not part of the signature")]
+    UnsignedFile(String),
+    /// A file differs from the signed one.
+    #[error("the file `{0}` was changed after it was signed")]
+    Changed(String),
+    /// A signed file does not exist.
+    #[error("the signed file `{0}` is missing")]
+    Missing(String),
+    /// A structured document is invalid.
+    #[error("`{name}`: {problem}")]
+    Document {
+        /// Name of the file.
+        name: String,
+        /// Description of the problem.
+        problem: String,
+    },
+    /// The manifest has no sequence number.
+    #[error("`.manifest` has no number `metadata.sequence`, which protects against old bundles")]
+    NoSequence,
+    /// The bundle is not meant for IronCurtain.
+    #[error("it has no documents below `ironcurtain`")]
+    NoDocuments,
+}
+
+/// `.manifest` of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Name of the revision, for people. OPA gives it no order.
+    #[serde(default)]
+    pub revision: String,
+    /// Paths of the documents that the bundle owns.
+    #[serde(default)]
+    pub roots: Vec<String>,
+    /// Further information.
+    #[serde(default)]
+    pub metadata: ManifestMetadata,
+}
+
+/// `metadata` of a manifest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ManifestMetadata {
+    /// Number that is higher in each new bundle.
+    pub sequence: Option<u64>,
+}
+
+/// A bundle whose signature was verified.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyBundle {
+    /// Name of the revision.
+    pub revision: String,
+    /// Number that is higher in each new bundle.
+    pub sequence: u64,
+    data: Value,
+}
+
+impl PolicyBundle {
+    /// Verifies and parses a bundle. `now` is the time in seconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// Returns the reason why the bundle is refused.
+    pub fn open(bytes: &[u8], key: &VerifyingKey, now: u64) -> Result<Self, PolicyBundleError> {
+        let files = archive::read(bytes)?;
+        signature::verify(&files, key, now)?;
+        let manifest: Manifest = document(&files, MANIFEST)?;
+        let sequence = manifest.metadata.sequence.ok_or(PolicyBundleError::NoSequence)?;
+        let mut data = Value::Object(Map::new());
+        for name in files.keys().filter(|name| name.rsplit('/').next() == Some("data.json")) {
+            let folders: Vec<&str> = name.split('/').collect();
+            let (_, folders) = folders.split_last().unwrap_or((&"", &[]));
+            if !insert(&mut data, folders, document(&files, name)?) {
+                let problem = "another file defines the same document".to_owned();
+                return Err(PolicyBundleError::Document { name: name.clone(), problem });
+            }
+        }
+        match data.get_mut(ROOT).map(Value::take) {
+            Some(data @ Value::Object(_)) => Ok(Self { revision: manifest.revision, sequence, data }),
+            Some(_) | None => Err(PolicyBundleError::NoDocuments),
+        }
+    }
+
+    /// Returns a document below `ironcurtain`, or `None` if the bundle does not have it.
+    #[must_use]
+    pub fn document(&self, name: &str) -> Option<&Value> {
+        self.data.get(name)
+    }
+}
+
+fn document<T: serde::de::DeserializeOwned>(files: &Files, name: &str) -> Result<T, PolicyBundleError> {
+    let problem = |problem: String| PolicyBundleError::Document { name: name.to_owned(), problem };
+    let bytes = files.get(name).ok_or_else(|| PolicyBundleError::Missing(name.to_owned()))?;
+    serde_json::from_slice(bytes).map_err(|error| problem(error.to_string()))
+}
+
+/// Inserts a document below these folders, as OPA does. Returns `false` if it conflicts with another one.
+fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
+    let Value::Object(fields) = into else { return false };
+    match folders.split_first() {
+        Some((first, rest)) => {
+            let inner = fields.entry(*first).or_insert_with(|| Value::Object(Map::new()));
+            insert(inner, rest, document)
+        }
+        None => {
+            let Value::Object(document) = document else {
+                // Only an empty place can hold a document that is not an object.
+                let is_empty = fields.is_empty();
+                if is_empty {
+                    *into = document;
+                }
+                return is_empty;
+            };
+            document.into_iter().all(|(key, value)| match fields.get_mut(&key) {
+                None => fields.insert(key, value).is_none(),
+                Some(there) => insert(there, &[], value),
+            })
+        }
+    }
+}

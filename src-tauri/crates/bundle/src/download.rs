@@ -1,0 +1,258 @@
+//! Downloads bundles over HTTP with OPA's protocol.
+//!
+//! - Sends `If-None-Match`, so that an unchanged bundle is not sent again, and `Prefer: modes=snapshot;wait=N`, with
+//!   which a server may delay its answer until there is a new bundle.
+//! - Follows no redirects, because the token belongs to this server. The server is not trusted: sizes and times are
+//!   limited, and none of its text is shown.
+//! - Only an address on this computer may use plain HTTP.
+
+use crate::archive::LONGEST_BUNDLE;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderValue};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use ironcurtain_tls::{Stream, TlsClient, TlsError, secured};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use url::{Host, Position, Url};
+use zeroize::Zeroizing;
+
+/// Time for a connection and its TLS handshake.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Time for the head of an answer, in addition to the time that the server may wait, and then for the body.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Maximum size of the head of an answer in bytes.
+const LONGEST_HEAD: usize = 16 * 1024;
+
+/// Address of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleLocation(Url);
+
+/// Error for an address from which bundles cannot be downloaded.
+#[derive(Debug, thiserror::Error)]
+#[error("expected an `https` address of a bundle; plain `http` is allowed only for this computer")]
+pub struct LocationError;
+
+/// Reason why a download failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// No connection.
+    #[error("failed to connect to the bundle server: {0}")]
+    Connect(io::Error),
+    /// No answer in time.
+    #[error("the bundle server did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The connection failed, or the answer is not HTTP.
+    #[error("the connection to the bundle server failed: {0}")]
+    Http(#[from] hyper::Error),
+    /// The bundle is too large or the connection failed while it was sent.
+    #[error("the bundle is larger than {} MiB, or the connection failed", LONGEST_BUNDLE / 1024 / 1024)]
+    Body,
+    /// A redirect.
+    #[error("the bundle server answered with a redirect ({0}), which is not followed")]
+    Redirect(u16),
+    /// Missing or refused credentials.
+    #[error("the bundle server refused the token ({0})")]
+    Unauthorized(u16),
+    /// Another status.
+    #[error("the bundle server answered with the status {0}")]
+    Status(u16),
+    /// The token contains characters that a header must not contain.
+    #[error("the token for the bundle server contains invalid characters")]
+    Token,
+    /// TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+impl BundleLocation {
+    /// Parses an address.
+    ///
+    /// # Errors
+    /// Returns [`LocationError`] if the address is not allowed.
+    pub fn parse(url: &str) -> Result<Self, LocationError> {
+        let url = Url::parse(url).map_err(|_| LocationError)?;
+        let is_local = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => return Err(LocationError),
+        };
+        match url.scheme() {
+            "https" => Ok(Self(url)),
+            "http" if is_local => Ok(Self(url)),
+            _ => Err(LocationError),
+        }
+    }
+
+    fn target(&self) -> (&str, u16) {
+        let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        (host, self.0.port_or_known_default().unwrap_or(443))
+    }
+}
+
+/// Formats the address without its query, which may contain a key.
+impl fmt::Display for BundleLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0[..Position::AfterPath])
+    }
+}
+
+/// Answer of a bundle server.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Downloaded {
+    /// The bundle has not changed.
+    Unchanged,
+    /// A bundle.
+    New {
+        /// The bundle, which is not verified yet.
+        bytes: Bytes,
+        /// `ETag` of the answer.
+        etag: Option<String>,
+        /// `true` if the server supports long polling.
+        supports_long_polling: bool,
+    },
+}
+
+/// Client for one bundle.
+pub struct BundleClient {
+    location: BundleLocation,
+    token: Option<Zeroizing<String>>,
+}
+
+impl BundleClient {
+    /// Creates a client that sends this bearer token.
+    #[must_use]
+    pub fn new(location: BundleLocation, token: Option<Zeroizing<String>>) -> Self {
+        Self { location, token }
+    }
+
+    /// Downloads the bundle, unless its `ETag` is still `etag`. With `wait`, the server may delay its answer until the
+    /// bundle changes.
+    ///
+    /// # Errors
+    /// Returns a [`DownloadError`].
+    pub async fn download(
+        &self,
+        etag: Option<&str>,
+        wait: Option<Duration>,
+    ) -> Result<Downloaded, DownloadError> {
+        let request = self.request(etag, wait)?;
+        let connect = connect(&self.location);
+        let stream =
+            tokio::time::timeout(CONNECT, connect).await.map_err(|_| DownloadError::Timeout(CONNECT))??;
+        let (mut sender, connection) =
+            http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
+        // Ends with the exchange below. Its error is reported to the request in flight.
+        let connection = tokio::spawn(connection);
+        let until = ANSWER + wait.unwrap_or_default();
+        let answered = tokio::time::timeout(until, sender.send_request(request)).await;
+        let response = answered.map_err(|_| DownloadError::Timeout(until))??;
+        let status = response.status();
+        match status {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED => return Ok(Downloaded::Unchanged),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(DownloadError::Unauthorized(status.as_u16()));
+            }
+            _ if status.is_redirection() => return Err(DownloadError::Redirect(status.as_u16())),
+            _ => return Err(DownloadError::Status(status.as_u16())),
+        }
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let etag = text(header::ETAG).map(str::to_owned);
+        let kind = text(header::CONTENT_TYPE).unwrap_or_default();
+        let supports_long_polling = kind == "application/vnd.openpolicyagent.bundles";
+        let body = Limited::new(response.into_body(), LONGEST_BUNDLE).collect();
+        let body = tokio::time::timeout(ANSWER, body).await.map_err(|_| DownloadError::Timeout(ANSWER))?;
+        let bytes = body.map_err(|_| DownloadError::Body)?.to_bytes();
+        connection.abort();
+        Ok(Downloaded::New { bytes, etag, supports_long_polling })
+    }
+
+    fn request(
+        &self,
+        etag: Option<&str>,
+        wait: Option<Duration>,
+    ) -> Result<Request<Empty<Bytes>>, DownloadError> {
+        let url = &self.location.0;
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = url[Position::BeforePath..Position::AfterQuery]
+            .parse()
+            .map_err(|_| DownloadError::Status(StatusCode::BAD_REQUEST.as_u16()))?;
+        let headers = request.headers_mut();
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+        headers.insert(header::HOST, host.map_err(|_| DownloadError::Token)?);
+        headers.insert(header::USER_AGENT, HeaderValue::from_static("ironcurtain"));
+        if let Some(token) = &self.token {
+            let value = Zeroizing::new(format!("Bearer {}", token.trim()));
+            let mut value = HeaderValue::from_str(&value).map_err(|_| DownloadError::Token)?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        if let Some(etag) = etag.and_then(|etag| HeaderValue::from_str(etag).ok()) {
+            headers.insert(header::IF_NONE_MATCH, etag);
+        }
+        let prefer = match wait {
+            Some(wait) => format!("modes=snapshot;wait={}", wait.as_secs()),
+            None => "modes=snapshot".to_owned(),
+        };
+        headers.extend(HeaderValue::from_str(&prefer).ok().map(|value| (PREFER, value)));
+        Ok(request)
+    }
+}
+
+/// Omits the token.
+impl fmt::Debug for BundleClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BundleClient").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+const PREFER: header::HeaderName = header::HeaderName::from_static("prefer");
+
+async fn connect(location: &BundleLocation) -> Result<Box<dyn Stream>, DownloadError> {
+    let (host, port) = location.target();
+    let tls = if location.0.scheme() == "https" { Some(TlsClient::new(host).await?) } else { None };
+    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
+    opened.await.map_err(DownloadError::Connect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_only_for_this_computer() {
+        for good in [
+            "https://bundles.example.com/b.tar.gz",
+            "http://127.0.0.1:80/b",
+            "http://[::1]/b",
+            "http://localhost/b",
+        ] {
+            assert!(BundleLocation::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["http://bundles.example.com/b", "http://localhost.example.com/b", "file:///b", "b"] {
+            assert!(BundleLocation::parse(bad).is_err(), "{bad}");
+        }
+        let location = BundleLocation::parse("https://a.example/b?key=secret").unwrap();
+        assert_eq!(location.to_string(), "https://a.example/b");
+    }
+
+    #[test]
+    fn requests_have_the_headers_of_the_protocol() {
+        let location = BundleLocation::parse("https://a.example:8443/b?x=1").unwrap();
+        let client = BundleClient::new(location, Some(Zeroizing::new("t0ken\n".to_owned())));
+        let request = client.request(Some("\"e\""), Some(Duration::from_secs(30))).unwrap();
+        let text = |name: &str| request.headers()[name].to_str().unwrap();
+        assert_eq!(request.uri(), "/b?x=1");
+        assert_eq!([text("host"), text("authorization")], ["a.example:8443", "Bearer t0ken"]);
+        assert_eq!([text("if-none-match"), text("prefer")], ["\"e\"", "modes=snapshot;wait=30"]);
+        assert!(!format!("{client:?} {request:?}").contains("t0ken"));
+    }
+}

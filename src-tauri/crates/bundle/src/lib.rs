@@ -1,0 +1,22 @@
+//! Signed policy bundles in the format and protocol of Open Policy Agent (OPA).
+//!
+//! - A bundle is a gzip-compressed tar archive with `.manifest`, `.signatures.json` and `data.json` files. Any OPA bundle
+//!   server, web server or CDN can serve it, and `opa build` can create it.
+//! - Nothing in an archive is used before its signature is verified and every file in it matches the signed hash.
+//! - Knows nothing about questions, grants or rules: the documents in a bundle are JSON values.
+
+mod archive;
+mod build;
+mod bundle;
+mod download;
+mod hash;
+mod key;
+mod signature;
+mod store;
+
+pub use archive::{ArchiveError, LONGEST_BUNDLE};
+pub use build::{BundleBuildError, BundleSource};
+pub use bundle::{PolicyBundle, PolicyBundleError};
+pub use download::{BundleClient, BundleLocation, DownloadError, Downloaded, LocationError};
+pub use key::{KeyError, SigningKey, VerifyingKey};
+pub use store::{BundleStore, BundleStoreError};

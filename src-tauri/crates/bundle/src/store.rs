@@ -1,0 +1,100 @@
+//! The last good bundle on disk.
+//!
+//! - Kept as it was downloaded, with its signature, and verified again whenever it is read.
+//! - Replaced only by a bundle with a higher sequence number, or by the same bundle.
+
+use crate::archive::LONGEST_BUNDLE;
+use crate::bundle::{PolicyBundle, PolicyBundleError};
+use crate::key::VerifyingKey;
+use ironcurtain_paths::{atomic_file, bounded_read};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Reason why a bundle is not kept or cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleStoreError {
+    /// The bundle is invalid.
+    #[error("the bundle is refused: {0}")]
+    Refused(#[from] PolicyBundleError),
+    /// The bundle is older than the kept one.
+    #[error("the bundle is refused: its sequence number {found} is lower than {kept}, which is in use")]
+    Rollback {
+        /// Sequence number of the refused bundle.
+        found: u64,
+        /// Sequence number of the kept bundle.
+        kept: u64,
+    },
+    /// Another bundle has the same sequence number.
+    #[error("the bundle is refused: another bundle with the sequence number {0} is in use")]
+    SameSequence(u64),
+    /// Reading or writing the file failed.
+    #[error("failed to access `{path}`: {source}")]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error from the operating system.
+        source: io::Error,
+    },
+}
+
+/// File with the last good bundle.
+#[derive(Debug, Clone)]
+pub struct BundleStore(PathBuf);
+
+impl BundleStore {
+    /// Creates a store that uses this file.
+    #[must_use]
+    pub fn new(file: PathBuf) -> Self {
+        Self(file)
+    }
+
+    /// Returns the kept bundle, or `None` if there is none. `now` is the time in seconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// Returns [`BundleStoreError`] if the file cannot be read or its bundle is invalid.
+    pub fn read(&self, key: &VerifyingKey, now: u64) -> Result<Option<PolicyBundle>, BundleStoreError> {
+        let io = |source| BundleStoreError::Io { path: self.0.clone(), source };
+        let file = match bounded_read::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(LONGEST_BUNDLE as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+        Ok(Some(PolicyBundle::open(&bytes, key, now)?))
+    }
+
+    /// Verifies a bundle and keeps it in place of `kept`.
+    ///
+    /// # Errors
+    /// Returns [`BundleStoreError`] if the bundle is refused or cannot be written. In that case, the kept bundle remains.
+    pub fn replace(
+        &self,
+        kept: Option<&PolicyBundle>,
+        bytes: &[u8],
+        key: &VerifyingKey,
+        now: u64,
+    ) -> Result<PolicyBundle, BundleStoreError> {
+        let bundle = PolicyBundle::open(bytes, key, now)?;
+        if let Some(kept) = kept {
+            if bundle.sequence < kept.sequence {
+                return Err(BundleStoreError::Rollback { found: bundle.sequence, kept: kept.sequence });
+            }
+            if bundle.sequence == kept.sequence && bundle != *kept {
+                return Err(BundleStoreError::SameSequence(kept.sequence));
+            }
+        }
+        let io = |source| BundleStoreError::Io { path: self.0.clone(), source };
+        if let Some(dir) = self.0.parent() {
+            std::fs::create_dir_all(dir).map_err(io)?;
+        }
+        atomic_file::replace_bytes(&self.0, bytes).map_err(io)?;
+        Ok(bundle)
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}

@@ -1,0 +1,31 @@
+//! Records that the user restores the folder of a run, which the command line does itself.
+
+use super::stopping::{by, record};
+use super::{Asker, failed};
+use crate::daemon_state::DaemonState;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_protocol::{ErrorCode, Reply};
+use ironcurtain_visible as visible;
+
+/// Records that `count` paths are to be restored, or that they were and some of them `failed`.
+pub(super) async fn undo(
+    state: &DaemonState,
+    session: String,
+    folder: &str,
+    (count, failures): (usize, Option<usize>),
+    asker: Asker,
+) -> Reply {
+    let folder = visible::line(folder);
+    let what = match failures {
+        None => format!("paths of `{folder}` are to be restored: {count}"),
+        Some(failures) => {
+            format!("paths of `{folder}` were restored: {}, failed: {failures}", count - failures.min(count))
+        }
+    };
+    let mut entry = Entry::new(Event::Undo, format!("{what}, {}", by(asker)));
+    entry.session = Some(session);
+    match record(state, entry).await {
+        Ok(()) => Reply::Done,
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Downloads the organization's bundle and puts its rules into effect.
+//!
+//! - A bundle is refused unless its signature, its sequence number and its rules are valid. The previous one stays in
+//!   effect.
+//! - The reload task loads the kept bundle like any other policy file: it records a change before it takes effect.
+
+use crate::daemon_state::DaemonState;
+use crate::health::Concern;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_bundle::{
+    BundleClient, BundleStoreError, DownloadError, Downloaded, PolicyBundle, VerifyingKey,
+};
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, SnapshotError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+/// Reason why the newest bundle is not in effect.
+#[derive(Debug, thiserror::Error)]
+enum UpdateError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Managed(#[from] ManagedError),
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    #[error(transparent)]
+    Refused(#[from] BundleStoreError),
+    #[error("the bundle is refused: {0}")]
+    Rules(#[from] SnapshotError),
+    #[error("a thread failed: {0}")]
+    Thread(#[from] JoinError),
+}
+
+impl UpdateError {
+    /// Returns the result that the metrics count.
+    fn result(&self) -> &'static str {
+        match self {
+            Self::Refused(_) | Self::Rules(_) => "refused",
+            Self::Config(_) | Self::Managed(_) | Self::Download(_) | Self::Thread(_) => "failed",
+        }
+    }
+}
+
+/// Follows the organization's bundle until the daemon shuts down. Returns at once if no bundle is configured.
+pub(crate) async fn follow(state: Arc<DaemonState>) {
+    let ending = state.services.shutdown.requested.clone();
+    tokio::select! {
+        () = ending.cancelled() => {}
+        () = keep(&state) => {}
+    }
+}
+
+async fn keep(state: &Arc<DaemonState>) {
+    let mut follower = Follower { etag: None, supports_long_polling: false };
+    loop {
+        let started = Instant::now();
+        let settings = match load().await {
+            Ok(Some(settings)) => settings,
+            // A configuration that is removed while the daemon runs is reported by the reload task.
+            Ok(None) => return,
+            Err(problem) => {
+                report(state, &Err(problem));
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                continue;
+            }
+        };
+        let wait = settings.long_poll().filter(|_| follower.supports_long_polling);
+        let updated = follower.update(state, &settings, wait).await;
+        report(state, &updated);
+        let pause = jittered(&settings);
+        // A server that supports long polling determines the pace, unless it answers too early.
+        let waited = wait.is_some() && updated.is_ok() && started.elapsed() >= Duration::from_secs(1);
+        if !waited {
+            tokio::time::sleep(pause.saturating_sub(started.elapsed())).await;
+        }
+    }
+}
+
+async fn load() -> Result<Option<BundleSettings>, UpdateError> {
+    let managed = tokio::task::spawn_blocking(Managed::load).await??;
+    Ok(managed.and_then(|managed| managed.bundle))
+}
+
+fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
+    let services = &state.services;
+    services.metrics.bundle(updated.as_ref().map_or_else(UpdateError::result, |result| *result));
+    let trouble = updated.as_ref().err().map(|problem| {
+        format!("Your organization's rules were not updated: {problem}. The last good rules stay in force.")
+    });
+    if let Some(trouble) = &trouble {
+        tracing::warn!(%trouble, "failed to update the organization's rules");
+    }
+    services.health.set(Concern::Managed, trouble);
+}
+
+/// Returns a random pause between the two configured ones, so that many machines do not ask at the same time.
+fn jittered(settings: &BundleSettings) -> Duration {
+    let range = settings.max_seconds.saturating_sub(settings.min_seconds) * 1000 + 1;
+    // The hasher has random keys, which is random enough for this purpose.
+    let extra = RandomState::new().hash_one(0_u8) % range;
+    Duration::from_secs(settings.min_seconds) + Duration::from_millis(extra)
+}
+
+struct Follower {
+    /// `ETag` of the bundle in effect.
+    etag: Option<String>,
+    supports_long_polling: bool,
+}
+
+impl Follower {
+    async fn update(
+        &mut self,
+        state: &DaemonState,
+        settings: &BundleSettings,
+        wait: Option<Duration>,
+    ) -> Result<&'static str, UpdateError> {
+        let of_files = settings.clone();
+        let read = move || Ok::<_, ManagedError>((of_files.public_key()?, of_files.token()?));
+        let (key, token) = tokio::task::spawn_blocking(read).await??;
+        let client = BundleClient::new(settings.location()?, token.map(Zeroizing::new));
+        let downloaded = client.download(self.etag.as_deref(), wait).await?;
+        let Downloaded::New { bytes, etag, supports_long_polling } = downloaded else {
+            return Ok("unchanged");
+        };
+        self.supports_long_polling = supports_long_polling;
+        let home = state.services.home.clone();
+        let kept = tokio::task::spawn_blocking(move || keep_bundle(&home, &bytes, &key)).await??;
+        // The refused bundle is downloaded again, so that it is refused for as long as the server sends it.
+        self.etag = etag;
+        if kept {
+            state.reloader.reload().await;
+        }
+        Ok(if kept { "new" } else { "unchanged" })
+    }
+}
+
+/// Verifies a bundle and keeps it. Returns `false` if it is the one that is already kept.
+fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, UpdateError> {
+    let (store, now) = (ManagedPolicy::store(home), now_ms() / 1000);
+    let bundle = PolicyBundle::open(bytes, key, now).map_err(BundleStoreError::from)?;
+    ManagedPolicy::check(home, &bundle)?;
+    // An invalid file counts as missing. The error is reported when the policy is loaded.
+    let kept = store.read(key, now).ok().flatten();
+    store.replace(kept.as_ref(), bytes, key, now)?;
+    ManagedPolicy::record_arrivals(home)?;
+    Ok(kept.as_ref() != Some(&bundle))
+}

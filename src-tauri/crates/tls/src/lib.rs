@@ -1,0 +1,90 @@
+//! TLS for our own connections. Verifies certificates with the system's roots.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinError;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+/// Timeout for the TLS handshake.
+const TLS_BOUND: Duration = Duration::from_secs(15);
+
+/// Encrypted or plain connection.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Reason why TLS cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The system has no trusted root certificates.
+    #[error(
+        "no trusted root certificates found ({0}); install them, for example with the package `ca-certificates`"
+    )]
+    NoRoots(String),
+    /// The host name is invalid.
+    #[error("`{0}` is not a host name that a certificate can have")]
+    Name(String),
+    /// The settings are invalid.
+    #[error("failed to set up TLS: {0}")]
+    Setup(#[from] rustls::Error),
+    /// The task that loads the certificates panicked.
+    #[error(transparent)]
+    Thread(#[from] JoinError),
+}
+
+/// Client that verifies the certificate of one host.
+#[derive(Clone)]
+pub struct TlsClient {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl TlsClient {
+    /// Creates a client that trusts the system's current roots. An IPv6 address may have brackets.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub async fn new(host: &str) -> Result<Self, TlsError> {
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
+            .map_err(|_| TlsError::Name(host.to_owned()))?;
+        Ok(Self { connector: tokio::task::spawn_blocking(connector).await??, name })
+    }
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClient").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Starts TLS on a connection, unless `tls` is `None`.
+///
+/// # Errors
+/// Returns an error if the handshake fails, for example because of the certificate.
+pub async fn secured(stream: TcpStream, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
+    let Some(TlsClient { connector, name }) = tls else { return Ok(Box::new(stream)) };
+    let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
+    Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
+}
+
+fn connector() -> Result<TlsConnector, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(found.certs);
+    if taken == 0 {
+        let problem = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
+        return Err(TlsError::NoRoots(problem));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(rustls::ALL_VERSIONS)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}

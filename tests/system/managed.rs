@@ -1,0 +1,306 @@
+//! An organization manages the machine: rules from a signed bundle, and settings that the user cannot loosen.
+//!
+//! Each test runs in its own mount namespace, in which `/etc` is a copy with `managed.json`.
+
+mod bundle_server;
+
+use crate::client::BOUND;
+use crate::hostile;
+use crate::scripted_user::{Next, ScriptedUser};
+use crate::test_home::TestHome;
+use crate::world::{World, eventually, programs};
+use bundle_server::{Behaviour, BundleServer, TOKEN};
+use ironcurtain_bundle::{BundleSource, SigningKey};
+use ironcurtain_config::{Config, MANAGED_FILE};
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Private copy of `/etc`, and an organization that signs bundles.
+struct Organization {
+    dir: tempfile::TempDir,
+    key: SigningKey,
+}
+
+impl Organization {
+    /// Replaces `/etc` by a copy. Must run inside the namespace of the test.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let etc = dir.path().join("etc");
+        // Files that this user cannot read are not copied, and not needed.
+        Command::new("cp").arg("-a").arg("/etc").arg(&etc).output().unwrap();
+        std::fs::create_dir(etc.join("ironcurtain")).unwrap();
+        let mounted = Command::new("mount").arg("--bind").arg(&etc).arg("/etc").status().unwrap();
+        assert!(mounted.success());
+        let key = key_pair(dir.path(), "key.pem");
+        std::fs::copy(dir.path().join("key.pem.pub"), "/etc/ironcurtain/bundle.pem").unwrap();
+        std::fs::write("/etc/ironcurtain/token", TOKEN).unwrap();
+        Self { dir, key }
+    }
+
+    /// Writes `managed.json` with rules from this port and these settings.
+    fn manages(&self, port: u16, settings: &Value) {
+        let managed = json!({
+            "schemaVersion": 1,
+            "organization": "Example",
+            "bundle": {
+                "url": format!("http://127.0.0.1:{port}/bundle.tar.gz"),
+                "publicKeyFile": "/etc/ironcurtain/bundle.pem",
+                "tokenFile": "/etc/ironcurtain/token",
+                "minSeconds": 1,
+                "maxSeconds": 1,
+                "longPollSeconds": 30,
+            },
+            "settings": settings,
+        });
+        std::fs::write(MANAGED_FILE, managed.to_string()).unwrap();
+    }
+
+    fn bundle(&self, sequence: u64, rules: &Value) -> Vec<u8> {
+        self.signed_by(&self.key, sequence, rules)
+    }
+
+    fn signed_by(&self, key: &SigningKey, sequence: u64, rules: &Value) -> Vec<u8> {
+        let rules = json!({ "rules": rules }).to_string();
+        std::fs::write(self.dir.path().join("compiled-policy.json"), rules).unwrap();
+        let source = BundleSource::read(self.dir.path()).unwrap();
+        source.build(key, format!("r{sequence}"), sequence, 1_000_000_000).unwrap()
+    }
+}
+
+/// Creates a key pair with OpenSSL. The public key has the suffix `.pub`.
+fn key_pair(dir: &Path, name: &str) -> SigningKey {
+    let openssl = |arguments: &str| {
+        let done = Command::new("openssl").args(arguments.split(' ')).current_dir(dir).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    openssl(&format!("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {name}"));
+    openssl(&format!("pkey -in {name} -pubout -out {name}.pub"));
+    SigningKey::from_pem(&std::fs::read_to_string(dir.join(name)).unwrap()).unwrap()
+}
+
+fn rule(name: &str, tool: &str, then: &str) -> Value {
+    json!({ "name": name, "if": { "server": ["hostile"], "tool": [tool] }, "then": then, "reason": name })
+}
+
+/// Starts a daemon whose calls all succeed without the organization's rules.
+fn world() -> World {
+    World::of(TestHome::new(hostile::install), programs(), ScriptedUser::default())
+}
+
+#[track_caller]
+fn has_trouble(world: &World, expected: &str) {
+    let find = || world.status().troubles.iter().any(|trouble| trouble.contains(expected));
+    eventually(&format!("`{expected}` is reported"), BOUND, find);
+}
+
+fn has_no_trouble(world: &World) {
+    eventually("no trouble is reported", BOUND, || world.status().troubles.is_empty());
+}
+
+fn metrics(world: &World) -> String {
+    match world.request(Request::Metrics) {
+        Reply::Metrics(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bundle_updates_apply_and_bad_ones_are_refused() {
+    if !is_inside() {
+        return run_inside("managed::bundle_updates_apply_and_bad_ones_are_refused", &["--mount"]);
+    }
+    let organization = Organization::new();
+    let server = BundleServer::start(Behaviour::Serve(
+        organization.bundle(10, &json!([rule("quiet", "heard", "deny")])),
+    ));
+    organization.manages(server.port, &json!({}));
+    let world = world();
+    has_no_trouble(&world);
+    let mut client = world.connect("hostile");
+    eventually("the first bundle applies", BOUND, || {
+        client.plain("heard").text.contains("DENIED: quiet (rule `managed:quiet`)")
+    });
+    client.plain("now").ok();
+
+    let other_key = key_pair(organization.dir.path(), "other.pem");
+    let loose = json!([]);
+    let mut changed = organization.bundle(13, &loose);
+    *changed.last_mut().unwrap() ^= 1;
+    for (bundle, expected) in [
+        (organization.signed_by(&other_key, 11, &loose), "the signature does not match the public key"),
+        (organization.bundle(9, &loose), "its sequence number 9 is lower than 10, which is in use"),
+        (organization.bundle(10, &loose), "another bundle with the sequence number 10 is in use"),
+        (changed, "it is not a gzip-compressed tar archive"),
+        (b"<html>".to_vec(), "it is not a gzip-compressed tar archive"),
+        (
+            organization.bundle(12, &json!([{ "name": "x", "if": {}, "then": "maybe" }])),
+            "`maybe` is not a decision",
+        ),
+    ] {
+        server.serve(bundle);
+        has_trouble(&world, expected);
+        client.plain("heard").refused("managed:quiet");
+        client.plain("now").ok();
+    }
+    for (status, expected) in [(302, "redirect (302)"), (403, "refused the token (403)"), (500, "status 500")]
+    {
+        server.behave(Behaviour::Status(status));
+        has_trouble(&world, expected);
+    }
+    // A good bundle applies after all of these.
+    server.serve(organization.bundle(14, &json!([rule("silent", "now", "deny")])));
+    has_no_trouble(&world);
+    client.plain("now").refused("managed:silent");
+    client.plain("heard").ok();
+    let text = metrics(&world);
+    for line in ["{result=\"new\"} 2", "{result=\"refused\"} "] {
+        assert!(text.contains(&format!("ironcurtain_bundle_updates_total{line}")), "{text}");
+    }
+    let requests = server.requests();
+    assert!(requests[0].contains("prefer: modes=snapshot\r\n"), "{requests:?}");
+    assert!(
+        requests[1].contains("prefer: modes=snapshot;wait=30\r\n") && requests[1].contains("if-none-match")
+    );
+}
+
+#[test]
+fn last_good_bundle_is_used_while_the_server_is_down() {
+    if !is_inside() {
+        return run_inside("managed::last_good_bundle_is_used_while_the_server_is_down", &["--mount"]);
+    }
+    let organization = Organization::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    organization.manages(port, &json!({}));
+    let mut world = world();
+    has_trouble(&world, "failed to connect to the bundle server");
+    let mut client = world.connect("hostile");
+    client.plain("now").refused("managed:no-bundle");
+    drop(client);
+    let bundle = organization.bundle(1, &json!([rule("quiet", "heard", "deny")]));
+    let server = BundleServer::start_on(port, Behaviour::Serve(bundle));
+    has_no_trouble(&world);
+    let mut client = world.connect("hostile");
+    client.plain("now").ok();
+    client.plain("heard").refused("managed:quiet");
+    drop(client);
+    server.behave(Behaviour::Status(503));
+    world.restart();
+    has_trouble(&world, "status 503");
+    let mut client = world.connect("hostile");
+    client.plain("now").ok();
+    client.plain("heard").refused("managed:quiet");
+    drop(client);
+    // A kept bundle that was changed on the disk is not used.
+    let kept = world.home.state.join("managed/bundle.tar.gz");
+    world.restart_after(|| std::fs::write(&kept, "changed").unwrap());
+    let mut client = world.connect("hostile");
+    client.plain("now").refused("managed:no-bundle");
+}
+
+#[test]
+fn approvals_satisfy_a_managed_rule_only_if_they_are_newer() {
+    if !is_inside() {
+        return run_inside("managed::approvals_satisfy_a_managed_rule_only_if_they_are_newer", &["--mount"]);
+    }
+    let organization = Organization::new();
+    let server = BundleServer::start(Behaviour::Serve(organization.bundle(1, &json!([]))));
+    organization.manages(server.port, &json!({}));
+    let world = world();
+    has_no_trouble(&world);
+    let file = world.file("docs/a.txt", "content");
+    let mut client = world.connect("hostile");
+    let allow = || world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    eventually("the first bundle applies", BOUND, || !client.plain("now").text.contains("no-bundle"));
+    allow();
+    client.open(&file).ok();
+    client.open(&file).ok();
+    assert_eq!(world.user.count(), 1);
+    world.user.asked();
+    let before = world.status().policy;
+    server.serve(organization.bundle(2, &json!([rule("careful", "open", "escalate")])));
+    eventually("the second bundle applies", BOUND, || world.status().policy != before);
+    allow();
+    client.open(&file).ok();
+    client.open(&file).ok();
+    let asked = world.user.asked();
+    assert_eq!(asked.len(), 1, "the newer approval satisfies the rule: {asked:?}");
+    assert_eq!(asked[0].rule, "managed:careful");
+    let before = world.status().policy;
+    server.serve(organization.bundle(3, &json!([rule("never", "open", "deny")])));
+    eventually("the third bundle applies", BOUND, || world.status().policy != before);
+    client.open(&file).refused("managed:never");
+}
+
+#[test]
+fn settings_of_the_organization_cannot_be_loosened() {
+    if !is_inside() {
+        return run_inside("managed::settings_of_the_organization_cannot_be_loosened", &["--mount"]);
+    }
+    let organization = Organization::new();
+    let server = BundleServer::start(Behaviour::Serve(organization.bundle(1, &json!([]))));
+    organization.manages(server.port, &json!({ "deniedServers": [{ "name": "hostile" }] }));
+    let mut world = world();
+    has_no_trouble(&world);
+    let refused = |world: &World| {
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test-client", "version": "1" },
+        });
+        let answer = world.start("hostile").request("initialize", params);
+        answer["error"]["message"].as_str().unwrap_or_default().to_owned()
+    };
+    let denied = "the server `hostile` is not running: Example denies this server";
+    assert_eq!(refused(&world), denied);
+    world.restart_after(|| organization.manages(server.port, &json!({ "requireExport": true })));
+    let without_export = "the server `hostile` is not running: Example requires the export of the record; run `ironcurtain export enable`";
+    assert_eq!(refused(&world), without_export);
+    world.restart_after(|| organization.manages(server.port, &json!({ "enforceSandbox": true })));
+    let mut client = world.connect("hostile");
+    client.plain("now").ok();
+    let mode = |mode| std::fs::set_permissions(MANAGED_FILE, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o666);
+    let refused = Config::load(&world.home).unwrap_err().to_string();
+    assert!(refused.contains("managed.json` is refused: other users can write it"), "{refused}");
+    mode(0o644);
+    Config::load(&world.home).unwrap();
+}
+
+const GUIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/teams.md"));
+
+#[test]
+fn commands_of_the_teams_guide_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = TestHome::new(|_| {});
+    let blocks: Vec<&str> =
+        GUIDE.split("```json\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
+    std::fs::create_dir(dir.path().join("rules")).unwrap();
+    std::fs::write(dir.path().join("rules/compiled-policy.json"), blocks[0]).unwrap();
+    std::fs::write(dir.path().join("rules/scenarios.json"), blocks[1]).unwrap();
+    let path = format!("{}:{}", programs().display(), std::env::var("PATH").unwrap());
+    let lines = GUIDE.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
+    let here: Vec<&str> =
+        lines.filter(|line| !line.starts_with("sudo ") && !line.starts_with("scp ")).collect();
+    assert!(here.len() >= 6, "{here:?}");
+    for line in here {
+        let done = Command::new("sh")
+            .args(["-c", line])
+            .env("PATH", &path)
+            .env("IRONCURTAIN_HOME", home.ours())
+            .env("HOME", &home.home.person)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "`{line}`: {said}{}", String::from_utf8_lossy(&done.stderr));
+    }
+    // The settings in the guide are valid.
+    let managed: Value = serde_json::from_str(blocks[2]).unwrap();
+    assert_eq!(managed["schemaVersion"], 1);
+    let _: PathBuf = managed["bundle"]["publicKeyFile"].as_str().unwrap().into();
+}
