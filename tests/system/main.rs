@@ -12,6 +12,7 @@ mod agents;
 mod aggregated_features;
 mod aggregation;
 mod annotating;
+mod asking_servers;
 mod audit_log;
 mod autostart;
 mod client;

@@ -56,17 +56,18 @@ fn snippet_is_inspected_and_gets_least_privilege() {
         "During the trial, it wants to reach `a.example.test:80`.",
         "it wants the file or folder `/var/lib/x`",
         "  path  read-path  (high: ",
-        "  zap: calls run without asking while the server can reach nothing, and you will be asked at every call once it can, \
+        "  zap: you will be asked at every call, \
          because it is unclear what `what` means. To decide now: ironcurtain servers annotate printed",
-        "2 tools: 1 understood, 1 will ask every time once the server reaches anything.",
+        "2 tools: 1 understood, 1 will ask every time.",
+        "When it opens or changes a file, it waits until you allow that.",
         "It has no network.",
     ] {
         assert!(said.contains(words), "{words} in\n{said}");
     }
     let written = entry(&place, "printed");
     let data = place.home.server_data("printed");
-    assert_eq!(written["sandbox"], json!({ "view": "roots", "filesystem": { "allowWrite": [data] } }));
-    assert_eq!((&written["unannotated"], &written["env"]["HOME"]), (&json!("ask"), &json!(data)));
+    assert_eq!(written["sandbox"], json!({ "filesystem": { "allowWrite": [data] } }));
+    assert_eq!((&written["access"], &written["env"]["XDG_DATA_HOME"]), (&json!("ask"), &json!(data)));
     let (again, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
     assert!(!again && said.contains("`printed` already exists in"), "{said}");
 }
@@ -84,8 +85,9 @@ fn server_that_fails_to_start_is_not_added() {
 }
 
 #[test]
-fn added_server_works_with_its_own_home() {
-    let script = "import os\nopen(os.path.expanduser('~/.cache-of-mine'), 'w').write('kept')\n".to_owned()
+fn added_server_keeps_its_data_without_questions() {
+    let script = "import os\nopen(os.environ['XDG_DATA_HOME'] + '/.cache-of-mine', 'w').write('kept')\n"
+        .to_owned()
         + &served(
             "{'tools': [{'name': 'zap', 'inputSchema': {'type': 'object', 'properties': {'what': {'type': 'string'}}}}]}",
             "",
@@ -100,11 +102,11 @@ fn added_server_works_with_its_own_home() {
         std::fs::read_to_string(world.home.server_data("printed").join(".cache-of-mine")).unwrap(),
         "kept"
     );
-    assert!(!world.path(".cache-of-mine").exists());
     let mut client = world.connect("printed");
-    // The server can access nothing, so even a tool without a reviewed annotation needs no approval.
-    client.call("zap", json!({ "what": "x" }));
     assert_eq!(world.user.count(), 0);
+    // The server can access the user's files, so a tool without a reviewed annotation needs approval.
+    client.call("zap", json!({ "what": "x" })).refused("the user denied this call");
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use ironcurtain_config::ConfigError;
 use ironcurtain_config::FileView;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_config::Server;
+use ironcurtain_config::ServerAccess;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, SnapshotError};
@@ -305,9 +306,12 @@ pub(super) fn reaches(server: &Server) -> Vec<String> {
     let Some(settings) = server.sandbox.settings() else {
         return vec!["Files and network: everything that you can reach".to_owned()];
     };
-    let files = match view_of(settings) {
-        FileView::Roots => "Files: what you granted, the session's own folder, and its own program",
-        FileView::HostRead => {
+    let files = match (server.access, view_of(settings)) {
+        (ServerAccess::Ask, _) => "Files: names of your files; you are asked when it opens or changes one",
+        (ServerAccess::Grants, FileView::Roots) => {
+            "Files: what you granted, the session's own folder, and its own program"
+        }
+        (ServerAccess::Grants, FileView::HostRead) => {
             "Files: reads this computer's files except keys and protected folders; writes only what you granted"
         }
     };

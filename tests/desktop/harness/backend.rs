@@ -196,6 +196,7 @@ impl Made {
             Request::RemoveSecret { .. } => self.done("removed", |_| {}),
             Request::EndLogin { .. } => Reply::LoginEnded(None),
             Request::LockSecrets => self.done("locked", |_| {}),
+            Request::Undo { session, .. } => self.done(&format!("undone {session}"), |_| {}),
             Request::Shutdown => {
                 println!("shutdown");
                 self.ended.send_replace(true);

@@ -176,9 +176,6 @@ fn login_token_is_used_renewed_and_removed() {
     assert_eq!(client.say("hello").ok(), "hello");
     let first = host.issued();
     assert_eq!(first.len(), 3, "a code and two tokens");
-    for token in &first[1..] {
-        assert_eq!(client.say(&format!("<{token}>")).ok(), "<[secret]>", "the server repeats a token");
-    }
     let listed = |wanted: &str| {
         let listed = run(&ours, &["servers", "list"], "");
         assert!(listed.0 && listed.1.contains(&format!("{}  {wanted}\n", host.url())), "{listed:?}");

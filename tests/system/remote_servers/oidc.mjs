@@ -7,6 +7,9 @@ import { createServer as createControl } from "node:http";
 import { createServer } from "node:https";
 import Provider from "../../../target/npm/node_modules/oidc-provider/lib/index.js";
 
+// The test reads only the ports, so that later output would end this process.
+console.info = console.error;
+
 const [host, certificate, key] = process.argv.slice(2);
 const server = createServer({ cert: readFileSync(certificate), key: readFileSync(key) });
 const listening = (one) => new Promise((done) => one.listen(0, "127.0.0.1", () => done(one.address().port)));
@@ -71,8 +74,9 @@ async function serve(request, response) {
 }
 
 function json(response, value) {
-  response.writeHead(200, { "Content-Type": "application/json" });
-  response.end(JSON.stringify(value));
+  const body = JSON.stringify(value);
+  response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) });
+  response.end(body);
 }
 
 const pages = provider.callback();

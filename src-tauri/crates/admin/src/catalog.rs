@@ -19,6 +19,7 @@ mod settings;
 mod snippet;
 
 pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
+pub(crate) use addition::DATA_VARIABLES;
 pub use addition::{Addition, AdditionChoices};
 pub use addition_error::AdditionError;
 pub use bundle::{

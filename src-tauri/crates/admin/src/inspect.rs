@@ -25,7 +25,7 @@ use crate::identity::{IdentityChangeError, verify};
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
 use ironcurtain_config::home::{Home, HomeError, UnresolvedPath, canonical_home};
-use ironcurtain_config::{ConfigError, Sandbox, Server, Servers, protection};
+use ironcurtain_config::{ConfigError, Sandbox, Server, ServerAccess, Servers, protection};
 use ironcurtain_containment::{Profile, ServerPrograms, Surroundings, view_of};
 use ironcurtain_daemon::network::{self, ServesNetwork};
 use ironcurtain_daemon::server::process::{self, LoneProcess, ServersBeside};
@@ -33,6 +33,7 @@ use ironcurtain_daemon::server::{Containment, ServerStartError};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{StandingGrant, StoreError};
 use ironcurtain_packages::Packages;
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_secrets::SecretStore;
 use ironcurtain_visible as visible;
 use scratch::Scratch;
@@ -192,6 +193,7 @@ async fn start_alone(
     let protected = protection(&inspection.home, &person)?;
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
+    let server = &at_home_in(&around.session_dir, server);
     let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
     let settings = settings.filter(|_| server.works_with.is_empty());
     let rules = settings.map(network::rules).transpose()?.unwrap_or_default();
@@ -257,6 +259,15 @@ fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     ))
 }
 
+/// Returns a copy of a server that asks about its files, with the temporary folder as its home directory.
+fn at_home_in(scratch: &CanonicalPath, server: &Server) -> Server {
+    let mut server = server.clone();
+    if server.access == ServerAccess::Ask {
+        server.env.entry("HOME".to_owned()).or_insert_with(|| scratch.as_str().to_owned());
+    }
+    server
+}
+
 fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
@@ -269,5 +280,6 @@ fn containment(server: &Server, around: &Surroundings) -> Containment {
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
     let mut profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
     profile.allow_read.extend_from_slice(&server.works_with);
+    // Nobody is asked during an inspection, so a server that asks sees no files.
     Containment::Native(Box::new(profile), view_of(settings))
 }

@@ -3,8 +3,9 @@
 //! - INVARIANT: every sentence follows from the server's entry or from the policy's decision on a call. No text is
 //!   specific to a kind of server.
 
+use crate::catalog::DATA_VARIABLES;
 use crate::trial::PolicyTrial;
-use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
+use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server, ServerAccess};
 use ironcurtain_packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
 use ironcurtain_secrets::{named, named_in_header};
@@ -53,7 +54,8 @@ impl TrialNotice {
             };
         }
         let mut lines = vec![format!("Program: {}", visible::line(&server.command_line()))];
-        lines.extend(names("Variables passed to it", server.env.keys().filter(|key| *key != "HOME")));
+        let is_foreign = |key: &&String| *key != "HOME" && !DATA_VARIABLES.contains(&key.as_str());
+        lines.extend(names("Variables passed to it", server.env.keys().filter(is_foreign)));
         let package = RunnerCommand::of(server).ok().flatten().map(|command| command.requested);
         lines.extend(package.as_ref().map(download));
         let place = if server.sandbox.settings().is_some() { "in its sandbox" } else { "WITHOUT A SANDBOX" };
@@ -81,7 +83,7 @@ pub fn reach(server: &Server) -> Vec<String> {
         (None, None) => {
             lines.push("It runs WITHOUT A SANDBOX: it can reach everything that you can.".to_owned());
         }
-        (None, Some(settings)) => lines.extend(sandbox(settings)),
+        (None, Some(settings)) => lines.extend(sandbox(server.access, settings)),
     }
     for path in &server.works_with {
         lines
@@ -96,10 +98,15 @@ pub fn reach(server: &Server) -> Vec<String> {
     lines.iter().map(|line| visible::line(line)).collect()
 }
 
-fn sandbox(settings: &SandboxSettings) -> Vec<String> {
-    let files = match settings.view.unwrap_or(FileView::Roots) {
-        FileView::Roots => "It runs in a sandbox, and sees only the files that you grant.",
-        FileView::HostRead => {
+fn sandbox(access: ServerAccess, settings: &SandboxSettings) -> Vec<String> {
+    let files = match (access, settings.view.unwrap_or(FileView::Roots)) {
+        (ServerAccess::Ask, _) => {
+            "It runs in a sandbox, and sees the names of your files. When it opens or changes a file, it waits until you allow that."
+        }
+        (ServerAccess::Grants, FileView::Roots) => {
+            "It runs in a sandbox, and sees only the files that you grant."
+        }
+        (ServerAccess::Grants, FileView::HostRead) => {
             "It runs in a sandbox, and can read this computer's files except keys and protected ones."
         }
     };

@@ -4,7 +4,7 @@ use crate::arguments::UndoArguments;
 use crate::connection::Connection;
 use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use chrono::DateTime;
 use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
@@ -80,10 +80,9 @@ fn record(
     (count, failed): (usize, Option<usize>),
 ) -> anyhow::Result<()> {
     let folder = checkpoint.info().folder.clone();
-    match connection.ask(Request::Undo { session: id.to_owned(), folder, count, failed })? {
-        Reply::Done => Ok(()),
-        _ => bail!("unexpected reply from IronCurtain"),
-    }
+    let reply = connection.ask(Request::Undo { session: id.to_owned(), folder, count, failed })?;
+    ensure!(reply == Reply::Done, "unexpected reply from IronCurtain");
+    Ok(())
 }
 
 /// Returns `true` if the run is still active.

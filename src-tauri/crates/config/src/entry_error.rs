@@ -39,6 +39,16 @@ pub(super) enum EntryError {
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
     AsksUncontained,
+    /// The entry disables the sandbox but asks about each file, which only a sandbox can do.
+    #[error(
+        "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask; remove one of them"
+    )]
+    OpensUncontained,
+    /// The entry asks about each file, so another setting about files has no effect.
+    #[error(
+        "`sandbox.{0}` has no effect while `access` is `ask`, because you are asked about each file; remove one of them"
+    )]
+    AsksInstead(&'static str),
     /// An environment variable refers to a secret whose name is invalid.
     #[error("`env.{variable}`: {source}")]
     Secret {

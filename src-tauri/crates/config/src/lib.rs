@@ -48,7 +48,7 @@ pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,
 };
-pub use server::{Sampling, Server, ToolPinning};
+pub use server::{Sampling, Server, ServerAccess, ToolPinning};
 pub use servers::Servers;
 
 use crate::home::Home;

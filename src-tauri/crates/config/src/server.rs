@@ -28,6 +28,8 @@ pub struct Server {
     pub pass_env: PassEnv,
     /// Files and folders that the server works with. The user must approve each of them for each agent.
     pub works_with: Vec<String>,
+    /// Access of the server to files beyond its sandbox settings.
+    pub access: ServerAccess,
     /// Containment of the server.
     pub sandbox: Sandbox,
     /// Strategy by which the server writes files.
@@ -40,6 +42,18 @@ pub struct Server {
     pub pin: ToolPinning,
     /// Reason why the user's organization does not let the server start, or `None`.
     pub refused: Option<String>,
+}
+
+/// Access of a server to files beyond its sandbox settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerAccess {
+    /// Files that the user grants, which are mounted.
+    #[default]
+    Grants,
+    /// Any file that the user allows: the user is asked when the server opens it.
+    Ask,
 }
 
 /// Treatment of a tool whose definition differs from the one that the server listed first.

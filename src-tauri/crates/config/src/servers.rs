@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
-        PassEnv, Sampling, Sandbox, SandboxSettings, ToolPinning,
+        PassEnv, Sampling, Sandbox, SandboxSettings, ServerAccess, ToolPinning,
     };
     use ironcurtain_policy::{FileWrites, Unannotated};
 
@@ -237,6 +237,15 @@ mod tests {
                 r#"{ "command": "x", "sandbox": false, "unannotated": "ask" }"#,
                 "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown",
             ),
+            (
+                r#"{ "command": "x", "sandbox": false, "access": "ask" }"#,
+                "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask",
+            ),
+            (
+                r#"{ "command": "x", "sandbox": { "view": "roots" }, "access": "ask" }"#,
+                "`sandbox.view` has no effect while `access` is `ask`",
+            ),
+            (r#"{ "command": "x", "access": "all" }"#, "`access`: unknown variant `all`"),
             (r#"{ "command": "x", "unannotated": "allow" }"#, "`unannotated`: unknown variant `allow`"),
         ] {
             let problem = parse(&format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#)).unwrap_err();
@@ -300,6 +309,7 @@ mod tests {
                 },
             })),
             file_writes: FileWrites::InPlace,
+            access: ServerAccess::Grants,
             unannotated: Unannotated::Ask,
             sampling: Sampling::Deny,
             pin: ToolPinning::Warn,

@@ -2,7 +2,7 @@
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
-use super::server::{Sampling, Server, ToolPinning};
+use super::server::{Sampling, Server, ServerAccess, ToolPinning};
 use ironcurtain_egress::HostRules;
 use ironcurtain_policy::{FileWrites, Unannotated};
 use ironcurtain_secrets as secrets;
@@ -104,6 +104,10 @@ pub(super) struct StoredServer {
     /// before the server starts.
     #[serde(default)]
     works_with: Vec<String>,
+    /// Access to files: `grants` (default) for those that the user grants, `ask` to ask the user when the server opens
+    /// another one. `ask` includes `"unannotated": "ask"`.
+    #[serde(default)]
+    access: ServerAccess,
     /// Sandbox: absent for the defaults, `false` to run unsandboxed, or an object with the differences from the defaults.
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
     #[serde(default)]
@@ -155,6 +159,9 @@ impl StoredServer {
         if self.sandbox == Sandbox::OptedOut && self.unannotated == StoredUnannotated::Ask {
             return Err(EntryError::AsksUncontained);
         }
+        if self.access == ServerAccess::Ask {
+            asks(&self.sandbox)?;
+        }
         Ok(Server {
             name: name.to_owned(),
             description: self.description,
@@ -164,6 +171,7 @@ impl StoredServer {
             env: self.env,
             pass_env: self.pass_env,
             works_with: worked_with(&self.works_with, home)?,
+            access: self.access,
             sandbox: self.sandbox,
             sampling: self.sampling,
             pin: self.pin,
@@ -172,7 +180,10 @@ impl StoredServer {
                 StoredFileWrites::InPlace => FileWrites::InPlace,
                 StoredFileWrites::Replace => FileWrites::Replace,
             },
-            unannotated: self.unannotated.into(),
+            unannotated: match self.access {
+                ServerAccess::Grants => self.unannotated.into(),
+                ServerAccess::Ask => Unannotated::Ask,
+            },
         })
     }
 }
@@ -250,6 +261,19 @@ fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
         HostRules::new(allowed, denied, false).map_err(|source| EntryError::Host { list, source })?;
     }
     Ok(())
+}
+
+/// Returns an error if a setting has no effect in a sandbox in which the user is asked about each file.
+fn asks(sandbox: &Sandbox) -> Result<(), EntryError> {
+    let settings = sandbox.settings().ok_or(EntryError::OpensUncontained)?;
+    let files = &settings.filesystem;
+    let unused = [
+        ("view", settings.view.is_some()),
+        ("filesystem.denyWrite", !files.deny_write.is_empty()),
+        ("filesystem.allowPersistence", !files.allow_persistence.is_empty()),
+    ];
+    let unused = unused.into_iter().find(|(_, is_set)| *is_set);
+    unused.map_or(Ok(()), |(key, _)| Err(EntryError::AsksInstead(key)))
 }
 
 fn worked_with(paths: &[String], home: &Path) -> Result<Vec<String>, EntryError> {

@@ -3,7 +3,7 @@
 use super::entry_error::EntryError;
 use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
-use super::server::{Sampling, Server, ToolPinning};
+use super::server::{Sampling, Server, ServerAccess, ToolPinning};
 use super::stored::{StoredUnannotated, checked_name, ignored};
 use ironcurtain_policy::FileWrites;
 use serde::Deserialize;
@@ -74,6 +74,7 @@ impl StoredRemote {
             env: BTreeMap::new(),
             pass_env: PassEnv::default(),
             works_with: Vec::new(),
+            access: ServerAccess::Grants,
             sandbox: Sandbox::OptedOut,
             file_writes: FileWrites::default(),
             unannotated: self.unannotated.into(),

@@ -3,8 +3,10 @@
 //! - Blocking. Facts can become outdated at any time, so they must be gathered again before a later use.
 //! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` in `ironcurtain_git_facts`).
 
+mod cache;
 mod project;
 
+pub use cache::cache_around;
 pub use project::project_around;
 
 use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution};

@@ -33,6 +33,8 @@ pub struct Grantable {
     pub project: Option<CanonicalPath>,
     /// Folder that contains all paths and that a grant already opens for reading, or `None`.
     pub open: Option<CanonicalPath>,
+    /// Folder of a program's cache that contains all paths, if they are only read.
+    pub cache: Option<CanonicalPath>,
     /// Hosts that need approval. Empty if anything else needs approval too.
     pub hosts: Vec<HostPort>,
     /// Tool with its fixed values, or `None` if the paths or hosts can be granted instead.
@@ -86,6 +88,9 @@ impl Grantable {
 
     /// Returns the folders that can be granted, each with the access that a grant opens.
     pub(super) fn folders(&self) -> Vec<(CanonicalPath, AccessSet)> {
+        if let Some(cache) = &self.cache {
+            return vec![(cache.clone(), AccessSet::only(Access::Read))];
+        }
         let mut folders = folders(&self.requested);
         let changed = folders.iter_mut().filter(|(_, access)| self.mounts_folders && access.write);
         changed.for_each(|(_, access)| *access = EVERYTHING);

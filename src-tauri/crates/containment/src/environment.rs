@@ -37,7 +37,7 @@ pub fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_config::{Sampling, Sandbox, ToolPinning};
+    use ironcurtain_config::{Sampling, Sandbox, ServerAccess, ToolPinning};
     use ironcurtain_policy::{FileWrites, Unannotated};
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {
@@ -51,10 +51,12 @@ mod tests {
             pass_env,
             works_with: vec![],
             sandbox: Sandbox::default(),
+            access: ServerAccess::Grants,
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Deny,
             pin: ToolPinning::Enforce,
             sampling: Sampling::Ask,
+            refused: None,
         };
         let ours = [
             ("LANG", "C"),

@@ -4,6 +4,7 @@
 //!   single paths, folders that contain a protected path.
 
 use super::resolve::{Profile, expand_home, normal};
+use super::served::served_view;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
 use ironcurtain_grants::mounts::Need;
@@ -141,6 +142,30 @@ impl Surroundings {
                 private_tmp: true,
             },
         };
+        view.show_program(own_files(program));
+        Ok(view)
+    }
+
+    /// Returns the view of a server that asks the user before it opens a file. `program` is the file to run.
+    ///
+    /// # Errors
+    /// Returns [`ViewError`] with the path that cannot be opened.
+    pub fn asking_view(&self, profile: &Profile, program: &str) -> Result<View, ViewError> {
+        let read = self.paths(&profile.allow_read);
+        let writable = self.paths(&profile.allow_write);
+        for path in read.iter().chain(&writable) {
+            self.may_be_opened(path, FileView::Roots)?;
+        }
+        for path in &writable {
+            self.may_be_changed(path, FileView::Roots)?;
+        }
+        let mut view = served_view(&self.home, &self.protected, std::iter::empty());
+        if let View::Served { session_dir, hidden, programs, .. } = &mut view {
+            *session_dir = Some(self.session_dir.as_str().to_owned());
+            hidden.extend(self.paths(profile.deny_read.as_deref().unwrap_or_default()));
+            hidden.extend(self.data_folders());
+            programs.extend(read.into_iter().filter(|path| Path::new(path).exists()));
+        }
         view.show_program(own_files(program));
         Ok(view)
     }

@@ -245,7 +245,7 @@ async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply 
             format!("no active run `{id}`; `ironcurtain sessions` lists them"),
         );
     };
-    match run.raise(path, write).await {
+    match run.files.clone().raise(path, write).await {
         Ok(()) => Reply::Done,
         Err(problem) => failed(ErrorCode::Malformed, format!("`{path}`: {problem}")),
     }

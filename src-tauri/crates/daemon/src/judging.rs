@@ -9,7 +9,7 @@ mod folder;
 
 use ironcurtain_audit::DecidedBy;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{FileView, PolicySnapshot, Server, Servers};
+use ironcurtain_config::{FileView, PolicySnapshot, Server, ServerAccess, Servers};
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
 use ironcurtain_consent::located_call::LocatedCall;
 use ironcurtain_containment::{Profile, view_of};
@@ -131,7 +131,8 @@ impl JudgingContext {
     /// granted paths.
     #[must_use]
     pub fn confined_by_entry(home: &Home, servers: &Servers, snapshot: &PolicySnapshot, name: &str) -> bool {
-        let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
+        let server = servers.find(Some(name)).filter(|server| server.access == ServerAccess::Grants);
+        let Some(settings) = server.and_then(|server| server.sandbox.settings()) else {
             return false;
         };
         // Any folder can stand for the session folder, because the paths in the entry are relative to it.

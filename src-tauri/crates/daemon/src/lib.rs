@@ -25,6 +25,7 @@ pub mod record_head;
 mod reload;
 mod run;
 mod run_notes;
+mod served_files;
 pub mod server;
 mod services;
 mod session;

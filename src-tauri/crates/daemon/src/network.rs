@@ -11,6 +11,7 @@ mod caller;
 mod fixed;
 mod local;
 mod pace;
+mod ports;
 mod reach;
 mod recording;
 mod run_asking;
@@ -20,6 +21,7 @@ mod unrecorded;
 pub use caller::{Caller, HostSource};
 pub(crate) use local::LocalServices;
 pub use local::RunPorts;
+pub(crate) use ports::{PublishError, PublishedPort, serve_ports};
 pub use reach::HostLease;
 pub use run_targets::RunTargets;
 pub use unrecorded::unrecorded_dialer;
@@ -34,6 +36,7 @@ use ironcurtain_egress::{
     SystemResolver, serve,
 };
 use ironcurtain_mcp::remote::login::Dial;
+use ironcurtain_protocol::RunAsk;
 use ironcurtain_visible as visible;
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
@@ -54,7 +57,7 @@ pub struct ServerNetwork {
     connections: Connections,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
-    /// Services on this computer that the run can use, or `None` for a server.
+    /// Services on this computer that programs can connect to directly, or `None` if they cannot.
     local: Option<Arc<LocalServices>>,
     _following: EndOnDrop,
 }
@@ -104,11 +107,16 @@ pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
 }
 
 impl ServerNetwork {
-    /// Creates the network for a server's settings. Returns `None` if the settings allow no host.
+    /// Creates the network for a server's settings. Returns `None` if the settings allow no host. If `local` is set, the
+    /// server's programs can connect to services on this computer directly.
     ///
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.
-    pub fn of(settings: &NetworkSettings, caller: Caller) -> Result<Option<Arc<Self>>, RuleError> {
+    pub fn of(
+        settings: &NetworkSettings,
+        caller: Caller,
+        local: Option<RunTargets>,
+    ) -> Result<Option<Arc<Self>>, RuleError> {
         let rules = rules(settings)?;
         if rules.is_closed() {
             return Ok(None);
@@ -116,7 +124,13 @@ impl ServerNetwork {
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let asker = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
         let asker = settings.ask_unknown.then(asker);
-        Ok(Some(Self::with(caller, reach, asker, None)))
+        let local = local.map(|targets| {
+            let (notes, _) = RunNotes::new(RunAsk::Usual);
+            let asking = RunAsking::new(caller.clone(), Arc::new(targets), reach.clone(), notes);
+            let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
+            Arc::new(LocalServices::new(caller.clone(), Arc::new(asking), record, RunPorts::default()))
+        });
+        Ok(Some(Self::with(caller, reach, asker, local)))
     }
 
     /// Creates the network for a remote server, which can reach only the server's own host.
@@ -161,7 +175,7 @@ impl ServerNetwork {
         })
     }
 
-    /// Returns the services on this computer that the run can use, or `None` for a server.
+    /// Returns the services on this computer that programs can connect to directly, or `None` if they cannot.
     pub(crate) fn local(&self) -> Option<Arc<LocalServices>> {
         self.local.clone()
     }

@@ -38,12 +38,19 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
     ("reason given by the agent".to_owned(), visible::line(why))
 }
 
+/// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
+pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
+    let tools: Vec<String> = tools.iter().map(|tool| visible::line(tool)).collect();
+    let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };
+    (!tools.is_empty()).then(|| (name.to_owned(), tools.join(", ")))
+}
+
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.
 pub(crate) struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
     /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
-    pub(super) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
+    pub(crate) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MOST);
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
     }

@@ -13,6 +13,7 @@ mod replay;
 mod roots;
 mod start_error;
 
+pub(crate) use actor::AskingOptions;
 pub use actor::{ActorOptions, Applied, Versions};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;

@@ -34,6 +34,7 @@ mod tool_call;
 mod workspace;
 
 use crate::network::ServerNetwork;
+use crate::served_files::AccessCounts;
 use crate::server::ServerHandle;
 use crate::services::Services;
 use crate::session_log::SessionLog;
@@ -86,7 +87,9 @@ pub struct Session {
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
-    counts: Counts,
+    counts: Arc<AccessCounts>,
+    /// Number of invalid messages that were dropped because they were not requests.
+    oddities: AtomicU64,
     to_client: Outbox,
     /// Permits for queueing replies to the client, one for each reply.
     unread: Arc<Semaphore>,
@@ -96,7 +99,7 @@ pub struct Session {
     client_takes: watch::Sender<HashSet<String>>,
     client_roots: ClientRoots,
     echo: Mutex<Echo>,
-    in_flight: Requests,
+    in_flight: Arc<Requests>,
     one_time: OneTimeGrants,
     is_initialized: AtomicBool,
     /// `true` if the negotiated protocol version supports JSON-RPC batches.
@@ -112,15 +115,6 @@ pub struct Session {
     /// Cancelled once the user has answered about all paths in the server's entry, so that the server may start.
     may_start: CancellationToken,
     end: CancellationToken,
-}
-
-#[derive(Default)]
-struct Counts {
-    allowed: AtomicU64,
-    denied: AtomicU64,
-    asked: AtomicU64,
-    /// Number of invalid messages that were dropped because they were not requests.
-    oddities: AtomicU64,
 }
 
 impl Session {

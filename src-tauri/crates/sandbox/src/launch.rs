@@ -42,7 +42,7 @@ use crate::{
     fd_passing,
     outcome::SandboxExit,
     service_link::ServiceLink,
-    spec::{NetworkAccess, Spec},
+    spec::{NetworkAccess, Spec, View},
     special, sys,
     sys::process::NONE,
 };
@@ -64,8 +64,12 @@ pub struct LaunchedSandbox {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Receiver of the proxy's listener. `Some` if the spec's network is [`NetworkAccess::Proxied`].
+    /// Handle for receiving the proxy's listener; set if the spec's network has a proxy.
     pub egress: Option<Egress>,
+    /// Connection to the view; set if the spec's view is [`View::Served`].
+    pub view: Option<UnixStream>,
+    /// Link for services on this computer; set if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    pub services: Option<ServiceLink>,
 }
 
 /// Receiver of a sandbox's listeners: the one for its network traffic, then those of its unix sockets.
@@ -158,18 +162,10 @@ pub fn launch_run(
     link: OwnedFd,
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
-    let (view, theirs) = UnixStream::pair()?;
-    let (services, services_theirs) = match spec.network {
-        NetworkAccess::None | NetworkAccess::Proxied => (None, None),
-        NetworkAccess::ProxiedWithServices => {
-            let (ours, theirs) = UnixStream::pair()?;
-            (Some(ServiceLink::new(ours)), Some(OwnedFd::from(theirs)))
-        }
-    };
-    let run = RunDescriptors { view: theirs.into(), link, services: services_theirs };
     let started =
-        start_supervisor(CgroupRoot::find(), spec, supervisor_program, (streams, Some(run)), on_ended)?;
-    let StartedSupervisor { control, pid, kill, egress } = started;
+        start_supervisor(CgroupRoot::find(), spec, supervisor_program, (streams, Some(link)), on_ended)?;
+    let StartedSupervisor { control, pid, kill, egress, view, services } = started;
+    let view = view.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
     Ok(LaunchedRun { control, view, egress, services, pid, kill })
 }
 
@@ -184,8 +180,8 @@ fn launch_in(
     let (stderr, stderr_theirs) = pipe()?;
     let streams = [stdin_theirs, stdout_theirs, stderr_theirs];
     let started = start_supervisor(place, spec, supervisor_program, (streams, None), on_ended)?;
-    let StartedSupervisor { control, pid, kill, egress } = started;
-    Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
+    let StartedSupervisor { control, pid, kill, egress, view, services } = started;
+    Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress, view, services })
 }
 
 /// Spawned supervisor process.
@@ -194,35 +190,23 @@ struct StartedSupervisor {
     pid: u32,
     kill: KillHandle,
     egress: Option<Egress>,
+    view: Option<UnixStream>,
+    services: Option<ServiceLink>,
 }
 
-/// Additional descriptors that the supervisor of a run inherits.
-struct RunDescriptors {
-    /// Connection from the view to the trusted process.
-    view: OwnedFd,
-    /// Inner end of the [`RunLink`](crate::run_link::RunLink).
-    link: OwnedFd,
-    /// Link for services on this computer.
-    services: Option<OwnedFd>,
-}
-
-/// Spawns a supervisor with these standard streams for its server.
+/// Starts a supervisor whose server gets these standard streams. A run also has a link to the process that started it.
 fn start_supervisor(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
-    (stdio, run): ([OwnedFd; 3], Option<RunDescriptors>),
+    (stdio, link): ([OwnedFd; 3], Option<OwnedFd>),
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<StartedSupervisor, SandboxLaunchError> {
     spec.validate()?;
     let (control, control_theirs) = UnixStream::pair()?;
-    let (egress, egress_theirs) = match spec.network {
-        NetworkAccess::None => (None, None),
-        NetworkAccess::Proxied | NetworkAccess::ProxiedWithServices => {
-            let (ours, theirs) = UnixStream::pair()?;
-            (Some(Egress(ours)), Some(theirs.into()))
-        }
-    };
+    let (egress, egress_theirs) = pair_if(spec.network != NetworkAccess::None)?;
+    let (services, services_theirs) = pair_if(spec.network == NetworkAccess::ProxiedWithServices)?;
+    let (view, view_theirs) = pair_if(matches!(spec.view, View::Served { .. }))?;
     let group = place.map(|place| place.make(&spec.limits)).transpose()?;
     let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
     let start_failed =
@@ -234,7 +218,9 @@ fn start_supervisor(
         control: control_theirs.into(),
         special: special::serve()?.into(),
         egress: egress_theirs,
-        run,
+        view: view_theirs,
+        link,
+        services: services_theirs,
         door,
     };
 
@@ -257,7 +243,8 @@ fn start_supervisor(
     })?;
     let gone = |_| io::Error::other("the spawning thread has exited");
     let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
-    Ok(StartedSupervisor { control, pid, kill, egress })
+    let (egress, services) = (egress.map(Egress), services.map(ServiceLink::new));
+    Ok(StartedSupervisor { control, pid, kill, egress, view, services })
 }
 
 /// Program and descriptors for starting a supervisor.
@@ -268,22 +255,23 @@ struct SupervisorInputs {
     control: OwnedFd,
     special: OwnedFd,
     egress: Option<OwnedFd>,
-    run: Option<RunDescriptors>,
+    /// Connection from the view to the trusted process.
+    view: Option<OwnedFd>,
+    /// Link to the process that started the run.
+    link: Option<OwnedFd>,
+    /// Link for services on this computer.
+    services: Option<OwnedFd>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
 
 impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
-        let (view, link, services) = match self.run {
-            Some(run) => (Some(run.view), Some(run.link), run.services),
-            None => (None, None, None),
-        };
         let mut command = self.program.command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args([&self.egress, &view, &link, &services].map(number_or_none))
+            .args([&self.egress, &self.view, &self.link, &self.services].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -295,14 +283,21 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().chain(&view).chain(&link).chain(&services).map(AsFd::as_fd));
+        let passed = [&self.egress, &self.view, &self.link, &self.services];
+        needed.extend(passed.into_iter().flatten().map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()
     }
 }
 
-/// Formats a descriptor's number, or [`NONE`], for the command line.
+/// Creates a connection and the other end for the supervisor, if `wanted`.
+fn pair_if(wanted: bool) -> io::Result<(Option<UnixStream>, Option<OwnedFd>)> {
+    let pair = wanted.then(UnixStream::pair).transpose()?;
+    Ok(pair.map_or((None, None), |(ours, theirs)| (Some(ours), Some(theirs.into()))))
+}
+
+/// Returns the number of a descriptor, or [`NONE`], for the command line.
 fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
     descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
@@ -346,7 +341,7 @@ mod tests {
     use crate::{
         client::ControlClient,
         control::{Enforcement, SandboxEvent},
-        spec::{ResourceLimits, UnixSockets, View},
+        spec::{ResourceLimits, UnixSockets},
     };
 
     const PATIENCE: Duration = Duration::from_secs(20);

@@ -81,7 +81,7 @@ impl ViewLayout {
         let mut read_only_paths = Vec::new();
         match &spec.view {
             View::Roots { session_dir, .. } => layout.writable.push(session_dir.clone()),
-            View::Served { .. } => {}
+            View::Served { session_dir, .. } => layout.writable.extend(session_dir.clone()),
             View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 hide(&mut hidden, ALWAYS_HIDDEN, &mounted)?;
                 hide(&mut hidden, deny_read, &mounted)?;

@@ -1,4 +1,4 @@
-//! Process that serves a run's files through the view and connects the view to the trusted process.
+//! Process that serves the files of a run or an asking server: runs the view, and connects it to the trusted process.
 //!
 //! - It acts with the user's rights for a program that may be hostile, so it drops all capabilities and writes no core
 //!   dumps.
@@ -27,17 +27,17 @@ use gate::ChannelGate;
 
 /// Serves a view.
 ///
-/// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted
-/// process; the hidden paths; the user's home directory.
+/// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted process;
+/// the hidden paths; the mount points; the user's home.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, device, connection, hidden, home] = args else { return ExitCode::from(2) };
+    let [parent, device, connection, hidden, points, home] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken = [device, connection].map(|number| sys::process::take_descriptor(number));
-    let ([Ok(device), Ok(connection)], Ok(hidden)) = (taken, serde_json::from_str::<Vec<String>>(hidden))
-    else {
+    let paths = [hidden, points].map(|paths| serde_json::from_str::<Vec<String>>(paths));
+    let ([Ok(device), Ok(connection)], [Ok(hidden), Ok(points)]) = (taken, paths) else {
         return ExitCode::from(2);
     };
-    match serve(parent, (device, connection.into()), hidden, home) {
+    match serve(parent, (device, connection.into()), (hidden, points), home) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 fn serve(
     parent: Pid,
     (device, connection): (OwnedFd, UnixStream),
-    hidden: Vec<String>,
+    (hidden, points): (Vec<String>, Vec<String>),
     home: &str,
 ) -> io::Result<()> {
     sys::process::bind_to_parent(parent)?;
@@ -59,6 +59,7 @@ fn serve(
         device,
         root,
         hidden: hidden.into_iter().map(Into::into).collect(),
+        points: points.into_iter().map(Into::into).collect(),
         owner: getuid().as_raw(),
         group: getgid().as_raw(),
         gate: gate.clone(),

@@ -83,13 +83,16 @@ pub enum View {
         #[serde(default = "yes")]
         private_tmp: bool,
     },
-    /// System programs and libraries, a private `/tmp`, and host folders served by a view. All file names are visible,
-    /// but opening a file requires permission from the process at the other end of
-    /// [`LaunchedRun::view`](crate::LaunchedRun::view).
+    /// System programs and libraries, a private `/tmp`, and served folders of the host: their file names are visible,
+    /// but each file is opened only with the permission of the process at the view's connection
+    /// ([`file_access`](crate::file_access)).
     Served {
-        /// Folders served at their own paths. None may contain another.
+        /// Session directory, which is writable at its own path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_dir: Option<String>,
+        /// Folders that are served at their own paths. They must not contain each other.
         folders: Vec<String>,
-        /// Paths in these folders that appear to be missing.
+        /// Paths in these folders that appear not to exist. Mounts inside them are visible.
         #[serde(default)]
         hidden: Vec<String>,
         /// Other programs, read-only at their own paths.
@@ -116,8 +119,8 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], served by the launcher with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
-    /// Like [`Proxied`](Self::Proxied). In addition, connections to loopback ports on which nothing listens require
-    /// the launcher's permission ([`LaunchedRun::services`](crate::LaunchedRun::services)).
+    /// Like [`Proxied`](Self::Proxied). In addition, a TCP connection to a loopback port on which nothing listens waits
+    /// for the launcher's permission ([`ServiceLink`](crate::ServiceLink)).
     ProxiedWithServices,
 }
 
@@ -269,8 +272,7 @@ impl Spec {
     pub(crate) fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
-            View::HostRead { session_dir, .. } => session_dir.as_ref(),
-            View::Served { .. } => None,
+            View::HostRead { session_dir, .. } | View::Served { session_dir, .. } => session_dir.as_ref(),
         };
         self.cwd.as_ref().or(session_dir).map_or("/", String::as_str)
     }
@@ -314,8 +316,8 @@ impl View {
     fn paths(&self) -> Vec<&String> {
         match self {
             Self::Roots { session_dir, programs } => programs.iter().chain([session_dir]).collect(),
-            Self::Served { folders, hidden, programs, sockets: _ } => {
-                folders.iter().chain(hidden).chain(programs).collect()
+            Self::Served { session_dir, folders, hidden, programs, sockets: _ } => {
+                session_dir.iter().chain(folders).chain(hidden).chain(programs).collect()
             }
             Self::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 let lists = [deny_read, allow_read, allow_write, deny_write];

@@ -80,7 +80,7 @@ pub(crate) enum SupervisorStartError {
     TooSlow,
     #[error("the sandbox was cancelled before it started")]
     HungUp,
-    #[error("failed to serve the run's files: {0}")]
+    #[error("failed to serve your files to the sandbox: {0}")]
     View(io::Error),
     #[error(transparent)]
     Stream(#[from] StreamError),

@@ -29,6 +29,11 @@ pub struct LaunchedSandbox {
     pub kill: KillHandle,
     /// Receiver of the proxy's listener.
     pub egress: Option<Egress>,
+    /// Connection to the view.
+    #[cfg(unix)]
+    pub view: Option<std::os::unix::net::UnixStream>,
+    /// Link for services on this computer.
+    pub services: Option<ServiceLink>,
 }
 
 /// Running supervisor of a run. Never created on this platform.

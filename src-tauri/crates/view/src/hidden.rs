@@ -1,7 +1,8 @@
 //! Paths that are hidden in the view, where they appear to be missing.
 //!
-//! - Hidden paths are also recognized by inode, so hard links to a hidden file and other mounts of a hidden folder are
-//!   hidden too. A hard link to a file inside a hidden folder is not.
+//! - A hidden path is also recognized by its inode, so that hard links to a hidden file and other mounts of a hidden
+//!   folder are hidden too. A hard link to a file inside a hidden folder is not hidden.
+//! - A mount point inside a hidden folder is visible, and so are the folders above it. Nothing else in them is.
 
 use std::{
     collections::HashSet,
@@ -20,12 +21,19 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(crate) struct Hidden {
     /// Hidden absolute paths without symlinks.
     paths: Vec<PathBuf>,
+    /// Absolute paths of mount points, which are visible even inside a hidden folder.
+    points: Vec<PathBuf>,
     files: Mutex<Option<(Instant, HashSet<FileId>)>>,
 }
 
 impl Hidden {
-    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, files: Mutex::new(None) }
+    pub(crate) fn new(paths: Vec<PathBuf>, points: Vec<PathBuf>) -> Self {
+        Self { paths, points, files: Mutex::new(None) }
+    }
+
+    /// Returns `true` if `path`, relative to the root, is a mount point or above one.
+    pub(crate) fn leads_to_point(&self, path: &Path) -> bool {
+        self.points.iter().any(|point| point.strip_prefix("/").is_ok_and(|point| point.starts_with(path)))
     }
 
     /// Returns `true` if `path`, relative to the root, is hidden or below a hidden path.
@@ -51,5 +59,21 @@ impl Hidden {
     fn read(&self) -> HashSet<FileId> {
         let facts = self.paths.iter().filter_map(|path| std::fs::symlink_metadata(path).ok());
         facts.map(|facts| FileId::of(&facts)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_makes_only_itself_and_the_folders_above_it_visible() {
+        let hidden = Hidden::new(vec!["/ours".into()], vec!["/ours/sessions/a/sandbox".into()]);
+        for visible in ["ours", "ours/sessions", "ours/sessions/a", "ours/sessions/a/sandbox"] {
+            assert!(hidden.leads_to_point(Path::new(visible)), "{visible}");
+        }
+        for other in ["ours/audit", "ours/sessions/b", "ours/sessions/a/log", "ours/sessions/a/sandbox/x"] {
+            assert!(hidden.has_path(Path::new(other)) && !hidden.leads_to_point(Path::new(other)), "{other}");
+        }
     }
 }

@@ -33,9 +33,9 @@ pub(crate) struct Place {
 }
 
 impl RealTree {
-    pub(crate) fn new(root: File, hidden: Vec<PathBuf>) -> io::Result<Self> {
+    pub(crate) fn new(root: File, hidden: Hidden) -> io::Result<Self> {
         let place = std::fs::read_link(format!("/proc/self/fd/{}", root.as_raw_fd()))?;
-        Ok(Self { root, place, hidden: Hidden::new(hidden), filesystems: FileSystems::default() })
+        Ok(Self { root, place, hidden, filesystems: FileSystems::default() })
     }
 
     /// Finds the file at a path relative to the root.
@@ -43,18 +43,19 @@ impl RealTree {
     /// # Errors
     /// Returns [`Errno::NOENT`] if the path is hidden, missing, or on a file system that is not served.
     pub(crate) fn find(&self, path: &Path) -> Result<Place, Errno> {
-        if self.hidden.has_path(path) || !self.filesystems.serves(&self.place.join(path)) {
+        if self.hides(path) || !self.filesystems.serves(&self.place.join(path)) {
             return Err(Errno::NOENT);
         }
         let file = self.open(path, OFlags::PATH, Mode::empty())?;
         let facts = metadata(&file)?;
-        if self.hidden.has_file(FileId::of(&facts)) {
+        if self.hides_entry(path, FileId::of(&facts)) {
             return Err(Errno::NOENT);
         }
         Ok(Place { file, facts })
     }
 
-    /// Opens the folder that contains `path`, and returns it with the path's last name.
+    /// Opens the folder that contains `path`, and returns it with the last name of the path. Fails for a hidden path,
+    /// even if a mount point makes it visible, because callers change the entry.
     pub(crate) fn parent<'a>(&self, path: &'a Path) -> Result<(File, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         if name.len() > LONGEST_NAME {
@@ -69,7 +70,12 @@ impl RealTree {
 
     /// Returns `true` if the path, relative to the root, is hidden.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        self.hidden.has_path(path)
+        self.hidden.has_path(path) && !self.hidden.leads_to_point(path)
+    }
+
+    /// Returns `true` if the path, relative to the root, or the file that was found there is hidden.
+    pub(crate) fn hides_entry(&self, path: &Path, file: FileId) -> bool {
+        !self.hidden.leads_to_point(path) && (self.hidden.has_path(path) || self.hidden.has_file(file))
     }
 
     /// Returns `true` if `path`, a folder above it or a path below it is hidden.
@@ -77,12 +83,7 @@ impl RealTree {
         self.hidden.has_path(path) || self.hidden.is_below(path)
     }
 
-    /// Returns `true` if the file is at a hidden path.
-    pub(crate) fn hides_file(&self, file: FileId) -> bool {
-        self.hidden.has_file(file)
-    }
-
-    /// Opens a path relative to the root, even if it is hidden.
+    /// Opens a path relative to the root. Does not check whether it is hidden.
     ///
     /// With `O_PATH`, a symlink in the last component is opened itself (`openat2(2)`).
     pub(crate) fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {

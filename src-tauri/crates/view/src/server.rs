@@ -19,6 +19,7 @@ use crate::{
     device::Device,
     directories::Directories,
     gate::{Answered, Gate, Ticket},
+    hidden::Hidden,
     invalidation::{self, Invalidations},
     locks::Locks,
     made::Made,
@@ -40,7 +41,9 @@ pub struct FileServerOptions {
     pub root: OwnedFd,
     /// Absolute paths that appear to be missing in the view.
     pub hidden: Vec<PathBuf>,
-    /// Owner (user id) of virtual entries.
+    /// Absolute paths at which something is mounted over the view. They are visible even inside a hidden folder.
+    pub points: Vec<PathBuf>,
+    /// User id that owns virtual entries.
     pub owner: u32,
     /// Group id of virtual entries and of files with an unmapped group.
     pub group: u32,
@@ -64,7 +67,7 @@ impl FileServer {
         let server = Server::start(
             device,
             options.root.into(),
-            options.hidden,
+            Hidden::new(options.hidden, options.points),
             options.gate,
             [options.owner, options.group],
         )?;
@@ -157,7 +160,7 @@ impl Server {
     pub(crate) fn start(
         device: Arc<dyn Device>,
         root: File,
-        hidden: Vec<PathBuf>,
+        hidden: Hidden,
         gate: Arc<dyn Gate>,
         ids: [u32; 2],
     ) -> io::Result<Arc<Self>> {

@@ -1,9 +1,8 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server that is not in the catalog gets minimal access: no files except its own data folder, which is also its
-//!   home directory, and a question for each call of an unannotated tool. A package from a registry can connect to
-//!   hosts that the user approves one by one, because most packages are clients of a service. Any other server has no
-//!   network access.
+//! - A server that is not in the catalog gets minimal access: its own data folder, a question whenever it opens another
+//!   file, and a question for each call of an unannotated tool. A package from a registry can connect to hosts that the
+//!   user approves one by one, because most packages are clients of a service. Any other server has no network access.
 //! - Text that the user did not write only determines which program is started ([`super::foreign`]).
 //! - A remote server gets nothing on this computer: no folder, variables or sandbox.
 
@@ -25,7 +24,11 @@ use url::Url;
 /// Commands that start a package of a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// A server to add, and the contents of its new entry.
+/// Variables that contain the path of the server's data folder. The user's own settings and caches stay in use, because
+/// the server may look for a browser or a model there.
+pub(crate) const DATA_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
+
+/// A server to add, with the content of its new entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
     /// Name of the new entry.
@@ -154,10 +157,30 @@ impl Addition {
     ) -> Result<Self, AdditionError> {
         let Checked { entry, ignored } = checked(normalized(entry)?, &choices.secrets)?;
         let name = choices.name.clone().unwrap_or(own);
-        Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
+        Ok(Self { ignored, ..Self::asking(home, name, entry) })
     }
 
-    /// Creates an addition whose entry allows only minimal access.
+    /// Creates an addition whose server asks before it opens a file outside its data folder.
+    fn asking(home: &Home, name: String, entry: Map<String, Value>) -> Self {
+        let mut added = Self::with_minimal_access(home, name, entry);
+        let Some(entry) = added.entry.as_object_mut().filter(|_| added.data.is_some()) else { return added };
+        entry.remove("unannotated");
+        entry.insert("access".to_owned(), json!("ask"));
+        if let Some(sandbox) = entry.get_mut("sandbox").and_then(Value::as_object_mut) {
+            sandbox.remove("view");
+        }
+        if let Some(env) = entry.get_mut("env").and_then(Value::as_object_mut) {
+            if env.get("HOME") == Some(&json!(added.data)) {
+                env.remove("HOME");
+            }
+            for variable in DATA_VARIABLES {
+                env.entry(variable.to_owned()).or_insert_with(|| json!(added.data));
+            }
+        }
+        added
+    }
+
+    /// Creates an addition whose server sees only its data folder, which is also its home directory.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
@@ -271,9 +294,10 @@ mod tests {
         let added = named("npm:@a/some-mcp@1.2.3").unwrap();
         let data = home().server_data("some-mcp");
         let expected = json!({
-            "command": "npx", "args": ["-y", "@a/some-mcp@1.2.3"], "env": { "HOME": data },
-            "sandbox": { "view": "roots", "filesystem": { "allowWrite": [data] }, "network": "ask" },
-            "unannotated": "ask",
+            "command": "npx", "args": ["-y", "@a/some-mcp@1.2.3"],
+            "env": { "XDG_DATA_HOME": data, "XDG_STATE_HOME": data },
+            "sandbox": { "filesystem": { "allowWrite": [data] }, "network": "ask" },
+            "access": "ask",
         });
         assert_eq!((added.name.as_str(), &added.entry, &added.annotations), ("some-mcp", &expected, &None));
         assert_eq!(named("pypi:x-mcp==1").unwrap().entry["args"], json!(["x-mcp==1"]));
@@ -328,7 +352,10 @@ mod tests {
         for text in [format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#), format!(r#"{{ "x": {entry} }}"#)] {
             let added = snippet(&text).unwrap();
             let data = home().server_data("x");
-            assert_eq!(added.entry["env"], json!({ "KEY": "k", "HOME": data }));
+            assert_eq!(
+                added.entry["env"],
+                json!({ "KEY": "k", "XDG_DATA_HOME": data, "XDG_STATE_HOME": data })
+            );
             assert_eq!(added.entry["sandbox"]["filesystem"]["allowWrite"], json!([data]));
             assert_eq!(
                 (added.ignored, added.entry.get("alwaysAllow")),

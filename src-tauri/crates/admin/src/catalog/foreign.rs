@@ -19,7 +19,8 @@ const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", 
 const IGNORED: [&str; 4] = ["alwaysAllow", "autoApprove", "description", "disabled"];
 
 /// Keys that only the user may set.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
+    "access",
     "allowedAddresses",
     "fileWrites",
     "passEnv",

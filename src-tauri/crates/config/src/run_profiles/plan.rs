@@ -34,8 +34,8 @@ pub struct PlanContext<'a> {
     pub shim: &'a Path,
 }
 
-/// Paths and arguments that a profile gives a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Paths and arguments that a run gets from its profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunPlan {
     /// Profile from which the plan was made.
     pub profile: RunProfile,

@@ -1,15 +1,11 @@
 //! Starts a run's program in a sandbox.
 
-use super::asking::AskedFolders;
 use super::network;
-use super::permissions::Permissions;
-use super::ports::{self, PublishError, PublishedPort};
-use super::profile::{self, ProfileError, ProfileGrants};
-use super::searching::Searches;
 use super::serve::OpenedRun;
-use super::{Counts, Run, ssh_agent};
-use crate::network::{RunPorts, RunTargets, ServerNetwork};
+use super::{Run, ssh_agent};
+use crate::network::{PublishError, PublishedPort, RunPorts, RunTargets, ServerNetwork, serve_ports};
 use crate::run_notes::RunNotes;
+use crate::served_files::{self, ProfileError, ProfileGrants, ServedFiles, ServedFilesOptions};
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
@@ -19,23 +15,21 @@ use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{FoundProgram, GitConfigSettings, RunProfile};
 use ironcurtain_connection::RunDescriptors;
 use ironcurtain_consent::{Principal, Terminal};
-use ironcurtain_containment::{Profile, Surroundings};
+use ironcurtain_containment::{Profile, Surroundings, served_view};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{Client, GrantError, Grants};
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
-use ironcurtain_policy::ProtectedPaths;
 use ironcurtain_protocol::{ClientView, RUN_SOCKET, RunHello};
 use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
-    View, launch_run,
+    launch_run,
 };
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::oneshot;
 
 /// Reason why a run cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -93,12 +87,6 @@ pub(crate) struct RunOptions {
     pub(crate) descriptors: RunDescriptors,
 }
 
-/// Top-level folders that the file view does not serve, because the sandbox has its own versions.
-const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
-
-/// Alternative path of `/etc/machine-id`, which some programs read if the latter does not exist.
-const MACHINE: &str = "/var/lib/dbus/machine-id";
-
 /// Maximum size of the run's private `/tmp`, in bytes.
 const TMP_SIZE: u64 = 4 << 30;
 
@@ -122,7 +110,7 @@ impl Run {
         let snapshot = services.snapshot();
         let principal = Arc::new(principal(&id, starter, &request, &snapshot.home)?);
         let planned = (services.clone(), request.clone(), folder.clone(), snapshot.clone());
-        let plan = move || profile::plan(&planned.0, &planned.1, &planned.2, &planned.3);
+        let plan = move || served_files::plan(&planned.0, &planned.1, &planned.2, &planned.3);
         let plan = tokio::task::spawn_blocking(plan).await.map_err(io::Error::from)??;
         let dir = services.home.sessions().join(&id);
         let session_dir = dir.join("sandbox");
@@ -145,7 +133,7 @@ impl Run {
         let sandbox = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
         let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
         let look = services.autostart.watch(watched, rules(&sandbox, &around)).await?;
-        let mut mounts = profile::mounts(&plan);
+        let mut mounts = served_files::mounts(&plan);
         if is_mounted {
             mounts.push(mount(&folder, &look, &around).await?);
         }
@@ -161,7 +149,7 @@ impl Run {
         let published = publish.collect::<Result<Vec<_>, _>>()?;
         let supervisor = services.programs.dir.join("ironcurtain-sandbox");
         let sockets = [RUN_SOCKET].into_iter().chain(request.ssh_agent.as_ref().map(|_| ssh_agent::SOCKET));
-        let mut view = view(&snapshot.home, &plan.protection(&snapshot.protected), sockets);
+        let mut view = served_view(&snapshot.home, &plan.protection(&snapshot.protected), sockets);
         let mut env = environment(&request.env, &plan.profile, &snapshot.home);
         env.extend(network::environment(&supervisor, &mut view));
         if request.ssh_agent.is_some() {
@@ -203,37 +191,27 @@ impl Run {
         control.started().await?;
         let (proxy, listeners) = network::serve(&network, egress, request.ssh_agent.is_some()).await?;
         let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-        let ports = ports::serve(network.local(), service_link, published)?;
+        let ports = serve_ports(network.local(), service_link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
-        let (to_view, for_view) = mpsc::unbounded_channel();
         if let Some(terminal) = questions {
             let terminal = Terminal::new(terminal.try_clone()?, terminal)?;
             services.broker.ask_elsewhere(&id, Arc::new(terminal));
         }
-        let (to_sandbox, orders) = mpsc::unbounded_channel();
-        let run = Arc::new(Self {
-            id,
+        let (files, inbox) = ServedFiles::new(ServedFilesOptions {
+            id: id.clone(),
+            principal: principal.clone(),
+            services: services.clone(),
             resolver,
-            network,
-            folder: (folder, is_mounted),
-            pid,
-            started_ms,
-            counts: Counts::default(),
             notes,
-            permissions: Permissions::new(profile.permitted()),
             profile,
-            to_sandbox,
-            reserved: watch::Sender::new(0),
-            searches: Searches::new(services.config.questions_per_minute),
-            asked: AskedFolders::default(),
-            to_view,
-            end: CancellationToken::new(),
-            ended_because: OnceLock::new(),
-            gone: CancellationToken::new(),
-            principal,
-            services,
+            mounted: is_mounted.then(|| folder.clone()).into_iter().collect(),
+            pid,
+            calls: Box::new(Vec::new),
+            counts: Arc::default(),
         });
+        let folder = (folder, is_mounted);
+        let run = Arc::new(Self { id, files, network, folder, pid, started_ms, principal, services });
         run.services.audit.record(run.started()).await?;
         for port in &request.publish {
             let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);
@@ -241,17 +219,17 @@ impl Run {
         }
         record.id = None;
         run.services.changed();
-        let (view, network) = ((view, for_view), (proxy, ports));
+        let network = (proxy, ports);
         let agent = listeners.ssh_agent.zip(request.ssh_agent.map(PathBuf::from));
         let agent =
             agent.map(|(listener, agent)| tokio::spawn(ssh_agent::serve(run.clone(), listener, agent)));
-        let opened = OpenedRun { run, control, kill, exit, view, network, orders, for_starter, agent };
+        let opened = OpenedRun { run, control, kill, exit, view, inbox, network, for_starter, agent };
         Ok((opened, listeners.sessions))
     }
 
     /// Creates the audit entry for the start of the run.
     fn started(&self) -> Entry {
-        let plan = &self.profile.plan;
+        let plan = &self.files.profile.plan;
         let summary =
             format!("{} was started with the profile `{}`", self.principal.server, plan.profile.name);
         let mut entry = self.principal.entry(Event::Session, summary);
@@ -360,32 +338,6 @@ fn environment(
     env.insert("HOME".to_owned(), home.as_str().to_owned());
     env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
     env
-}
-
-/// Returns the folders that the view serves: the home directory, and top-level folders that the sandbox does not have.
-fn view<'a>(
-    home: &CanonicalPath,
-    protected: &ProtectedPaths,
-    sockets: impl Iterator<Item = &'a str>,
-) -> View {
-    let is_served = |path: &PathBuf| {
-        let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        let programs = ["/bin", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/sbin"];
-        is_folder && !OWN.iter().chain(&programs).any(|own| path == Path::new(own))
-    };
-    let top = std::fs::read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<String> =
-        top.filter(is_served).filter_map(|path| path.to_str().map(str::to_owned)).collect();
-    let home = home.as_str();
-    if !folders.iter().any(|folder| Path::new(home).starts_with(folder)) {
-        folders.push(home.to_owned());
-    }
-    folders.sort();
-    let hidden = protected.paths().iter().map(CanonicalPath::as_str).chain([MACHINE]);
-    let hidden = hidden.map(str::to_owned).collect();
-    let sockets = sockets.filter_map(|path| Path::new(path).file_name());
-    let sockets = sockets.map(|name| name.to_string_lossy().into_owned()).collect();
-    View::Served { folders, hidden, programs: vec![], sockets }
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! Serves a run until its program exits, the process that started it disconnects, or the user terminates it.
 
 use super::Run;
-use super::link;
-use super::profile::SandboxOrder;
 use crate::network::Serving;
+use crate::served_files::{FilesInbox, ServingFiles};
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
-use ironcurtain_sandbox::file_access::ToView;
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, KillHandle, MountRefusal, SandboxExit, UnmountProof};
+use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -32,10 +30,9 @@ pub(crate) struct OpenedRun {
     pub(super) control: SupervisorControl,
     pub(super) kill: KillHandle,
     pub(super) exit: oneshot::Receiver<SandboxExit>,
-    pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
+    pub(super) view: UnixStream,
+    pub(super) inbox: FilesInbox,
     pub(super) network: (Serving, JoinSet<()>),
-    /// Requests from other tasks to the supervisor.
-    pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
     /// Notes for the process that started the run.
     pub(super) for_starter: mpsc::Receiver<RunNote>,
     /// Task that serves the ssh agent. It ends with the run.
@@ -45,14 +42,13 @@ pub(crate) struct OpenedRun {
 impl OpenedRun {
     /// Serves the run, and finally reports the exit status to the process that started it.
     pub(crate) async fn serve(self, starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view, network, mut orders, for_starter, agent } = self;
-        let (view, for_view) = view;
+        let Self { run, mut control, kill, mut exit, view, inbox, network, for_starter, agent } = self;
+        let FilesInbox { for_view, mut orders } = inbox;
         let (mut starter, to_starter) = starter.into_split();
         let (end_notes, ended) = oneshot::channel();
         let noting = tokio::spawn(write_notes(to_starter, run.started_note(), for_starter, ended));
-        let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
-        let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
+        let mut serving = ServingFiles::start(&run.files, view, for_view);
         let check = control.look().map(SandboxWatch::check);
         // `exited` is `None` if the sandbox has not exited yet. `cut_off` is set if the run was terminated.
         let mut cut_off = None;
@@ -66,18 +62,18 @@ impl OpenedRun {
             tokio::select! {
                 ended = &mut exit => break Some(ended.ok()),
                 // The sandbox exits after its view. Kill it if it has not exited in time.
-                _ = &mut linked => {
+                () = serving.disconnected() => {
                     let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
                     break exit.ok().map(Result::ok);
                 }
-                () = run.end.cancelled() => {
+                () = run.ending() => {
                     cut_off = Some("it was ended");
                     break None;
                 }
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
                     // Ignore the error: the receiver was dropped only if the run is ending.
-                    let _ = answer.send(carry_out(&mut control, order).await);
+                    let _ = answer.send(control.carry_out(order).await);
                 }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
@@ -87,7 +83,7 @@ impl OpenedRun {
                 }
             }
         };
-        run.end.cancel();
+        run.end();
         // Closing the connection terminates the sandbox.
         drop(control);
         kill.kill_after(EXIT_BOUND);
@@ -102,10 +98,9 @@ impl OpenedRun {
             tracing::error!(%problem, "failed to serve the ssh agent of a run");
         }
         run.network.local().iter().for_each(|services| services.close());
-        run.gone.cancel();
-        [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
-            .iter()
-            .for_each(AbortHandle::abort);
+        run.files.has_gone();
+        drop(serving);
+        pausing.abort();
         let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         if status.is_none() {
@@ -113,9 +108,9 @@ impl OpenedRun {
         }
         let note = RunNote::Exited {
             status: status.unwrap_or(KILLED),
-            used: run.notes.used_so_far(),
-            cut_off: run.ended_because.get().cloned().or_else(|| cut_off.map(str::to_owned)),
-            learned: run.profile.learned(),
+            used: run.files.notes.used_so_far(),
+            cut_off: run.files.ended_because().or_else(|| cut_off.map(str::to_owned)),
+            learned: run.files.profile.learned(),
         };
         // Ignore the results: both fail only if the starter has disconnected.
         let _ = end_notes.send(note);
@@ -124,12 +119,12 @@ impl OpenedRun {
 
     /// Terminates the run, because the process that started it disconnected before [`serve`](Self::serve) was called.
     pub(crate) async fn unserved(self) {
-        self.run.end.cancel();
+        self.run.end();
         drop(self.control);
         self.kill.kill_after(EXIT_BOUND);
         // The sandbox is killed after the time limit at the latest.
         let _ = self.exit.await;
-        self.run.gone.cancel();
+        self.run.files.has_gone();
         self.run.close(None).await;
     }
 }
@@ -140,7 +135,7 @@ impl Run {
         RunNote::Started {
             principal: self.principal.server.clone(),
             folder: is_mounted.then(|| folder.as_str().to_owned()),
-            profile: self.profile.plan.profile.name.clone(),
+            profile: self.files.profile.plan.profile.name.clone(),
         }
     }
 
@@ -156,40 +151,6 @@ impl Run {
         }
         self.services.changed();
     }
-}
-
-/// Carries out an order. A folder is watched for autostart files while it is writable.
-async fn carry_out(control: &mut SupervisorControl, order: ControlOp) -> Option<ControlAnswer> {
-    let (path, order) = match order {
-        ControlOp::Add(mount) => {
-            let path = mount.path.clone();
-            let opened = match control.look() {
-                Some(look) => look.open(&path).await,
-                None => Ok(vec![]),
-            };
-            match opened {
-                Ok(closed) => (Some(path), ControlOp::Add(mount.closing(closed))),
-                // A folder that cannot be watched is not made writable.
-                Err(problem) => {
-                    let (code, message) = (MountRefusal::Special, problem.to_string());
-                    return Some(ControlAnswer::Refused { code, message });
-                }
-            }
-        }
-        ControlOp::Remove { path } => (Some(path.clone()), ControlOp::Remove { path }),
-        other @ (ControlOp::Narrow { .. } | ControlOp::List | ControlOp::Check | ControlOp::Shutdown) => {
-            (None, other)
-        }
-    };
-    let answer = control.ask(order).await.ok();
-    let is_closed = matches!(
-        answer,
-        Some(ControlAnswer::Refused { .. } | ControlAnswer::Removed { proof: UnmountProof::Proved })
-    );
-    if let (true, Some(path), Some(look)) = (is_closed, path, control.look()) {
-        look.close(&path);
-    }
-    answer
 }
 
 /// Writes notes in order, followed by the final one.

@@ -173,8 +173,8 @@ impl Conversation {
         }
         let is_chosen =
             matches!(problem, SignError::Exchange(ExchangeError::NotApproved(NotApproved::Denied)));
-        run.notes.denied(&format!("signing {what}"), (!is_chosen).then_some(why));
-        run.counts.denied.fetch_add(1, Ordering::Relaxed);
+        run.files.notes.denied(&format!("signing {what}"), (!is_chosen).then_some(why));
+        run.files.counts.denied.fetch_add(1, Ordering::Relaxed);
         run.services.changed();
     }
 }
@@ -214,8 +214,8 @@ impl Asked<'_> {
 impl Run {
     /// Asks about a signature, and records the permission.
     async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), SignError> {
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        if self.notes.ask() == RunAsk::Deny {
+        self.files.counts.asked.fetch_add(1, Ordering::Relaxed);
+        if self.files.notes.ask() == RunAsk::Deny {
             return Err(SignError::Denying);
         }
         let exchange = self.services.exchange(&self.principal);
@@ -238,7 +238,7 @@ impl Run {
             entry,
         };
         let what = format!("the ssh key {}", visible::line(asked.comment));
-        let open = self.notes.waiting(&what, &self.services.broker);
+        let open = self.files.notes.waiting(&what, &self.services.broker);
         let answer = exchange.ask(inquiry, std::future::pending()).await;
         drop(open);
         if answer?.is_none() {
@@ -248,7 +248,7 @@ impl Run {
         entry.policy_decision =
             Some(PolicyDecision::allow(DecidedBy::Answer, SIGNATURE_RULE, "the user allowed it"));
         self.services.audit.record(entry).await.map_err(ExchangeError::from)?;
-        self.counts.allowed.fetch_add(1, Ordering::Relaxed);
+        self.files.counts.allowed.fetch_add(1, Ordering::Relaxed);
         self.services.changed();
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The tools of the server that is built into runs.
 
 use super::Run;
-use super::raise::RaiseError;
 use crate::network::HostRequestError;
+use crate::served_files::RaiseError;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{Granted, StandingGrant, Stored};
 use ironcurtain_policy::GrantKind;
@@ -149,7 +149,7 @@ impl Run {
                     WantedKind::Read => (FileAccess::Read, "read"),
                     WantedKind::Write => (FileAccess::ReadWrite, "read and change"),
                 };
-                let granted = self.request(&path, access, &why).await?;
+                let granted = self.files.request(&path, access, &why).await?;
                 Ok(format!("You may {words} {}.", granted.path))
             }
             (None, Some(host)) => {

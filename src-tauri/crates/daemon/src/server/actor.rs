@@ -13,11 +13,13 @@ mod options;
 mod reconcile;
 mod recreating;
 mod running;
+mod served;
 mod starting;
 mod stderr_tail;
 
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
+pub(crate) use served::AskingOptions;
 
 use super::control::SupervisorControl;
 pub use super::down::{DownReason, ServerExit};
@@ -210,6 +212,7 @@ impl Actor {
                 () = uncovered(check) => self.check().await,
                 news = news(self.running.as_mut()) => match news {
                     News::Handshake(outcome) => self.handshake_ended(outcome).await,
+                    News::Files(event) => self.files_event(event).await,
                     News::Ended => self.process_ended().await,
                 },
             }

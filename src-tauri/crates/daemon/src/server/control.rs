@@ -4,7 +4,9 @@
 //!   supervisor has exited, even if the connection was dropped earlier. Dropping the connection terminates the sandbox.
 
 use ironcurtain_autostart::SandboxWatch;
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
+use ironcurtain_sandbox::{
+    ControlAnswer, ControlOp, ControlRequest, FromSupervisor, MountRefusal, SandboxEvent, UnmountProof,
+};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -138,6 +140,41 @@ impl SupervisorControl {
                 FromSupervisor::Event(event) => self.events.push_back(event),
             }
         }
+    }
+
+    /// Carries out a request for a sandbox whose files are served. A folder is watched for autostart files while it is
+    /// writable.
+    pub(crate) async fn carry_out(&mut self, order: ControlOp) -> Option<ControlAnswer> {
+        let (path, order) = match order {
+            ControlOp::Add(mount) => {
+                let path = mount.path.clone();
+                let opened = match self.look() {
+                    Some(look) => look.open(&path).await,
+                    None => Ok(vec![]),
+                };
+                match opened {
+                    Ok(closed) => (Some(path), ControlOp::Add(mount.closing(closed))),
+                    // A folder that cannot be watched is not made writable.
+                    Err(problem) => {
+                        let (code, message) = (MountRefusal::Special, problem.to_string());
+                        return Some(ControlAnswer::Refused { code, message });
+                    }
+                }
+            }
+            ControlOp::Remove { path } => (Some(path.clone()), ControlOp::Remove { path }),
+            other @ (ControlOp::Narrow { .. } | ControlOp::List | ControlOp::Check | ControlOp::Shutdown) => {
+                (None, other)
+            }
+        };
+        let answer = self.ask(order).await.ok();
+        let is_closed = matches!(
+            answer,
+            Some(ControlAnswer::Refused { .. } | ControlAnswer::Removed { proof: UnmountProof::Proved })
+        );
+        if let (true, Some(path), Some(look)) = (is_closed, path, self.look()) {
+            look.close(&path);
+        }
+        answer
     }
 
     /// Waits until the server has exited, and returns its exit status, or `None` if the supervisor failed to report

@@ -30,13 +30,14 @@ use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_packages::{FolderLock, PackageError, PackageIdentity};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
+use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess, ServiceLink};
 use ironcurtain_secrets::{Filled, filled_env};
 use ironcurtain_server_identity::FoundIdentity;
 pub(super) use remote::Notify;
 use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -45,6 +46,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 pub enum Containment {
     /// Our own sandbox. Its mounts change with the grants while the server runs.
     Native(Box<Profile>, FileView),
+    /// Our own sandbox, whose view serves the user's files and asks about each of them.
+    Asking(Box<Profile>),
     /// Sandbox created by `srt`, and recreated when grants change. The directory holds its configuration files.
     Srt(Box<Profile>, PathBuf),
     /// No sandbox. The server has all rights of the user.
@@ -58,7 +61,7 @@ impl Containment {
     #[must_use]
     pub fn is_sandboxed(&self) -> bool {
         match self {
-            Self::Native(..) | Self::Srt(..) => true,
+            Self::Native(..) | Self::Asking(_) | Self::Srt(..) => true,
             Self::Plain | Self::Remote => false,
         }
     }
@@ -73,7 +76,8 @@ impl Containment {
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
-            Self::Native(_, FileView::Roots) | Self::Plain | Self::Remote => false,
+            // The view judges each access by the current policy.
+            Self::Native(_, FileView::Roots) | Self::Asking(_) | Self::Plain | Self::Remote => false,
         }
     }
 
@@ -81,7 +85,9 @@ impl Containment {
     fn showing(&self, folder: &str) -> Self {
         let mut containment = self.clone();
         match &mut containment {
-            Self::Native(profile, _) | Self::Srt(profile, _) => profile.allow_read.push(folder.to_owned()),
+            Self::Native(profile, _) | Self::Asking(profile) | Self::Srt(profile, _) => {
+                profile.allow_read.push(folder.to_owned());
+            }
             Self::Plain | Self::Remote => {}
         }
         containment
@@ -90,7 +96,7 @@ impl Containment {
     /// Returns the paths that the server's entry makes writable and that must be mounted separately.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
-            Self::Native(profile, FileView::Roots) => around.mounted(profile),
+            Self::Native(profile, FileView::Roots) | Self::Asking(profile) => around.mounted(profile),
             Self::Native(_, FileView::HostRead) | Self::Srt(..) | Self::Plain | Self::Remote => Vec::new(),
         }
     }
@@ -185,6 +191,17 @@ pub struct Process {
     pub hold: ProcessHold,
     /// Read-only paths, keyed by the writable folder that contains them.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
+    /// Connections of a sandbox that asks about each file.
+    pub(super) asking: Option<AskingConnections>,
+}
+
+/// Connections of a sandbox that asks about each file. Without them, every access is denied.
+#[derive(Debug)]
+pub(super) struct AskingConnections {
+    /// Connection to the view.
+    pub(super) view: UnixStream,
+    /// Link for services on this computer, or `None` if the sandbox has no network.
+    pub(super) services: Option<ServiceLink>,
 }
 
 /// Keeps a process running, and changes its mounts if the containment supports that.
@@ -318,7 +335,8 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
 
 async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     match containment {
-        Containment::Native(profile, view) => native::start(profile, *view, start).await,
+        Containment::Native(profile, view) => native::start(profile, Some(*view), start).await,
+        Containment::Asking(profile) => native::start(profile, None, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
         Containment::Plain => plain::start(start).await,
         Containment::Remote => Err(ServerStartError::NoTransport),
@@ -356,5 +374,6 @@ fn process(
         stderr: ServerStderr::new(Input::new(stderr)?),
         hold,
         closed: BTreeMap::new(),
+        asking: None,
     })
 }

@@ -20,6 +20,12 @@ pub enum ContainmentError {
     /// This machine cannot create sandboxes.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
+    /// This machine cannot create the sandbox in which the user is asked about each file.
+    #[error("`access` is `ask`, which requires a sandbox, and this machine cannot create one")]
+    AsksUncontained,
+    /// The `srt` sandbox cannot ask about files.
+    #[error("`access` is `ask`, which `sandboxBackend` `srt` does not support")]
+    AsksInSrt,
     /// The user's organization does not let the server start.
     #[error("{0}")]
     Managed(String),

@@ -5,7 +5,7 @@ use super::tool_call::ToolCall;
 use crate::judging::{self, CallJudgement, InspectedCall, JudgingContext};
 use crate::server::{Applied, Versions};
 use ironcurtain_autostart::runs_later;
-use ironcurtain_config::PolicySnapshot;
+use ironcurtain_config::{PolicySnapshot, ServerAccess};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
@@ -145,7 +145,8 @@ impl Session {
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // An unsandboxed server can already access all files, and a remote server cannot access any.
-        let is_remote = self.config.remote.is_some();
+        // Neither can a call open a file of a server that asks: the server is asked about when it opens the file.
+        let is_remote = self.config.remote.is_some() || self.config.access == ServerAccess::Ask;
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
         let named = requested

@@ -2,7 +2,7 @@
 
 use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
-use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server};
+use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server, ServerAccess};
 use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
@@ -48,12 +48,15 @@ pub(super) async fn of(
     let found = services.machine.look().await;
     let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
     let resolved = resolve(&server.sandbox, dir, &found, services.machine.policy(), home);
+    let asks = server.access == ServerAccess::Ask;
     Ok(match (resolved?, services.machine.backend()) {
+        (Resolved::Unsandboxed(_), _) if asks => return Err(ContainmentError::AsksUncontained),
+        (Resolved::Sandboxed(_), SandboxBackend::Srt) if asks => return Err(ContainmentError::AsksInSrt),
         (Resolved::Unsandboxed(_), _) => Containment::Plain,
         (Resolved::Sandboxed(mut profile), SandboxBackend::Native) => {
             let default = || default_git_config(&server.name, &services.snapshot().annotations);
             profile.git_config = profile.git_config.or_else(|| Some(default()));
-            Containment::Native(profile, view_of(settings))
+            if asks { Containment::Asking(profile) } else { Containment::Native(profile, view_of(settings)) }
         }
         (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
             Containment::Srt(profile, services.home.srt().join(session))

@@ -101,6 +101,15 @@ impl Requests {
         }
     }
 
+    /// Returns the names of the tools whose calls the server is handling.
+    pub(super) fn tools_at_server(&self) -> Vec<String> {
+        let table = self.table();
+        let at_server = table.open.values().filter(|(_, request)| request.at_server.is_some());
+        let mut tools: Vec<String> = at_server.filter_map(|(_, request)| request.tool.clone()).collect();
+        tools.sort();
+        tools
+    }
+
     pub(super) fn take_all(&self) -> Vec<(Id, InFlight)> {
         self.table().open.drain().map(|(id, (_, request))| (id, request)).collect()
     }

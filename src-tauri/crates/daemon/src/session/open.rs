@@ -9,9 +9,10 @@ use super::queue::CallQueue;
 use super::serve::Opened;
 use super::tasks::Tasks;
 use super::workspace::ClientRoots;
-use super::{Counts, Session, containment};
-use crate::network::{Caller, HostSource, ServerNetwork};
-use crate::server::{ActorOptions, Containment, ContainmentError, ServerHandle};
+use super::{Session, containment};
+use crate::network::{Caller, HostSource, RunTargets, ServerNetwork};
+use crate::served_files::AccessCounts;
+use crate::server::{ActorOptions, AskingOptions, Containment, ContainmentError, ServerHandle};
 use crate::services::Services;
 use ironcurtain_audit::{AuditError, Event};
 use ironcurtain_autostart::SessionFacts;
@@ -24,7 +25,7 @@ use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::Outbox;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -120,7 +121,7 @@ impl Session {
             source: HostSource::Server(Box::new(config.clone())),
         };
         let remote = config.remote.as_ref().and_then(|remote| remote.rules().ok());
-        let (containment, network) = with_network(containment, remote, caller);
+        let (containment, network) = with_network(containment, remote, caller, &resolver);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
         let principal = Arc::new(Principal { sandboxed, ..principal });
         let own_folders = containment.as_ref().ok().filter(|_| network.is_none()).and_then(|containment| {
@@ -136,6 +137,18 @@ impl Session {
             started_ms,
         };
         services.autostart.began(&id, facts);
+        let (counts, in_flight) = (Arc::<AccessCounts>::default(), Arc::<Requests>::default());
+        let asks =
+            containment.as_ref().is_ok_and(|containment| matches!(containment, Containment::Asking(_)));
+        let asking = asks.then(|| AskingOptions {
+            services: services.clone(),
+            principal: principal.clone(),
+            calls: {
+                let in_flight = in_flight.clone();
+                Arc::new(move || in_flight.tools_at_server())
+            },
+            counts: counts.clone(),
+        });
         let may_start = CancellationToken::new();
         if config.works_with.is_empty() {
             may_start.cancel();
@@ -164,6 +177,7 @@ impl Session {
             metrics: services.metrics.clone(),
             autostart: services.autostart.clone(),
             session: id.clone(),
+            asking,
             waited_for: services.shutdown.sandboxes.token(),
             may_start: may_start.clone(),
         };
@@ -183,7 +197,8 @@ impl Session {
             sandbox,
             resolver,
             started_ms,
-            counts: Counts::default(),
+            counts,
+            oddities: AtomicU64::new(0),
             to_client,
             unread: Arc::new(Semaphore::new(MOST_UNREAD)),
             notes,
@@ -191,7 +206,7 @@ impl Session {
             client_takes,
             client_roots: ClientRoots::new(state.has_roots),
             echo: Mutex::default(),
-            in_flight: Requests::default(),
+            in_flight,
             one_time: OneTimeGrants::default(),
             is_initialized: AtomicBool::new(state.greeted),
             has_batches: AtomicBool::new(state.has_batches),
@@ -222,14 +237,19 @@ fn with_network(
     containment: Result<Containment, ContainmentError>,
     remote: Option<HostRules>,
     caller: Caller,
+    resolver: &Resolver,
 ) -> (Result<Containment, ContainmentError>, Option<Arc<ServerNetwork>>) {
     if let Some(rules) = remote {
         return (containment, Some(ServerNetwork::to_remote(rules, caller)));
     }
     let network = match &containment {
         Ok(Containment::Native(profile, _)) => {
-            profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
+            profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller, None))
         }
+        Ok(Containment::Asking(profile)) => profile.network.as_ref().map_or(Ok(None), |settings| {
+            let targets = RunTargets::new(resolver.clone(), Vec::new())?;
+            ServerNetwork::of(settings, caller, Some(targets))
+        }),
         // `srt` has a proxy of its own, and the other kinds have no sandbox.
         Ok(Containment::Srt(..) | Containment::Plain | Containment::Remote) | Err(_) => Ok(None),
     };

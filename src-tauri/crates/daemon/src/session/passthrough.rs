@@ -259,7 +259,7 @@ impl Session {
 
     /// Records a dropped message that is not a request. Records at most [`MOST_ODDITIES`] per session.
     pub(super) async fn dropped(&self, problem: &str) {
-        let before = self.counts.oddities.fetch_add(1, Ordering::Relaxed);
+        let before = self.oddities.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_ODDITIES {
             return;
         }

@@ -84,6 +84,7 @@ fn in_run(
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         cwd: None,
         view: View::Served {
+            session_dir: None,
             folders: vec![dir.clone()],
             hidden: vec![],
             sockets: vec![],

@@ -1,4 +1,4 @@
-//! Mounts a run's view and starts the process that serves it.
+//! Mounts the view of a run or an asking server, and starts the process that serves it.
 //!
 //! - INVARIANT: only the serving process holds `/dev/fuse`, so every request fails when that process dies.
 
@@ -21,7 +21,7 @@ use rustix::{
 use super::SupervisorStartError;
 use crate::sys;
 
-/// Process that serves a run's view. Dropping this value kills it.
+/// Process that serves a view. Dropping this value kills it.
 #[derive(Debug)]
 pub(super) struct ServedView {
     child: Child,
@@ -34,15 +34,18 @@ impl ServedView {
     /// Mounts the view in this process's user namespace and starts the process that serves it. `connection` leads to
     /// the trusted process.
     pub(super) fn start(
-        (hidden, home): (&[String], &str),
+        (hidden, points, home): (&[String], &[String], &str),
         connection: Option<OwnedFd>,
     ) -> Result<Self, SupervisorStartError> {
         let missing = || SupervisorStartError::View(io::ErrorKind::NotConnected.into());
         let connection = connection.ok_or_else(missing)?;
-        Self::mount_and_serve((hidden, home), &connection).map_err(SupervisorStartError::View)
+        Self::mount_and_serve((hidden, points, home), &connection).map_err(SupervisorStartError::View)
     }
 
-    fn mount_and_serve((hidden, home): (&[String], &str), connection: &OwnedFd) -> io::Result<Self> {
+    fn mount_and_serve(
+        (hidden, points, home): (&[String], &[String], &str),
+        connection: &OwnedFd,
+    ) -> io::Result<Self> {
         let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| io::Error::other(format!("`/dev/fuse`: {}", io::Error::from(error))))?;
         let mount = mount(&device)?;
@@ -50,7 +53,7 @@ impl ServedView {
         let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
         command.arg("--view").arg(getpid().as_raw_nonzero().to_string());
         command.args([device.as_raw_fd().to_string(), connection.as_raw_fd().to_string()]);
-        command.arg(serde_json::to_string(hidden)?).arg(home);
+        command.arg(serde_json::to_string(hidden)?).arg(serde_json::to_string(points)?).arg(home);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::process::inherit(&mut command, &[device.as_fd(), connection.as_fd(), program.as_fd()]);
         let child = command.spawn()?;

@@ -55,9 +55,11 @@ pub(super) fn start(
     namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
     let served = match &spec.view {
-        View::Served { hidden, .. } => {
+        View::Served { hidden, session_dir, programs, .. } => {
             let home = spec.env.get("HOME").map_or("/", String::as_str);
-            Some(ServedView::start((hidden, home), view)?)
+            let granted = spec.mounts.iter().map(|mount| &mount.path);
+            let points: Vec<String> = session_dir.iter().chain(programs).chain(granted).cloned().collect();
+            Some(ServedView::start((hidden, &points, home), view)?)
         }
         View::Roots { .. } | View::HostRead { .. } => None,
     };
@@ -108,7 +110,7 @@ fn mask_special(
     let (session, named) = match &spec.view {
         View::Roots { session_dir, programs } => (Some(session_dir), programs.as_slice()),
         View::HostRead { session_dir, .. } => (session_dir.as_ref(), layout.writable.as_slice()),
-        View::Served { programs, .. } => (None, programs.as_slice()),
+        View::Served { session_dir, programs, .. } => (session_dir.as_ref(), programs.as_slice()),
     };
     let folders: Vec<String> =
         named.iter().filter(|path| Some(*path) != session && is_folder(path)).cloned().collect();
@@ -179,8 +181,7 @@ fn connections(spec: &Spec, mounts: &Mounts, services: Option<UnixStream>) -> io
 fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),
-        View::HostRead { session_dir, .. } => session_dir.as_deref(),
-        View::Served { .. } => None,
+        View::HostRead { session_dir, .. } | View::Served { session_dir, .. } => session_dir.as_deref(),
     };
     let tmp = spec.view.has_own_tmp().then_some("/tmp");
     let sockets = (!spec.view.sockets().is_empty()).then_some(SOCKET_FOLDER);

@@ -64,6 +64,7 @@ impl Shell {
         let place_path = place.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
             view: View::Served {
+                session_dir: None,
                 folders: vec![place_path.clone()],
                 hidden: vec![place.path("secret"), place.path("secret.txt")],
                 programs: vec![],

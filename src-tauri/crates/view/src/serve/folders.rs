@@ -95,7 +95,7 @@ impl Server {
             let found = found?;
             let name = OsStr::from_bytes(found.file_name().to_bytes());
             let file = FileId { device, inode: found.ino() };
-            if self.tree.hides(&path.join(name)) || self.tree.hides_file(file) {
+            if self.tree.hides_entry(&path.join(name), file) {
                 continue;
             }
             if entries.len() >= MOST_ENTRIES {

@@ -11,7 +11,10 @@ impl SessionFiles {
     pub(super) fn of(containment: &Result<Containment, ContainmentError>) -> Option<Self> {
         match containment {
             Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
-            Ok(Containment::Native(..) | Containment::Plain | Containment::Remote) | Err(_) => None,
+            Ok(
+                Containment::Native(..) | Containment::Asking(_) | Containment::Plain | Containment::Remote,
+            )
+            | Err(_) => None,
         }
     }
 }

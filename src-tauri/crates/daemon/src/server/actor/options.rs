@@ -1,5 +1,6 @@
 //! Options for starting a server's actor.
 
+use super::served::AskingOptions;
 use crate::identity_gate::IdentityGate;
 use crate::metrics::Metrics;
 use crate::network::ServerNetwork;
@@ -66,6 +67,8 @@ pub struct ActorOptions {
     pub session: String,
     /// Token that keeps the daemon running until the actor has exited.
     pub(crate) waited_for: TaskTrackerToken,
+    /// Parameters for asking the user about the server's files, or `None` if grants are mounted.
+    pub(crate) asking: Option<AskingOptions>,
     /// Cancelled once the server may start.
     pub may_start: CancellationToken,
 }

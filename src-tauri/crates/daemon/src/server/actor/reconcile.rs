@@ -62,7 +62,7 @@ impl Actor {
         loop {
             grants.mark_unchanged();
             let versions = self.project();
-            let round = self.mount().await;
+            let round = self.mount(versions.grants).await;
             if round.held && restarts < MOST_RESTARTS {
                 restarts += 1;
                 self.restarts += 1;
@@ -138,6 +138,10 @@ impl Actor {
             (&o.resolver, &o.around.protected),
         );
         let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
+        if o.asking.is_some() {
+            // Granted files are served.
+            new.needs.clear();
+        }
         new.needs.extend(standing.unwrap_or_default());
         self.withhold_writing(&mut new.needs);
         for need in &mut new.needs {
@@ -181,7 +185,7 @@ impl Actor {
         }
     }
 
-    async fn mount(&mut self) -> RoundOutcome {
+    async fn mount(&mut self, grants: u64) -> RoundOutcome {
         let outdated = self.hides_too_little && self.running.is_some();
         let mut round = RoundOutcome { outdated, ..RoundOutcome::default() };
         let stale =
@@ -199,6 +203,7 @@ impl Actor {
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.apply(removals(&now, &wanted), &mut round).await;
         round.held |= !self.network_is_cut_off().await;
+        round.held |= !self.files_are_within(grants).await;
         let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
         self.report_lost_masks(lost.unwrap_or_default()).await;
         round

@@ -1,5 +1,6 @@
 //! A running server process and its events.
 
+use super::served::{FilesEvent, ServedProcess, files_event};
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
@@ -18,6 +19,8 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 /// Server process, with the handles that keep it running.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
+    /// Files about which the user is asked, or `None` if grants are mounted.
+    pub(super) files: Option<ServedProcess>,
     pub(super) hold: ProcessHold,
     pub(super) reading: ReaderTask,
     pub(super) stderr_tail: StderrTail,
@@ -102,19 +105,23 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
 }
 
 /// Event from a running process.
-#[derive(Debug)]
 pub(super) enum News {
     /// The `initialize` handshake has succeeded or failed.
     Handshake(HandshakeOutcome),
+    /// The files about which the user is asked require something.
+    Files(FilesEvent),
     /// The process closed its output.
     Ended,
 }
 
 /// Waits for the process's next event. Never completes if no process is running.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
-    let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
+    let Some(Running { reading, handshake, files, .. }) = running else {
+        return std::future::pending().await;
+    };
     tokio::select! {
         outcome = handshake_outcome(handshake) => News::Handshake(outcome),
+        event = files_event(files.as_mut()) => News::Files(event),
         // Ignore the result: the connection is closed after end of file and after an error.
         _ = &mut reading.ended => News::Ended,
     }

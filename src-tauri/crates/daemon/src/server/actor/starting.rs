@@ -1,17 +1,19 @@
 //! Starts a server process with its mounts.
 
 use super::running::{Handshake, Running};
+use super::served::ServedProcess;
 use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
 use crate::network::ServesNetwork;
 use crate::server::mounted::Mounted;
-use crate::server::process::{self, Process, ProcessHold, RemoteTransport, Start, Watch};
+use crate::server::process::{self, AskingConnections, Process, ProcessHold, RemoteTransport, Start, Watch};
 use crate::server::roots::ViewedRoots;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_autostart::WatchedServer;
 use ironcurtain_grants::mounts::{Need, united};
 use ironcurtain_mcp::server::{ConnectionOptions, ServerConnection};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
@@ -77,8 +79,27 @@ impl Actor {
         process::start(containment, start).await
     }
 
+    /// Serves the files of a process if the user is asked about them.
+    fn serve_files(
+        &self,
+        pid: Option<u32>,
+        asking: Option<AskingConnections>,
+    ) -> io::Result<Option<ServedProcess>> {
+        let o = &self.options;
+        let Some(((options, connections), pid)) = o.asking.as_ref().zip(asking).zip(pid) else {
+            return Ok(None);
+        };
+        let mounted = o.containment.as_ref().map(|containment| containment.standing(&o.around));
+        let of_session = (o.session.as_str(), &o.resolver, &*mounted.unwrap_or_default(), o.log.clone());
+        ServedProcess::start(options, of_session, o.network.as_deref(), (pid, connections)).map(Some)
+    }
+
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
-        let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
+        let Process { pid, stdin, stdout, stderr, hold, mut closed, asking } = process;
+        let files = match self.serve_files(pid, asking) {
+            Ok(files) => files,
+            Err(problem) => return self.down(ServerStartError::from(problem).into()).await,
+        };
         let stderr_tail = StderrTail::of(stderr, self.options.log.clone());
         let log = self.options.log.clone();
         let from_server = ConnectionOptions {
@@ -104,6 +125,7 @@ impl Actor {
         };
         let mut running = Running {
             connection,
+            files,
             hold,
             reading,
             stderr_tail,

@@ -71,6 +71,7 @@ pub async fn start_alone(
     let needs = containment.standing(around);
     let (watch, closed) = match containment {
         Containment::Native(profile, view) => watch(profile, *view, &needs, around)?,
+        Containment::Asking(profile) => watch(profile, FileView::Roots, &needs, around)?,
         Containment::Srt(..) | Containment::Plain | Containment::Remote => (None, BTreeMap::new()),
     };
     let transport = server.remote.as_ref().map(|remote| RemoteTransport {

@@ -1,6 +1,6 @@
 //! Starts a server in IronCurtain's own sandbox.
 
-use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
+use super::{AskingConnections, Killer, Process, ProcessHold, Start, Watch, mount, process};
 use crate::server::control::SupervisorControl;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_autostart::{SandboxWatch, rules};
@@ -11,9 +11,10 @@ use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, l
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Starts the server. If `view` is `None`, the sandbox serves the user's files and asks about each of them.
 pub(super) async fn start(
     profile: &Profile,
-    view: FileView,
+    view: Option<FileView>,
     start: Start<'_>,
 ) -> Result<Process, ServerStartError> {
     let look = match start.watch {
@@ -39,19 +40,20 @@ pub(super) async fn start(
     let streams = [launched.stdin, launched.stdout, launched.stderr];
     let hold =
         ProcessHold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None };
-    Ok(Process { closed, ..process(launched.pid, streams, hold)? })
+    let asking = launched.view.map(|view| AskingConnections { view, services: launched.services });
+    Ok(Process { closed, asking, ..process(launched.pid, streams, hold)? })
 }
 
 async fn begin(
     profile: &Profile,
-    view: FileView,
+    view: Option<FileView>,
     watch: Watch<'_>,
     start: &Start<'_>,
 ) -> Result<SandboxWatch, ServerStartError> {
     let rules = rules(profile, start.around);
     let look = watch.autostart.watch(watch.watched, rules).await?;
     watch.named.iter().for_each(|path| look.named(path.as_str()));
-    if view == FileView::HostRead {
+    if view == Some(FileView::HostRead) {
         look.hidden(start.around.denied(profile));
     }
     Ok(look)
@@ -61,13 +63,13 @@ async fn begin(
 async fn closed(
     look: Option<&SandboxWatch>,
     profile: &Profile,
-    view: FileView,
+    view: Option<FileView>,
     start: &Start<'_>,
 ) -> Result<BTreeMap<CanonicalPath, Vec<String>>, ServerStartError> {
     let mut closed = BTreeMap::new();
     let Some(look) = look else { return Ok(start.closed.clone()) };
     let granted = start.needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
-    for root in start.around.writable(profile, view).into_iter().chain(granted) {
+    for root in start.around.writable(profile, granted_view(view)).into_iter().chain(granted) {
         let paths = look.open(root.as_str()).await?;
         closed.insert(root, paths);
     }
@@ -77,13 +79,16 @@ async fn closed(
 /// Builds the specification of the sandbox.
 fn spec(
     profile: &Profile,
-    view: FileView,
+    view: Option<FileView>,
     start: &Start<'_>,
     closed: &BTreeMap<CanonicalPath, Vec<String>>,
 ) -> Result<Spec, ServerStartError> {
     let program = text(&start.program()?)?;
-    let own = start.around.writable(profile, view);
-    let mut shown = start.around.view(profile, view, &program)?;
+    let own = start.around.writable(profile, granted_view(view));
+    let mut shown = match view {
+        Some(view) => start.around.view(profile, view, &program)?,
+        None => start.around.asking_view(profile, &program)?,
+    };
     let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;
     if start.network.is_some() {
         shown.show_program(&connector);
@@ -103,12 +108,25 @@ fn spec(
         mounts,
         closed: own.iter().flat_map(in_mount).collect(),
         kept: own.iter().flat_map(kept).collect(),
-        network: if start.network.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
-        unix_sockets: if profile.unix_sockets { UnixSockets::Own } else { UnixSockets::None },
+        network: match (start.network, view) {
+            (None, _) => NetworkAccess::None,
+            (Some(_), Some(_)) => NetworkAccess::Proxied,
+            (Some(_), None) => NetworkAccess::ProxiedWithServices,
+        },
+        unix_sockets: if profile.unix_sockets || view.is_none() {
+            UnixSockets::Own
+        } else {
+            UnixSockets::None
+        },
         limits: limits(&profile.limits),
         state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,
     })
+}
+
+/// Returns the view that decides which paths are writable from the start.
+fn granted_view(view: Option<FileView>) -> FileView {
+    view.unwrap_or(FileView::Roots)
 }
 
 fn text(path: &Path) -> Result<String, ServerStartError> {

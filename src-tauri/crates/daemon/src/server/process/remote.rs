@@ -51,5 +51,5 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
     };
     let RemoteConnection { stdin, stdout, stderr, hold } = connect(endpoint, options).await?;
     let (stderr, hold) = (ServerStderr::new(stderr), ProcessHold::Remote(hold));
-    Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new() })
+    Ok(Process { pid: None, stdin, stdout, stderr, hold, closed: BTreeMap::new(), asking: None })
 }

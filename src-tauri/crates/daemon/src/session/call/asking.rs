@@ -112,6 +112,7 @@ async fn question(
         hosts: session.grantable_hosts(escalation),
         tool: ToolUse::of(&escalation.call),
         only_reads: escalation.call.only_reads(),
+        cache: None,
         mounts_folders: false,
         requested,
     };

@@ -1,12 +1,12 @@
 //! Reasons that a login fails, with advice. Text of a server is shortened and made visible.
 
 use super::LoginServer;
-use super::offer::shown;
 use ironcurtain_visible as visible;
 use rmcp::transport::AuthError;
 use std::borrow::Cow;
 use std::error::Error;
 use std::io;
+use url::{Position, Url};
 
 /// Maximum number of characters to repeat of a server's text.
 const LONGEST_SAID: usize = 300;
@@ -165,6 +165,11 @@ pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>
 pub fn typed(argument: &str) -> Cow<'_, str> {
     // Fails for NUL, which no argument can contain.
     shlex::try_quote(argument).unwrap_or(Cow::Borrowed("NAME"))
+}
+
+/// Returns an address without its query.
+pub(super) fn shown(url: &Url) -> String {
+    url[..Position::AfterPath].to_owned()
 }
 
 /// Returns a text of a server for a sentence.

@@ -1,7 +1,7 @@
 //! The steps of a login: what the server offers, what the user approved, and the browser's answer.
 
 use super::callback::Callback;
-use super::error::{LoginError, said};
+use super::error::{LoginError, said, shown};
 use super::http_client::LoginHttpClient;
 use super::stored::{AUTH_METHODS, StoredLogin};
 use super::{LoginServer, unlogged};
@@ -276,9 +276,4 @@ fn revocation(metadata: &AuthorizationMetadata) -> Option<&str> {
 
 fn host(url: &str) -> Option<String> {
     Url::parse(url).ok()?.host_str().map(str::to_owned)
-}
-
-/// Returns an address without its query.
-pub(super) fn shown(url: &Url) -> String {
-    url[..url::Position::AfterPath].to_owned()
 }

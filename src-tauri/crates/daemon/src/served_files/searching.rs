@@ -1,6 +1,6 @@
 //! Combines reads of many files into one question about their folder.
 
-use super::Run;
+use super::ServedFiles;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -139,7 +139,7 @@ fn common(paths: &HashSet<&str>) -> PathBuf {
     common.to_owned()
 }
 
-impl Run {
+impl ServedFiles {
     /// Waits for the answer about a folder.
     pub(super) async fn searched(&self, mut answer: watch::Receiver<Option<SearchAnswer>>) -> SearchAnswer {
         let answered = answer.wait_for(Option::is_some).await;

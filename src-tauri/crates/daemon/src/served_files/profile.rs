@@ -4,7 +4,7 @@
 //!   file view.
 //! - INVARIANT: the run can access the agent's logins only while all grants for its settings are active.
 
-use super::Run;
+use super::ServedFiles;
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
@@ -17,13 +17,12 @@ use ironcurtain_paths::{CanonicalPath, random_name};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{RunHello, UsedFile};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess};
+use ironcurtain_sandbox::{Mount, MountAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
 
 /// Maximum number of files to remember for proposing a profile.
 const MOST_LEARNED: usize = 10_000;
@@ -47,12 +46,10 @@ pub(crate) enum ProfileError {
     },
 }
 
-/// Request to the task that owns the supervisor connection, with a channel for the answer.
-pub(super) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
-
 /// Grants and mounts that a run's profile adds.
-pub(super) struct ProfileGrants {
-    pub(super) plan: RunPlan,
+#[derive(Default)]
+pub(crate) struct ProfileGrants {
+    pub(crate) plan: RunPlan,
     /// Ids of the grants for settings files and folders.
     settings: Vec<String>,
     /// Mounted folders, by the id of their grant.
@@ -66,7 +63,7 @@ pub(super) struct ProfileGrants {
 }
 
 /// Plans a run's access, and creates missing settings folders. Blocks on file access.
-pub(super) fn plan(
+pub(crate) fn plan(
     services: &Services,
     request: &RunHello,
     cwd: &CanonicalPath,
@@ -97,7 +94,7 @@ pub(super) fn plan(
 }
 
 /// Converts a plan to its mounts.
-pub(super) fn mounts(plan: &RunPlan) -> Vec<Mount> {
+pub(crate) fn mounts(plan: &RunPlan) -> Vec<Mount> {
     let mount = |access| move |path: &CanonicalPath| Mount::new(path.as_str(), access);
     let programs = plan.programs.iter().map(mount(MountAccess::ReadOnly));
     programs.chain(plan.folders.iter().map(mount(MountAccess::ReadWrite))).collect()
@@ -105,7 +102,7 @@ pub(super) fn mounts(plan: &RunPlan) -> Vec<Mount> {
 
 impl ProfileGrants {
     /// Creates a plan's grants, each with its audit entry.
-    pub(super) fn new(
+    pub(crate) fn new(
         plan: RunPlan,
         principal: &Principal,
         learns: bool,
@@ -183,7 +180,7 @@ impl ProfileGrants {
     }
 
     /// Returns the files that the run has used.
-    pub(super) fn learned(&self) -> Vec<UsedFile> {
+    pub(crate) fn learned(&self) -> Vec<UsedFile> {
         let all = self.learned.as_ref().map(|learned| lock(learned).clone()).unwrap_or_default();
         all.into_iter().map(|(path, changed)| UsedFile { path, changed }).collect()
     }
@@ -205,8 +202,8 @@ impl ProfileGrants {
     }
 }
 
-impl Run {
-    /// Unmounts the folders whose grants have ended. Terminates the run if a program still uses one.
+impl ServedFiles {
+    /// Unmounts the folders whose grants have ended. Terminates the sandbox if a program still uses one.
     pub(super) async fn unmount_revoked(&self) {
         for path in self.profile.take_revoked(&self.services.grants.now()) {
             if let Err(holders) = self.unmount(&path).await {

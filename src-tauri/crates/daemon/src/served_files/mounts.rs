@@ -1,11 +1,11 @@
-//! Mounts the folders in which a run may do everything, so that work in them needs no requests to the view.
+//! Mounts the folders in which a sandbox may do everything, so that work in them needs no requests to the view.
 //!
-//! - Computed from grants, rules and protected paths, like every other permission of the run.
+//! - Computed from grants, rules and protected paths, like every other permission.
 //! - A folder is mounted as the working folder is: autostart files in it are read-only, and new ones are watched for.
 //! - INVARIANT: the grants of a version are reported as applied only after everything that they no longer cover is unmounted.
 //! - INVARIANT: a folder is mounted only while the view lets no request wait that would block the mount.
 
-use super::Run;
+use super::ServedFiles;
 use super::holders::holders;
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_paths::CanonicalPath;
@@ -28,10 +28,10 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Device and inode number.
 type Identity = (u64, u64);
 
-/// Folders that are mounted for grants of a run. Owned by the task that follows the grants.
+/// Folders that are mounted for grants. Owned by the task that follows the grants.
 pub(super) struct GrantedMounts {
     mounted: BTreeMap<CanonicalPath, Identity>,
-    /// Unmounted folders that programs still held, and their names. Once they are revoked, only the end of the run proves it.
+    /// Unmounted folders that programs still held, and their names. Once they are revoked, only the end of the sandbox proves it.
     held: BTreeMap<CanonicalPath, Vec<String>>,
     /// Folders that cannot be mounted, and the version of the grants at which that was found.
     refused: BTreeMap<CanonicalPath, u64>,
@@ -43,15 +43,15 @@ pub(super) struct GrantedMounts {
 }
 
 impl GrantedMounts {
-    pub(super) fn of(run: &Run) -> Self {
-        run.tell(ToView::Mounted { paths: run.mounted_from_start() });
+    pub(super) fn of(files: &ServedFiles) -> Self {
+        files.tell(ToView::Mounted { paths: files.mounted_from_start() });
         Self {
             mounted: BTreeMap::new(),
             held: BTreeMap::new(),
             refused: BTreeMap::new(),
             next: None,
             reservations: 0,
-            reserved: run.reserved.subscribe(),
+            reserved: files.reserved.subscribe(),
         }
     }
 
@@ -79,28 +79,28 @@ impl GrantedMounts {
         }
     }
 
-    /// Unmounts what is not to be mounted any more. If a program still holds it, the run is ended.
-    pub(super) async fn remove_others(&mut self, run: &Run, wanted: &BTreeSet<CanonicalPath>) {
+    /// Unmounts what is not to be mounted any more. If a program still holds it, the sandbox is ended.
+    pub(super) async fn remove_others(&mut self, files: &ServedFiles, wanted: &BTreeSet<CanonicalPath>) {
         let replaced = replaced(self.mounted.clone()).await;
         let is_ended =
             |path: &CanonicalPath, _: &mut Identity| !wanted.contains(path) || replaced.contains(path);
         let ended: Vec<CanonicalPath> = self.mounted.extract_if(.., is_ended).map(|(path, _)| path).collect();
         for path in &ended {
-            if let Err(holders) = run.unmount(path).await {
+            if let Err(holders) = files.unmount(path).await {
                 self.held.insert(path.clone(), holders);
             }
         }
         if let Some((path, holders)) = self.held.iter().find(|(path, _)| !wanted.contains(*path)) {
-            run.end_holding(path, holders).await;
+            files.end_holding(path, holders).await;
         }
         let is_cancelled = self.next.take_if(|(path, _)| !wanted.contains(path)).is_some();
         if is_cancelled || !ended.is_empty() {
-            self.report(run);
+            self.report(files);
         }
     }
 
     /// Mounts the folder that the view has reserved, and has it reserve the next one.
-    pub(super) async fn add(&mut self, run: &Run, wanted: &BTreeSet<CanonicalPath>, version: u64) {
+    pub(super) async fn add(&mut self, files: &ServedFiles, wanted: &BTreeSet<CanonicalPath>, version: u64) {
         self.refused.retain(|_, refused_at| *refused_at == version);
         if let Some((path, number)) = &self.next {
             if *self.reserved.borrow_and_update() != *number {
@@ -110,41 +110,45 @@ impl GrantedMounts {
             let folder = path.clone();
             let identity = tokio::task::spawn_blocking(move || identity(&folder)).await.unwrap_or_default();
             match identity {
-                Some(identity) if run.mount(path).await => drop(self.mounted.insert(path.clone(), identity)),
-                Some(_) | None => drop(self.refused.insert(path.clone(), version)),
+                Some(identity) if files.mount(path).await => {
+                    self.mounted.insert(path.clone(), identity);
+                }
+                Some(_) | None => {
+                    self.refused.insert(path.clone(), version);
+                }
             }
             self.next = None;
-            self.report(run);
+            self.report(files);
         }
         let is_new =
             |path: &&CanonicalPath| !self.mounted.contains_key(path) && !self.refused.contains_key(path);
         if let Some(path) = wanted.iter().find(is_new).filter(|_| self.mounted.len() < MOST) {
             self.reservations += 1;
             self.next = Some((path.clone(), self.reservations));
-            run.tell(ToView::Reserve { path: path.as_str().to_owned(), number: self.reservations });
+            files.tell(ToView::Reserve { path: path.as_str().to_owned(), number: self.reservations });
         }
     }
 
     /// Tells the view what is mounted, which ends the reservation.
-    fn report(&self, run: &Run) {
+    fn report(&self, files: &ServedFiles) {
         let mounted = self.mounted.keys().map(|path| path.as_str().to_owned());
-        run.tell(ToView::Mounted { paths: mounted.chain(run.mounted_from_start()).collect() });
+        files.tell(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
     }
 }
 
-impl Run {
+impl ServedFiles {
     /// Returns the folders to be mounted for the current grants, none inside another.
     pub(super) async fn folders_to_mount(
         self: &Arc<Self>,
         table: Arc<GrantTable>,
     ) -> BTreeSet<CanonicalPath> {
-        let run = self.clone();
-        // Fails only while the trusted process is exiting, which ends the run.
-        tokio::task::spawn_blocking(move || run.to_mount(&table)).await.unwrap_or_default()
+        let files = self.clone();
+        // Fails only while the trusted process is exiting, which ends the sandbox.
+        tokio::task::spawn_blocking(move || files.to_mount(&table)).await.unwrap_or_default()
     }
 
     fn to_mount(&self, table: &GrantTable) -> BTreeSet<CanonicalPath> {
-        // A program may still use a folder when a grant expires, and that must not end the run.
+        // A program may still use a folder when a grant expires, and that must not end the sandbox.
         let lasts = |grant: &&StandingGrant| grant.expires_ms.is_none() && self.may_use(&grant.subject);
         let table = &GrantTable::of(table.grants.iter().filter(lasts).cloned().collect());
         let folders = table.grants.iter().filter_map(StandingGrant::files);
@@ -166,9 +170,8 @@ impl Run {
 
     /// Returns the writable folders that are mounted since the start and not unmounted since.
     fn mounted_from_start(&self) -> Vec<String> {
-        let (folder, is_mounted) = &self.folder;
-        let own = is_mounted.then(|| folder.as_str().to_owned());
-        own.into_iter().chain(self.profile.mounted()).collect()
+        let own = self.mounted.iter().map(|folder| folder.as_str().to_owned());
+        own.chain(self.profile.mounted()).collect()
     }
 
     /// Mounts a folder, and returns whether that was possible.
@@ -178,11 +181,11 @@ impl Run {
             Some(ControlAnswer::Added) => true,
             // It stays served.
             Some(ControlAnswer::Refused { message, .. }) => {
-                tracing::info!(run = self.id, %path, message, "a granted folder is not mounted");
+                tracing::info!(session = self.id, %path, message, "a granted folder is not mounted");
                 false
             }
             answer => {
-                tracing::error!(run = self.id, %path, ?answer, "failed to mount a folder, so the run is ended");
+                tracing::error!(session = self.id, %path, ?answer, "failed to mount a folder, so its sandbox is ended");
                 self.end();
                 false
             }
@@ -199,16 +202,16 @@ impl Run {
         Err(holders)
     }
 
-    /// Ends the run, because a program still holds a revoked folder.
+    /// Ends the sandbox, because a program still holds a revoked folder.
     pub(super) async fn end_holding(&self, path: &CanonicalPath, holders: &[String]) {
         let holders = if holders.is_empty() { "a program".to_owned() } else { holders.join(", ") };
         let why = format!("{holders} still used {path} after it was revoked");
-        tracing::error!(run = self.id, why, "the run is ended");
+        tracing::error!(session = self.id, why, "the sandbox is ended");
         self.end_because(visible::line(&why));
         self.gone.cancelled().await;
     }
 
-    /// Carries out an order in the sandbox. Returns nothing if the run has ended.
+    /// Carries out an order in the sandbox. Returns nothing if the sandbox has exited.
     async fn order(&self, op: ControlOp) -> Option<ControlAnswer> {
         let (answer, answered) = oneshot::channel();
         self.to_sandbox.send((op, answer)).ok()?;
@@ -228,7 +231,7 @@ async fn replaced(mut mounted: BTreeMap<CanonicalPath, Identity>) -> BTreeSet<Ca
         mounted.retain(|path, mounted| identity(path) != Some(*mounted));
         mounted.into_keys().collect()
     };
-    // Fails only while the trusted process is exiting, which ends the run.
+    // Fails only while the trusted process is exiting, which ends the sandbox.
     tokio::task::spawn_blocking(replaced).await.unwrap_or_default()
 }
 

@@ -1,7 +1,8 @@
-//! A run's ports: services on this computer that the run uses, and ports that it publishes on this computer.
+//! Ports of a sandbox: services on this computer that its programs use, and ports that a run publishes on this
+//! computer.
 
+use super::local::LocalServices;
 use crate::accepting::next_connection;
-use crate::network::LocalServices;
 use ironcurtain_sandbox::{PROXY_PORT, ServiceLink};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -19,7 +20,7 @@ const STACK: usize = 64 * 1024;
 
 /// Port in the run that is published on this computer.
 #[derive(Debug)]
-pub(super) struct PublishedPort {
+pub(crate) struct PublishedPort {
     port: u16,
     listener: TcpListener,
 }
@@ -42,7 +43,7 @@ pub(crate) enum PublishError {
 
 impl PublishedPort {
     /// Binds a port on this computer's loopback interface.
-    pub(super) fn listen(port: u16) -> Result<Self, PublishError> {
+    pub(crate) fn listen(port: u16) -> Result<Self, PublishError> {
         if port == PROXY_PORT {
             return Err(PublishError::Proxy);
         }
@@ -53,8 +54,8 @@ impl PublishedPort {
     }
 }
 
-/// Serves a run's ports until the link closes or the returned set is dropped.
-pub(super) fn serve(
+/// Serves the ports of a sandbox until the link closes or the returned set is dropped.
+pub(crate) fn serve_ports(
     services: Option<Arc<LocalServices>>,
     link: ServiceLink,
     published: Vec<PublishedPort>,

@@ -1,17 +1,17 @@
-//! Decides on a run's access to a file: judges it, and asks the user if necessary.
+//! Decides on an access to a file: judges it, and asks the user if necessary.
 //!
 //! - An answer applies to the file as it was shown. The access is judged again afterwards; if anything has changed, the
 //!   user is asked again.
-//! - A denial applies for the rest of the run, to this kind of access to the path and everything below it.
+//! - A denial applies for the rest of the session, to this kind of access to the path and everything below it.
 
-use super::Run;
+use super::ServedFiles;
 use super::judge::{JudgedAccess, operation};
 use super::permissions::{JudgedVersions, Permitting};
 use super::searching::{Part, Search, SearchAnswer};
 use crate::judging::{allowed_by, denied_by};
-use crate::run_notes::claimed_reason;
+use crate::run_notes::{calls_in_progress, claimed_reason};
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
-use ironcurtain_consent::found_paths::project_around;
+use ironcurtain_consent::found_paths::{cache_around, project_around};
 use ironcurtain_consent::{
     CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved, Offer,
     QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
@@ -76,7 +76,7 @@ impl AskedFolders {
     }
 }
 
-impl Run {
+impl ServedFiles {
     /// Decides on an access. If the access is permitted permanently, the file view has the permission when this
     /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
@@ -226,8 +226,8 @@ impl Run {
             Permitting::Outdated => None,
             Permitting::Full => {
                 tracing::error!(
-                    run = self.id,
-                    "the run has reached the maximum number of permitted files; denying another one"
+                    session = self.id,
+                    "the session has reached the maximum number of permitted files; denying another one"
                 );
                 Some(AccessAnswer::Denied)
             }
@@ -248,11 +248,15 @@ impl Run {
         let exchange = self.services.exchange(&self.principal);
         let JudgedAccess { inspected, snapshot, .. } = judged;
         let requested = inspected.paths.requested(&escalation.values, FileWrites::default());
-        // A run's files are served, so the access needs no mount.
+        // The files are served, so the access needs no mount.
         let requested: Vec<_> =
             requested.into_iter().map(|asked| RequestedAccess { need: None, ..asked }).collect();
+        let reads = wanted.access == FileAccess::Read;
+        let paths = requested.iter().map(|requested| &requested.path);
+        let cache = cache_around(&snapshot.home, paths).filter(|_| reads);
         let grantable = Grantable {
             project: project_around(requested.iter().map(|requested| &requested.path)),
+            cache: cache.clone(),
             requested,
             mounts_folders: true,
             ..Grantable::default()
@@ -295,10 +299,13 @@ impl Run {
             question.also.push(files);
             question.fits_a_batch = false;
         }
+        question.with.extend(calls_in_progress(&(self.calls)()));
         if !programs.is_empty() {
             question.with.push(("program".to_owned(), visible::line(&programs.join(" → "))));
         }
-        if self.asked.is_often(&wanted.path)
+        // A program opens many files of a cache.
+        let is_often = self.asked.is_often(&wanted.path);
+        if (is_often || cache.is_some())
             && let Some(at) = question.offers.iter().position(|offer| offer.reach == Reach::Folders)
         {
             question.offers.get_mut(..=at).iter_mut().for_each(|offers| offers.rotate_right(1));
@@ -342,7 +349,7 @@ impl Run {
     ) {
         let mut begins = pin!(async {
             match begun {
-                // Ignore the error, which occurs only if the run has ended.
+                // Ignore the error, which occurs only if the sandbox has exited.
                 Some(mut begun) => _ = begun.changed().await,
                 None => std::future::pending().await,
             }

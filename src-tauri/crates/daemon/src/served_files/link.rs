@@ -1,6 +1,6 @@
-//! Connection to a run's file view. Receives questions, and sends answers and permissions.
+//! Connection to a file view. Receives questions, and sends answers and permissions.
 
-use super::Run;
+use super::ServedFiles;
 use super::asking::AskedByProgram;
 use ironcurtain_sandbox::file_access::{FromView, PermittedAccess, ToView};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// Handles a view's messages until the connection closes.
 pub(super) async fn serve(
-    run: Arc<Run>,
+    files: Arc<ServedFiles>,
     view: UnixStream,
     to_view: mpsc::UnboundedReceiver<ToView>,
 ) -> io::Result<()> {
@@ -31,11 +31,11 @@ pub(super) async fn serve(
                 let Some(line) = line? else { return Ok(()) };
                 match serde_json::from_str(&line)? {
                     FromView::Ask { id, path, access, programs } => {
-                        let run = run.clone();
+                        let files = files.clone();
                         let asked = AskedByProgram { wanted: PermittedAccess { path, access }, programs };
                         let answering = asking.spawn(async move {
-                            let answer = run.decide(asked).await;
-                            run.tell(ToView::Answer { id, answer });
+                            let answer = files.decide(asked).await;
+                            files.tell(ToView::Answer { id, answer });
                             id
                         });
                         open.insert(id, answering);
@@ -43,14 +43,14 @@ pub(super) async fn serve(
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }
-                    FromView::Reserved { number } => _ = run.reserved.send_replace(number),
+                    FromView::Reserved { number } => _ = files.reserved.send_replace(number),
                     FromView::Applied { version, complete } => {
                         if complete {
-                            run.permissions.applied(version);
+                            files.permissions.applied(version);
                         } else {
-                            // The program may still read cached pages of the revoked file, so terminate the run.
-                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; terminating the run");
-                            run.end();
+                            // The program may still read cached pages of the revoked file, so terminate the sandbox.
+                            tracing::error!(session = files.id, "the kernel did not drop the pages of a revoked file in time; terminating the sandbox");
+                            files.end();
                         }
                     }
                 }

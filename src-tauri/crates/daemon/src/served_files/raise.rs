@@ -1,6 +1,6 @@
 //! Raises a question in advance, before the run's program opens the path. Only the user can answer it.
 
-use super::Run;
+use super::ServedFiles;
 use super::asking::{AskedByProgram, Together};
 use super::judge::operation;
 use ironcurtain_consent::{ExchangeError, NotApproved};
@@ -55,9 +55,9 @@ const EXITING: &str = "IronCurtain is exiting";
 /// Maximum number of times that a requested access is judged.
 const MOST_ROUNDS: usize = 20;
 
-impl Run {
+impl ServedFiles {
     /// Asks about a path that the agent requests, and returns once a program of the run may use it.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         self: &Arc<Self>,
         path: &str,
         access: FileAccess,
@@ -88,8 +88,8 @@ impl Run {
 
     /// Resolves a path on a blocking thread, because its file system may not answer.
     async fn resolved(self: &Arc<Self>, path: &str) -> Result<String, RaiseError> {
-        let (run, path) = (self.clone(), path.to_owned());
-        let resolved = tokio::task::spawn_blocking(move || run.resolver.resolve(&path)).await;
+        let (files, path) = (self.clone(), path.to_owned());
+        let resolved = tokio::task::spawn_blocking(move || files.resolver.resolve(&path)).await;
         let resolved = resolved.map_err(|_| RaiseError::Unasked(EXITING.to_owned()))?;
         Ok(resolved?.path.as_str().to_owned())
     }
@@ -111,10 +111,10 @@ impl Run {
             Verdict::Escalate(escalation) => escalation.clone(),
         };
         let mut open = self.services.broker.open();
-        let run = self.clone();
+        let files = self.clone();
         let mut asking = tokio::spawn(async move {
             let asked = AskedByProgram { wanted, programs: Vec::new() };
-            match run.question(&asked, &escalation, &judged, Together::Raised(None)).await {
+            match files.question(&asked, &escalation, &judged, Together::Raised(None)).await {
                 Ok(_) => None,
                 Err(problem @ (ExchangeError::NotApproved(_) | ExchangeError::NoOffer)) => {
                     Some(problem.to_string())

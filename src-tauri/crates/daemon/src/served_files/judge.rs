@@ -1,6 +1,6 @@
-//! Judges a run's access to a file by the rules for calls.
+//! Judges an access to a file by the rules for calls.
 
-use super::Run;
+use super::ServedFiles;
 use crate::judging::{InspectedCall, JudgingContext};
 use ironcurtain_autostart::runs_later;
 use ironcurtain_config::PolicySnapshot;
@@ -24,15 +24,15 @@ pub(super) struct JudgedAccess {
     pub(super) runs_later: bool,
 }
 
-impl Run {
+impl ServedFiles {
     /// Judges an access on a blocking thread. Returns `None` only while the daemon is exiting.
     pub(super) async fn judged(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
         approved: &[PendingApproval],
     ) -> Option<JudgedAccess> {
-        let (run, wanted, approved) = (self.clone(), wanted.clone(), approved.to_vec());
-        tokio::task::spawn_blocking(move || run.judge(&wanted, &approved)).await.ok()
+        let (files, wanted, approved) = (self.clone(), wanted.clone(), approved.to_vec());
+        tokio::task::spawn_blocking(move || files.judge(&wanted, &approved)).await.ok()
     }
 
     /// Judges an access. Blocks while the path is resolved.
@@ -114,9 +114,7 @@ fn judged(
 fn asked_each_time(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
-            Verdict::Deny(Denial::protected(
-                "other programs run this file; outside the folder that the run was started in, no rule or grant covers it",
-            ))
+            Verdict::Deny(Denial::protected("other programs run this file; no rule or grant covers it here"))
         }
         Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => verdict,
     }

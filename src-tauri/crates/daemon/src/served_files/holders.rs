@@ -1,8 +1,8 @@
-//! Finds the programs of a run that use a folder, to name them to the user. The proof that none does is the unmount's.
+//! Finds the programs of a sandbox that use a folder, to name them to the user. The unmount itself proves that none does.
 //!
 //! - The programs control how long a search takes, so it stops at a time limit.
 
-use super::freeze::inside;
+use super::processes::inside;
 use ironcurtain_paths::CanonicalPath;
 use std::fs;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
-//! Accesses that a run's file view permits without a question.
+//! Accesses that a file view permits without a question.
 //!
 //! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each later
 //!   change, all accesses are judged again, and those that are no longer allowed are removed.
 
-use super::Run;
+use super::ServedFiles;
 use super::mounts::GrantedMounts;
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_policy::Verdict;
@@ -40,7 +40,7 @@ pub(super) enum Permitting {
 }
 
 impl Permissions {
-    /// Creates the permissions of a new run. `permitted` is judged before the file view receives it.
+    /// Creates the permissions of a new view. `permitted` is judged before the file view receives it.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
         Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
     }
@@ -55,7 +55,7 @@ impl Permissions {
     }
 }
 
-impl Run {
+impl ServedFiles {
     /// Permits an access until it is revoked.
     pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> Permitting {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,9 +84,9 @@ impl Run {
             self.unmount_revoked().await;
             let wanted = self.folders_to_mount(now).await;
             mounts.remove_others(&self, &wanted).await;
-            let run = self.clone();
-            // Ignore the error: it occurs only while the daemon exits, which also terminates the run.
-            let _ = tokio::task::spawn_blocking(move || run.judge_again(version)).await;
+            let files = self.clone();
+            // Ignore the error: it occurs only while the daemon exits, which also terminates the sandbox.
+            let _ = tokio::task::spawn_blocking(move || files.judge_again(version)).await;
             mounts.add(&self, &wanted, version).await;
             let moved = mounts.moved();
             let changed = tokio::select! {
@@ -114,31 +114,19 @@ impl Run {
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until neither the file view nor a connection uses grants older than this version, or the run has ended.
+    /// Waits until the file view no longer uses grants older than this version, or the sandbox has exited.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
-        let within = async {
-            // The sender exists as long as the run.
-            let view = async { applied.wait_for(|applied| *applied >= version).await.is_ok() };
-            let (_, is_cut_off) = tokio::join!(view, self.network.is_within_grants());
-            if !is_cut_off {
-                tracing::error!(
-                    run = self.id,
-                    "a connection to a revoked host was not closed in time; terminating the run"
-                );
-                self.end();
-                self.gone.cancelled().await;
-            }
-        };
         tokio::select! {
-            () = within => {}
+            // Ignore the result: the sender exists as long as this value.
+            _ = applied.wait_for(|applied| *applied >= version) => {}
             () = self.gone.cancelled() => {}
         }
     }
 
     /// Sends a message to the file view.
     pub(super) fn tell(&self, message: ToView) {
-        // Ignore the error, which occurs only if the run has ended.
+        // Ignore the error, which occurs only if the sandbox has exited.
         let _ = self.to_view.send(message);
     }
 }

@@ -1,0 +1,172 @@
+//! Files and ports of a running server that asks the user before it uses them.
+//!
+//! - They end with the process. The next process starts with a new view, and with no access that was allowed once.
+
+use super::{Actor, Running};
+use crate::network::{LocalServices, ServerNetwork, serve_ports};
+use crate::run_notes::RunNotes;
+use crate::served_files::{
+    AccessCounts, CallsInProgress, FilesInbox, ProfileGrants, SandboxOrder, ServedFiles, ServedFilesOptions,
+    ServingFiles,
+};
+use crate::server::process::{AskingConnections, ProcessHold};
+use crate::services::Services;
+use crate::session_log::SessionLog;
+use ironcurtain_consent::Principal;
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_paths::Resolver;
+use ironcurtain_protocol::{RunAsk, RunNote};
+use std::io;
+use std::sync::Arc;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// Parameters for asking the user about a server's files.
+pub struct AskingOptions {
+    pub(crate) services: Services,
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) calls: Arc<CallsInProgress>,
+    /// Counts of the session.
+    pub(crate) counts: Arc<AccessCounts>,
+}
+
+/// Files and ports of one process. Dropping this value withdraws its questions.
+pub(super) struct ServedProcess {
+    files: Arc<ServedFiles>,
+    serving: ServingFiles,
+    /// Orders from the task that follows the grants.
+    orders: UnboundedReceiver<SandboxOrder>,
+    local: Option<Arc<LocalServices>>,
+    _ports: JoinSet<()>,
+    logging: AbortHandle,
+}
+
+/// Something that the files of a server require from its actor.
+pub(super) enum FilesEvent {
+    /// An order to the supervisor.
+    Order(SandboxOrder),
+    /// The process must be stopped, for this reason.
+    Stop(String),
+}
+
+impl ServedProcess {
+    /// Starts to serve a process's files and ports.
+    pub(super) fn start(
+        options: &AskingOptions,
+        (session, resolver, mounted, log): (&str, &Resolver, &[Need], SessionLog),
+        network: Option<&ServerNetwork>,
+        (pid, connections): (u32, AskingConnections),
+    ) -> io::Result<Self> {
+        let AskingConnections { view, services } = connections;
+        view.set_nonblocking(true)?;
+        let view = UnixStream::from_std(view)?;
+        let local = network.and_then(ServerNetwork::local);
+        let ports = match services {
+            Some(link) => serve_ports(local.clone(), link, Vec::new())?,
+            None => JoinSet::new(),
+        };
+        let (notes, denials) = RunNotes::new(RunAsk::Usual);
+        let logging = tokio::spawn(log_denials(denials, log)).abort_handle();
+        let calls = options.calls.clone();
+        let (files, FilesInbox { for_view, orders }) = ServedFiles::new(ServedFilesOptions {
+            id: session.to_owned(),
+            principal: options.principal.clone(),
+            services: options.services.clone(),
+            resolver: resolver.clone(),
+            notes,
+            profile: ProfileGrants::default(),
+            mounted: mounted.iter().map(|need| need.path.clone()).collect(),
+            pid,
+            calls: Box::new(move || calls()),
+            counts: options.counts.clone(),
+        });
+        let serving = ServingFiles::start(&files, view, for_view);
+        Ok(Self { files, serving, orders, local, _ports: ports, logging })
+    }
+
+    /// Returns the next event.
+    pub(super) async fn event(&mut self) -> FilesEvent {
+        tokio::select! {
+            Some(order) = self.orders.recv() => FilesEvent::Order(order),
+            () = self.files.ending() => {
+                let why = self.files.ended_because();
+                FilesEvent::Stop(why.unwrap_or_else(|| "it still held something that was revoked".to_owned()))
+            }
+        }
+    }
+}
+
+impl Drop for ServedProcess {
+    fn drop(&mut self) {
+        self.logging.abort();
+        self.files.end();
+        self.files.has_gone();
+        self.local.iter().for_each(|local| local.close());
+    }
+}
+
+impl Actor {
+    /// Waits until the view uses no grants that are older than this version. Returns `false` if only stopping the process
+    /// ensures that.
+    pub(super) async fn files_are_within(&mut self, version: u64) -> bool {
+        let Some(Running { hold, files: Some(served), .. }) = &mut self.running else { return true };
+        loop {
+            let ServedProcess { files, serving, orders, .. } = &mut *served;
+            tokio::select! {
+                () = files.is_within(version) => return true,
+                () = files.ending() => return false,
+                // The sandbox exits when its view does.
+                () = serving.disconnected() => return true,
+                Some(order) = orders.recv() => obey(hold, order).await,
+            }
+        }
+    }
+
+    /// Carries out what the files require. The process is stopped if it kept using revoked access.
+    pub(super) async fn files_event(&mut self, event: FilesEvent) {
+        match event {
+            FilesEvent::Order(order) => {
+                if let Some(running) = &mut self.running {
+                    obey(&mut running.hold, order).await;
+                }
+            }
+            FilesEvent::Stop(why) => {
+                self.restarts += 1;
+                self.restart(&why).await;
+                self.reconcile().await;
+            }
+        }
+    }
+}
+
+/// Waits for the next event of a process's files. Never completes if the user is not asked about them.
+pub(super) async fn files_event(served: Option<&mut ServedProcess>) -> FilesEvent {
+    match served {
+        Some(served) => served.event().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes the denied accesses to the session's log, with the reasons.
+async fn log_denials(mut notes: mpsc::Receiver<RunNote>, log: SessionLog) {
+    while let Some(note) = notes.recv().await {
+        match note {
+            RunNote::Denied { path, why } => {
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                log.write(format!("the server was denied `{path}`{why}"));
+            }
+            RunNote::Started { .. }
+            | RunNote::Waiting { .. }
+            | RunNote::Answered
+            | RunNote::Exited { .. } => {}
+        }
+    }
+}
+
+async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
+    if let ProcessHold::Live { control, .. } = hold {
+        // Ignore the error: the receiver was dropped only if the process is ending.
+        let _ = answer.send(control.carry_out(order).await);
+    }
+}
