@@ -15,7 +15,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The server, with its authorization server at the same address.
+/// MCP server whose authorization server has the same address.
 struct LoginHost {
     port: u16,
     process: Child,

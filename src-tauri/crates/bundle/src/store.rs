@@ -4,7 +4,8 @@
 //! - Replaced only by a bundle with a higher sequence number, or by the same bundle.
 
 use crate::archive::LONGEST_BUNDLE;
-use crate::bundle::{PolicyBundle, PolicyBundleError};
+use crate::bundle::PolicyBundle;
+use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
 use ironcurtain_paths::{atomic_file, bounded_read};
 use std::io::{self, Read};

@@ -29,7 +29,7 @@ const SHORTEST_INTERVAL: u64 = 1;
 /// Longest interval between two downloads, in seconds: one day.
 const LONGEST_INTERVAL: u64 = 24 * 60 * 60;
 
-/// Longest time for which a server may delay its answer, in seconds: ten minutes.
+/// Maximum time that a server may take to respond, in seconds.
 const LONGEST_WAIT: u64 = 10 * 60;
 
 /// Reason why the organization's settings cannot be used.
@@ -98,12 +98,12 @@ pub struct BundleSettings {
     #[serde(default)]
     #[cfg_attr(test, schemars(range(min = 0, max = 600)))]
     pub long_poll_seconds: u64,
-    /// Treatment of calls while no bundle has been downloaded.
+    /// How calls are handled until a bundle has been downloaded.
     #[serde(default)]
     pub without: WithoutBundle,
 }
 
-/// Treatment of calls while no bundle has been downloaded.
+/// How calls are handled until a bundle has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

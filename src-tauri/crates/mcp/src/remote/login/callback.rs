@@ -23,7 +23,7 @@ const REQUEST_BOUND: Duration = Duration::from_secs(5);
 /// Maximum size of a request's head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Number of connections that are read at the same time.
+/// Maximum number of connections that are read concurrently.
 const MOST_CONNECTIONS: usize = 16;
 
 /// Path of the redirect address.
