@@ -235,7 +235,7 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     assert_eq!(client.open(&other).ok(), "other");
     let again = machine.command(&["grants", "revoke", &id]);
     let again = String::from_utf8(again.stderr).unwrap();
-    assert!(again.contains("and that is stored"), "{again}");
+    assert!(again.contains("this is already stored"), "{again}");
     let call = client.begin_call("open", json!({ "path": secret }));
     machine.wait_for_output("Your answer: ");
     machine.types("0");

@@ -70,7 +70,7 @@ fn user_secret_is_in_the_entry_but_not_in_the_trial_run() {
 /// Writes a snippet whose server saves the variable `KEY` to a file when it starts. Returns the paths of the snippet
 /// and of that file.
 fn marking(place: &TestHome) -> (String, std::path::PathBuf) {
-    let mark = "import os\nopen(os.path.expanduser('~/started'), 'w').write(os.environ.get('KEY', 'none'))\n";
+    let mark = "import os\nopen(os.environ['XDG_DATA_HOME'] + '/started', 'w').write(os.environ.get('KEY', 'none'))\n";
     let script = mark.to_owned() + &listing(&json!([tool("read_it", &["path"])]));
     let entry =
         json!({ "command": "/usr/bin/python3", "args": ["-c", script], "env": { "KEY": "keyring:api" } });
@@ -155,7 +155,7 @@ fn snippet_cannot_set_ironcurtain_options() {
     let keys = entry(&place, "printed");
     assert_eq!(
         keys.as_object().unwrap().keys().collect::<Vec<_>>(),
-        ["command", "unannotated", "env", "sandbox"]
+        ["command", "sandbox", "env", "access"]
     );
 }
 

@@ -9,12 +9,12 @@ pub use texts::PolicyTexts;
 
 use crate::home::{Home, canonical_home};
 use crate::protection::protection;
-use crate::snapshot_error::{ExposedFile, SnapshotError};
-use crate::{ConfigError, ManagedPolicy, Server, Servers};
+use crate::snapshot_error::SnapshotError;
+use crate::{ManagedPolicy, Server, Servers};
 use ironcurtain_grants::{GrantLimits, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, WithinError,
+    AllowedHosts, Annotations, DynamicLists, OpenFolder, Policy, ProtectedPaths, WithinError,
     is_suspended, open_folders,
 };
 use std::collections::BTreeMap;

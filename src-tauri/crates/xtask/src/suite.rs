@@ -1,9 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
 //! - A single build creates the programs and all tests, so nothing is compiled twice.
-//! - After the unit tests, stages that use a display run in parallel with those that do not, because both mostly wait
-//!   for other processes.
-//! - Stages that measure run last and alone.
+//! - Stages run one at a time. Two at once would not be quicker: display tests poll, and use all the processor time that
+//!   others leave.
 //! - A stage that cannot run, and a test program that exits without a summary, count as failures. The last line
 //!   therefore never reports success by mistake.
 
@@ -26,23 +25,21 @@ use anyhow::bail;
 use report::Report;
 use runner::Part;
 pub(crate) use soak::run as soak;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Runs all tests in the scope. The last line of the output contains the totals.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
-    let course = Course::default();
-    all(scope, &course)?;
-    let Outcome { rows, report } = course.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut course = Course::default();
+    all(scope, &mut course)?;
     heading("Slowest tests")?;
-    for row in report.slowest() {
+    for row in course.report.slowest() {
         say(&row)?;
     }
     heading("Result")?;
-    for row in &rows {
+    for row in &course.rows {
         say(row)?;
     }
-    let totals = report.totals;
+    let totals = course.report.totals;
     say(&totals.to_string())?;
     match totals {
         Totals { failed: 0, passed: 1.. } => Ok(()),
@@ -52,7 +49,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
 }
 
 /// Runs the stages. After a failure, the later stages still run if their tests were built.
-fn all(scope: Scope, course: &Course) -> anyhow::Result<()> {
+fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
             &[Purpose::Compile, Purpose::Sandbox, Purpose::Tests, Purpose::App, Purpose::DisplayTests]
@@ -71,24 +68,17 @@ fn all(scope: Scope, course: &Course) -> anyhow::Result<()> {
     if scope == Scope::Fast {
         return Ok(());
     }
-    let without_display = || {
-        course.stage("Sandbox", || runner::run(&built, Part::Sandbox))?;
-        course.stage("System", || runner::run(&built, Part::System))
-    };
-    let with_display = || {
-        course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
-        course.stage("Page on display", || page::test(PageTests::Pages).map(Report::from))?;
-        course.stage("Display", || runner::run(&built, Part::Display))
-    };
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(without_display);
-        let here = with_display();
-        beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(here)
-    })?;
+    course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
+    course.stage("Sandbox", || runner::run(&built, Part::Sandbox))?;
+    course.stage("System", || runner::run(&built, Part::System))?;
     course.stage("Memory", || runner::run(&built, Part::Memory))?;
     course.stage("Benchmarks", || benchmarks(&built).map(Report::from))?;
     course.stage("Packages", || package::test(&built).map(Report::from))?;
-    if below::is_here() { Ok(()) } else { course.stage("Below /tmp", || below::run(&built)) }
+    if !below::is_here() {
+        course.stage("Below /tmp", || below::run(&built))?;
+    }
+    course.stage("Page on display", || page::test(PageTests::Pages).map(Report::from))?;
+    course.stage("Display", || runner::run(&built, Part::Display))
 }
 
 fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
@@ -105,32 +95,32 @@ fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     Ok(Totals::ONE_SUCCESS)
 }
 
-/// Runs stages and collects their results.
-#[derive(Default)]
-struct Course(Mutex<Outcome>);
-
 /// Results of the stages so far.
 #[derive(Default)]
-struct Outcome {
+struct Course {
     rows: Vec<String>,
     report: Report,
 }
 
 impl Course {
     /// Runs a step that later stages depend on. Returns `None` if it failed.
-    fn prepare<T>(&self, name: &str, act: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<Option<T>> {
+    fn prepare<T>(
+        &mut self,
+        name: &str,
+        act: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
         self.timed(name, act, |_| "ready".to_owned())
     }
 
     /// Runs a stage of tests and adds its results.
-    fn stage(&self, name: &str, act: impl FnOnce() -> anyhow::Result<Report>) -> anyhow::Result<()> {
+    fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Report>) -> anyhow::Result<()> {
         let report = self.timed(name, act, |report| report.totals.to_string())?;
-        self.outcome().report.add(report.unwrap_or_default());
+        self.report.add(report.unwrap_or_default());
         Ok(())
     }
 
     fn timed<T>(
-        &self,
+        &mut self,
         name: &str,
         act: impl FnOnce() -> anyhow::Result<T>,
         outcome: impl FnOnce(&T) -> String,
@@ -145,7 +135,7 @@ impl Course {
     }
 
     fn note<T>(
-        &self,
+        &mut self,
         name: &str,
         took: Duration,
         done: anyhow::Result<T>,
@@ -153,16 +143,11 @@ impl Course {
     ) -> Option<T> {
         let done = done.ok();
         let row = done.as_ref().map_or_else(|| "could not run".to_owned(), outcome);
-        let mut so_far = self.outcome();
         if done.is_none() {
-            so_far.report.totals.add(Totals::ONE_FAILURE);
+            self.report.totals.add(Totals::ONE_FAILURE);
         }
-        so_far.rows.push(format!("{name:18}{:>12}   {row}", spoken(took)));
+        self.rows.push(format!("{name:18}{:>12}   {row}", spoken(took)));
         done
-    }
-
-    fn outcome(&self) -> MutexGuard<'_, Outcome> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,13 +157,13 @@ mod tests {
 
     #[test]
     fn stage_that_cannot_run_is_a_failure() {
-        let course = Course::default();
+        let mut course = Course::default();
         let fine = course.note("Fine", Duration::from_millis(1_200), Ok(3), |n| format!("{n} things"));
         let broken = course.note("Broken", Duration::ZERO, bail_out(), |n| format!("{n} things"));
         assert_eq!((fine, broken), (Some(3), None));
-        assert_eq!(course.outcome().report.totals, Totals::ONE_FAILURE);
+        assert_eq!(course.report.totals, Totals::ONE_FAILURE);
         assert_eq!(
-            course.outcome().rows,
+            course.rows,
             ["Fine                     1.2 s   3 things", "Broken                   0.0 s   could not run"]
         );
     }

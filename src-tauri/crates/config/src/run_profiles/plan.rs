@@ -7,7 +7,6 @@ use super::arguments::with_added;
 use super::plan_context::PlanContext;
 use super::profile::expanded;
 use super::{FoundProgram, RunProfile};
-use crate::home::Home;
 use crate::places;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{GrantKind, ProtectedPaths, ReadOnlyReason};
@@ -209,6 +208,7 @@ impl Maker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::home::Home;
     use crate::protection;
 
     struct Scene {
