@@ -1,4 +1,4 @@
-//! A verified bundle.
+//! Verifies and parses bundles.
 
 use crate::archive::{self, ArchiveError, Files};
 use crate::key::VerifyingKey;
@@ -6,13 +6,13 @@ use crate::signature;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Name of the manifest.
+/// Name of the manifest file.
 pub(crate) const MANIFEST: &str = ".manifest";
 
-/// Root of the documents that IronCurtain uses.
+/// Top-level path of IronCurtain's documents.
 pub(crate) const ROOT: &str = "ironcurtain";
 
-/// Reason why a bundle is refused.
+/// Error returned for a bundle that is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyBundleError {
     /// The archive is invalid.
@@ -21,31 +21,31 @@ pub enum PolicyBundleError {
     /// The bundle has no signature.
     #[error("it is not signed: `.signatures.json` is missing")]
     Unsigned,
-    /// The file with the signature is malformed.
+    /// `.signatures.json` is malformed.
     #[error("`.signatures.json` is malformed; expected exactly one JSON Web Signature")]
     Signatures,
-    /// The signature uses another algorithm.
+    /// The signature algorithm is not `ES256`.
     #[error("the signature algorithm `{0}` is not allowed; expected `ES256`")]
     Algorithm(String),
-    /// The signature is not from the configured key.
+    /// The signature was not created with the configured key.
     #[error("the signature does not match the public key")]
     WrongSignature,
-    /// The signature is from the future.
+    /// The signing time is too far in the future.
     #[error("it was signed {ahead_hours} hours in the future; check the clock of this computer")]
     Clock {
-        /// Hours by which the signature is newer than this machine's clock.
+        /// Difference between the signing time and this machine's clock, in hours.
         ahead_hours: u64,
     },
-    /// A file is not part of the signature.
+    /// A file is not covered by the signature.
     #[error("the file `{0}` is not part of the signature")]
     UnsignedFile(String),
-    /// A file differs from the signed one.
+    /// A file's hash differs from the signed hash.
     #[error("the file `{0}` was changed after it was signed")]
     Changed(String),
-    /// A signed file does not exist.
+    /// The archive lacks a signed file.
     #[error("the signed file `{0}` is missing")]
     Missing(String),
-    /// A structured document is invalid.
+    /// A JSON document is invalid.
     #[error("`{name}`: {problem}")]
     Document {
         /// Name of the file.
@@ -56,47 +56,47 @@ pub enum PolicyBundleError {
     /// The manifest has no sequence number.
     #[error("`.manifest` has no number `metadata.sequence`, which protects against old bundles")]
     NoSequence,
-    /// The bundle is not meant for IronCurtain.
+    /// The bundle has no `ironcurtain` documents.
     #[error("it has no documents below `ironcurtain`")]
     NoDocuments,
 }
 
-/// `.manifest` of a bundle.
+/// Content of `.manifest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Name of the revision, for people. OPA gives it no order.
+    /// Human-readable revision. OPA defines no order for revisions.
     #[serde(default)]
     pub revision: String,
-    /// Paths of the documents that the bundle owns.
+    /// Paths of the document trees that the bundle owns.
     #[serde(default)]
     pub roots: Vec<String>,
-    /// Further information.
+    /// Application-specific metadata.
     #[serde(default)]
     pub metadata: ManifestMetadata,
 }
 
-/// `metadata` of a manifest.
+/// The manifest's `metadata` object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManifestMetadata {
-    /// Number that is higher in each new bundle.
+    /// Sequence number, which increases with each new bundle.
     pub sequence: Option<u64>,
 }
 
 /// A bundle whose signature was verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyBundle {
-    /// Name of the revision.
+    /// Human-readable revision.
     pub revision: String,
-    /// Number that is higher in each new bundle.
+    /// Sequence number, which increases with each new bundle.
     pub sequence: u64,
     data: Value,
 }
 
 impl PolicyBundle {
-    /// Verifies and parses a bundle. `now` is the time in seconds since the Unix epoch.
+    /// Verifies and parses a bundle. `now` is the current time in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// Returns the reason why the bundle is refused.
+    /// Returns [`PolicyBundleError`] if the bundle is malformed or its signature is invalid.
     pub fn open(bytes: &[u8], key: &VerifyingKey, now: u64) -> Result<Self, PolicyBundleError> {
         let files = archive::read(bytes)?;
         signature::verify(&files, key, now)?;
@@ -117,7 +117,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Returns a document below `ironcurtain`, or `None` if the bundle does not have it.
+    /// Returns the document `ironcurtain/NAME`, or `None` if the bundle does not contain it.
     #[must_use]
     pub fn document(&self, name: &str) -> Option<&Value> {
         self.data.get(name)
@@ -130,7 +130,7 @@ fn document<T: serde::de::DeserializeOwned>(files: &Files, name: &str) -> Result
     serde_json::from_slice(bytes).map_err(|error| problem(error.to_string()))
 }
 
-/// Inserts a document below these folders, as OPA does. Returns `false` if it conflicts with another one.
+/// Merges a document into the tree at the given path, as OPA does. Returns `false` if it conflicts with another one.
 fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
     let Value::Object(fields) = into else { return false };
     match folders.split_first() {
@@ -140,7 +140,7 @@ fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
         }
         None => {
             let Value::Object(document) = document else {
-                // Only an empty place can hold a document that is not an object.
+                // A non-object document cannot be merged with others.
                 let is_empty = fields.is_empty();
                 if is_empty {
                     *into = document;
