@@ -115,7 +115,7 @@ impl StoredLogin {
     /// Sets the first tokens and their scopes.
     ///
     /// # Errors
-    /// [`LoginError::Scope`].
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the user did not approve.
     pub(super) fn take_first(
         &mut self,
         server: &str,
@@ -132,7 +132,7 @@ impl StoredLogin {
     /// Sets renewed tokens, keeping the scopes.
     ///
     /// # Errors
-    /// [`LoginError::Scope`].
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the previous tokens did not have.
     pub(super) fn take_renewed(
         &mut self,
         server: &str,
