@@ -54,7 +54,7 @@ pub enum PolicyBundleError {
         problem: String,
     },
     /// The manifest has no sequence number.
-    #[error("`.manifest` has no number `metadata.sequence`, which protects against old bundles")]
+    #[error("`.manifest` lacks the sequence number `metadata.sequence`")]
     NoSequence,
     /// The bundle has no `ironcurtain` documents.
     #[error("it has no documents below `ironcurtain`")]

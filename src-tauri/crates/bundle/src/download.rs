@@ -57,7 +57,7 @@ pub enum DownloadError {
     /// The server responded with a redirect.
     #[error("the bundle server answered with a redirect ({0}), which is not followed")]
     Redirect(u16),
-    /// The server requires credentials, or refused those that were sent.
+    /// The server requires credentials, or refused the token.
     #[error("the bundle server refused the token ({0})")]
     Unauthorized(u16),
     /// The server responded with an unexpected status code.

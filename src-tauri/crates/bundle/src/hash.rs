@@ -1,7 +1,7 @@
 //! Hashes files the way OPA does.
 //!
 //! - JSON documents are hashed in a canonical form: without whitespace, with sorted keys, and with numbers as written.
-//!   Other files are hashed as they are.
+//!   Other files are hashed byte for byte.
 
 use ring::digest::{self, Digest};
 use serde::Deserialize;

@@ -48,7 +48,7 @@ impl BundleStore {
         Self(file)
     }
 
-    /// Returns the stored bundle, or `None` if there is none. `now` is the time in seconds since the Unix epoch.
+    /// Returns the stored bundle, or `None` if no bundle is stored. `now` is the time in seconds since the Unix epoch.
     ///
     /// # Errors
     /// Returns [`BundleStoreError`] if the file cannot be read or its bundle is invalid.

@@ -29,7 +29,7 @@ pub enum TlsError {
     )]
     NoRoots(String),
     /// The host name is invalid.
-    #[error("`{0}` is not a host name that a certificate can have")]
+    #[error("`{0}` is not a valid host name for TLS")]
     Name(String),
     /// The TLS configuration is invalid.
     #[error("failed to set up TLS: {0}")]
