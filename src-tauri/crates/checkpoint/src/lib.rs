@@ -57,7 +57,7 @@ pub enum CheckpointError {
     #[error("`{0}` now has more than {MOST_COMPARED} files and folders; `undo` compares at most that many")]
     TooManyNow(String),
     /// The folder is too large.
-    #[error("the files in `{0}` have more than {most} GiB together; a checkpoint has at most that much", most = MOST_BYTES >> 30)]
+    #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MOST_BYTES >> 30)]
     TooLarge(String),
     /// Another process has the checkpoint open.
     #[error("the checkpoint `{0}` is in use by its run or another `ironcurtain undo`; end it first")]
@@ -74,7 +74,7 @@ pub enum CheckpointError {
         source: serde_json::Error,
     },
     /// A different folder is now at the path.
-    #[error("`{0}` is not the folder of the checkpoint any more")]
+    #[error("`{0}` is no longer the folder that the checkpoint was made of")]
     OtherFolder(String),
 }
 

@@ -65,8 +65,8 @@ mod tests {
         let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
         assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
         let peak = per_second.values().max().unwrap();
-        // Without jitter, all devices return in the same second. Spread evenly over half of the longest pause, 67 devices
-        // return per second.
+        // Without jitter, all devices return in the same second. Spread evenly over half of the longest pause, 67 of
+        // them return per second.
         assert!(*peak <= 134, "{peak} desktops return in the same second");
     }
 

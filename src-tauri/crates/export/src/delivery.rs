@@ -49,7 +49,7 @@ pub enum DeliveryError {
     #[error("the connection to the collector failed: {0}")]
     Http(#[from] hyper::Error),
     /// The response is too long or is not OTLP.
-    #[error("the answer is not from an OTLP collector; check the address")]
+    #[error("the response is not from an OTLP collector; check the address")]
     NotOtlp,
     /// The collector responded with a redirect.
     #[error(

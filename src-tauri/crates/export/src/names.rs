@@ -6,13 +6,13 @@ pub const UID: &str = "log.record.uid";
 pub const SEQ: &str = "ironcurtain.seq";
 /// Method of the request.
 pub const METHOD: &str = "mcp.method.name";
-/// Session of the agent client.
+/// Id of the agent client's session.
 pub const SESSION: &str = "mcp.session.id";
 /// Name of the tool.
 pub const TOOL: &str = "gen_ai.tool.name";
 /// Operation: `execute_tool` for a tool call.
 pub const OPERATION: &str = "gen_ai.operation.name";
-/// Id that all entries of a call share.
+/// Id shared by all entries about a call.
 pub const CALL: &str = "gen_ai.tool.call.id";
 /// Error class of a failed call.
 pub const ERROR: &str = "error.type";

@@ -42,7 +42,7 @@ pub enum OcsfError {
     #[error("another process is writing the file; run the command again once it is done")]
     Busy,
     /// The file contains other data.
-    #[error("the last line of the file is not an event of IronCurtain; choose another file")]
+    #[error("the last line of the file is not an IronCurtain event; choose another file")]
     Foreign,
     /// The last event is not in the log.
     #[error("entry {0} of the file is not in the log, which was replaced; choose another file")]

@@ -38,13 +38,13 @@ pub struct ExportState {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The file cannot be read.
-    #[error("failed to read the state of the export: {0}")]
+    #[error("failed to read the export's state: {0}")]
     Read(#[from] io::Error),
     /// The log cannot be read.
     #[error("failed to read the record: {0}")]
     Log(io::Error),
     /// The file is malformed.
-    #[error("the state of the export is damaged: {0}")]
+    #[error("the export's state is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
 }
 
@@ -73,8 +73,8 @@ impl ExportState {
         Ok(Some(serde_json::from_str(&text)?))
     }
 
-    /// Reads the state of an export. If there is none, creates and stores one that starts after the newest entry. If the
-    /// state is damaged, replaces it with one that sends the newest entries up to the limit again. Blocks.
+    /// Reads an export's state. If the file does not exist, creates and stores a state that starts after the newest
+    /// entry. Replaces a damaged state with one that sends the newest entries up to the limit again. Blocks.
     ///
     /// # Errors
     /// Returns [`StateError::Log`] if the log cannot be read.
