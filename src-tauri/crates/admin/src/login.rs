@@ -28,7 +28,7 @@ pub struct LoginOptions {
     pub client_id: Option<String>,
     /// Secret of that client.
     pub client_secret: Option<Secret>,
-    /// Scopes to request instead of those that the server names.
+    /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -188,8 +188,8 @@ impl LoginPlan {
     }
 }
 
-/// Returns the stored login to this server, or `None` if there is none, if it is for another URL, or if the store is
-/// locked.
+/// Returns the stored login to this server. Returns `None` if it does not exist or is for another URL, or if the
+/// store is locked.
 async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
     if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
         return Ok(None);

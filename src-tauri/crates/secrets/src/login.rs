@@ -88,7 +88,7 @@ impl Logins {
         }
     }
 
-    /// Returns a server's entry, or `None` if there is none or the list cannot be read.
+    /// Returns a server's entry, or `None` if it does not exist or the list cannot be read.
     #[must_use]
     pub fn mark(&self, server: &str) -> Option<LoginMark> {
         self.all().ok()?.remove(server)

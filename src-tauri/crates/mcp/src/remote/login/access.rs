@@ -20,7 +20,7 @@ pub trait LoginStore: Send + Sync {
     /// Returns the login's id, which changes with each login, or `None` if there is no login. Called for each request.
     fn mark(&self) -> BoxFuture<'_, Option<String>>;
 
-    /// Reads the login, or returns `None` if there is none.
+    /// Reads the login. Returns `None` if the user is not logged in.
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>>;
 
     /// Acquires the lock that excludes other connections and processes from changing the login. Dropping the returned

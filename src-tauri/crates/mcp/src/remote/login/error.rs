@@ -16,7 +16,7 @@ const LONGEST_SAID: usize = 300;
 pub enum LoginError {
     /// The server does not announce an authorization server.
     #[error(
-        "`{url}` does not say where to log in; if you have a token, run: ironcurtain servers add {typed} --token",
+        "`{url}` does not announce a login server; if you have a token, run: ironcurtain servers add {typed} --token",
         typed = typed(.url)
     )]
     NotOffered {

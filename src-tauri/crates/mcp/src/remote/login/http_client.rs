@@ -44,7 +44,7 @@ pub(super) enum LoginRequestError {
     Interrupted { host: String, source: hyper::Error },
     #[error("`{host}` did not answer within {n} s", n = BOUND.as_secs())]
     Slow { host: String },
-    #[error("the answer of `{host}` is larger than {n} KiB, or incomplete", n = LARGEST >> 10)]
+    #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = LARGEST >> 10)]
     Body { host: String },
     #[error(transparent)]
     Setup(#[from] TlsError),

@@ -42,7 +42,7 @@ pub struct ClientChoice {
     pub client_secret: Option<String>,
     /// Authorization server that a stored client id is for.
     pub issuer: Option<String>,
-    /// Scopes to request instead of those that the server names.
+    /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
 
