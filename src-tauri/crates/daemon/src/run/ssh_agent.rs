@@ -59,7 +59,7 @@ enum SignError {
     Exchange(#[from] ExchangeError),
     #[error("the run was started with `--deny`")]
     Denying,
-    #[error("the program no longer waits")]
+    #[error("the program stopped waiting")]
     Gone,
 }
 
@@ -197,7 +197,7 @@ fn signed_thing<'a>(purpose: &'a SignaturePurpose, host: &'a Option<(String, Hos
     }
 }
 
-/// Requested signature that the user is asked about.
+/// Requested signature, as shown in the question.
 struct Asked<'a> {
     /// Comment that names the key.
     comment: &'a str,

@@ -41,9 +41,9 @@ enum ToolError {
     Host(#[from] HostRequestError),
     #[error("this run has no grant `{0}` of its own; `list_access` names them")]
     NoGrant(String),
-    #[error("it is denied from now on, but that could not be stored: {0}")]
+    #[error("the access is denied from now on, but storing this failed: {0}")]
     NotStored(String),
-    #[error("releasing was interrupted: {0}")]
+    #[error("the release was interrupted: {0}")]
     Interrupted(tokio::task::JoinError),
     #[error(transparent)]
     Audit(#[from] ironcurtain_audit::AuditError),

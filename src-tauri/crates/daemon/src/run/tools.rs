@@ -81,7 +81,7 @@ async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
     }
 }
 
-/// Handles a message. Returns the response, or `None` if there is none or the call is pending.
+/// Handles a message. Returns the response, or `None` if the message needs no response or the call is pending.
 fn handle(run: &Arc<Run>, calls: &mut OpenCalls, line: &[u8]) -> Option<Vec<u8>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return None;

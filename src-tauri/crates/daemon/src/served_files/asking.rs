@@ -30,7 +30,7 @@ use tokio::sync::watch;
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Number of questions about files in one folder after which the user is offered the folder first.
+/// Number of questions about files in one folder before the folder becomes the first offer.
 const OFTEN: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.
