@@ -73,7 +73,7 @@ impl Scene {
         self.start_session().unwrap_err()
     }
 
-    /// Asserts that a client reads the granted and the stored data without approval, and returns that client.
+    /// Asserts that a client can read both the granted and the stored data without approval.
     #[track_caller]
     fn assert_has_all_state(&self) {
         let asked = self.world.user.count();

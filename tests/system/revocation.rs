@@ -82,7 +82,7 @@ fn no_call_is_allowed_after_revocation() {
     }
 }
 
-/// Grants and revokes a file `rounds` times during continuous calls.
+/// Grants and revokes access to a file `rounds` times while calls are running.
 fn revocations(rounds: usize) -> Vec<Round> {
     let world = hostile::world();
     hostile::answers_before(&world);

@@ -201,7 +201,7 @@ fn full_disk_and_external_change_lose_no_secret() {
         *changed.last_mut().unwrap() ^= 1;
         fs::write(&file, &changed).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
-        assert!(!said.0 && said.1.contains("was changed or cut after it was written"), "{said:?}");
+        assert!(!said.0 && said.1.contains("was modified or truncated after it was written"), "{said:?}");
         assert_eq!(fs::read(&file).unwrap(), changed, "the remaining secrets stay");
         fs::write(&file, &whole).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));

@@ -405,7 +405,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await press("login-open:far");
   await says("You are logged in to far.");
   await says("Logged in at https://auth.example.com (read, write)");
-  await made(`made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
+  await made(`made.servers = structuredClone(made.servers); made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
   await says("Your login at https://auth.example.com has expired");
   await press("logout:far");
   await says("Agents can no longer use your account through far.");

@@ -6,14 +6,13 @@ use ironcurtain_view::fuzzing::names_in;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    for name in names_in(bytes) {
-        let name = name.as_encoded_bytes();
-        assert!(!matches!(name, b"" | b"." | b"..") && !name.contains(&b'/') && !name.contains(&0));
-    }
-    // The kernel gives the right length. So that the rest is reached, it is set here.
+    // The kernel gives the right length, so the other fields are reached only with it.
     let mut whole = bytes.to_vec();
     if let Some(length) = whole.first_chunk_mut() {
         *length = u32::try_from(bytes.len()).unwrap().to_ne_bytes();
-        names_in(&whole);
+    }
+    for name in names_in(bytes).into_iter().chain(names_in(&whole)) {
+        let name = name.as_encoded_bytes();
+        assert!(!matches!(name, b"" | b"." | b"..") && !name.contains(&b'/') && !name.contains(&0));
     }
 });

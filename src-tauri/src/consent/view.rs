@@ -200,7 +200,7 @@ impl ConsentView {
     /// Returns the full text of the most severe effect, such as "write ~/notes/plan.md". Returns `None` if the headline
     /// contains it.
     pub(crate) fn worst(&self, question: &Question) -> Option<String> {
-        let is_in_headline = headline::only_asked(question).is_some();
+        let is_in_headline = lines::only_asked(question).is_some();
         let worst = self.lines.iter().find(|line| !line.words.is_empty())?;
         (!is_in_headline).then(|| plain(&worst.words))
     }

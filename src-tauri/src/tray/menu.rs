@@ -158,7 +158,7 @@ fn headline(protection: Protection, state: &TrayState) -> String {
     }
 }
 
-/// Counts the same ways around IronCurtain as the window's home page.
+/// Counts servers that bypass IronCurtain, as the window's home page does.
 fn protected(sessions: &[SessionView], bypassing: usize) -> String {
     let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);

@@ -145,7 +145,7 @@ impl Draft {
         Ok(planned)
     }
 
-    /// Writes the server that was shown.
+    /// Writes the entry that was shown to the configuration file.
     pub(super) fn write(&mut self, home: &Home) -> Result<String, PlanError> {
         let adding = self.planned.as_ref().ok_or(PlanError::NotShown)?;
         let added = add_server(home, adding, false)?;

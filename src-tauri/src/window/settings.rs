@@ -32,7 +32,7 @@ pub(super) struct SettingsView {
     managed: Option<ManagedView>,
 }
 
-/// What the user's organization manages.
+/// Settings managed by the user's organization.
 #[derive(Debug, Serialize)]
 pub(super) struct ManagedView {
     organization: String,

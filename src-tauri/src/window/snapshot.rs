@@ -42,7 +42,7 @@ pub(crate) struct Snapshot {
     /// Path of the program that agent clients should start.
     shim: PathBuf,
     appearance: Appearance,
-    /// `true` if the first steps have not been shown yet and no client has connected.
+    /// `true` if the getting-started page has not been shown and no client has connected.
     first_run: bool,
 }
 

@@ -15,7 +15,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Server that is also its own authorization server.
+/// MCP server whose authorization server has the same address.
 struct LoginHost {
     port: u16,
     process: Child,

@@ -55,7 +55,7 @@ pub struct LimitDifference {
     pub words: String,
 }
 
-/// Planned change of a server's limits, which [`Self::write`] writes.
+/// Planned change to a server's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitsChange {
     /// Name of the server.

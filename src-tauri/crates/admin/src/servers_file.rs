@@ -43,7 +43,7 @@ pub enum ServerChangeError {
     )]
     NotSandboxed(String),
     /// The server is remote, so it has no sandbox.
-    #[error("`{0}` is remote and has no sandbox here, so nothing can be allowed or limited")]
+    #[error("`{0}` is a remote server; sandbox permissions and limits apply only to local servers")]
     Remote(String),
     /// The host is invalid.
     #[error("{0}; nothing was changed")]

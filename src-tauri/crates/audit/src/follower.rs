@@ -296,7 +296,7 @@ fn invalid_data(problem: String) -> io::Error {
 enum Reopened {
     /// The file, at the position.
     At(BufReader<File>),
-    /// Entries are lost, and the position was changed.
+    /// Entries were lost. The reading position is now after them.
     Lost(LostRange),
     /// The log has no entry.
     Nothing,

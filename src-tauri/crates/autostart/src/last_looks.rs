@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Registry of final checks in progress, each with a description of its sandbox.
+/// Registry of the checks in progress that run after a sandbox ended, each with the sandbox's description.
 #[derive(Debug, Clone)]
 pub struct LastLooks {
     in_progress: watch::Sender<BTreeMap<u64, CheckLabel>>,

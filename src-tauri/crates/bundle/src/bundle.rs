@@ -1,6 +1,7 @@
 //! Verifies and parses bundles.
 
-use crate::archive::{self, ArchiveError, Files};
+use crate::archive::{self, Files};
+use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
 use crate::signature;
 use serde::{Deserialize, Serialize};
@@ -11,55 +12,6 @@ pub(crate) const MANIFEST: &str = ".manifest";
 
 /// Top-level path of IronCurtain's documents.
 pub(crate) const ROOT: &str = "ironcurtain";
-
-/// Error returned for a bundle that is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum PolicyBundleError {
-    /// The archive is invalid.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// The bundle has no signature.
-    #[error("it is not signed: `.signatures.json` is missing")]
-    Unsigned,
-    /// `.signatures.json` is malformed.
-    #[error("`.signatures.json` is malformed; expected exactly one JSON Web Signature")]
-    Signatures,
-    /// The signature algorithm is not `ES256`.
-    #[error("the signature algorithm `{0}` is not allowed; expected `ES256`")]
-    Algorithm(String),
-    /// The signature was not created with the configured key.
-    #[error("the signature does not match the public key")]
-    WrongSignature,
-    /// The signing time is too far in the future.
-    #[error("it was signed {ahead_hours} hours in the future; check the clock of this computer")]
-    Clock {
-        /// Difference between the signing time and this machine's clock, in hours.
-        ahead_hours: u64,
-    },
-    /// A file is not covered by the signature.
-    #[error("the file `{0}` is not part of the signature")]
-    UnsignedFile(String),
-    /// A file's hash differs from the signed hash.
-    #[error("the file `{0}` was changed after it was signed")]
-    Changed(String),
-    /// The archive lacks a signed file.
-    #[error("the signed file `{0}` is missing")]
-    Missing(String),
-    /// A JSON document is invalid.
-    #[error("`{name}`: {problem}")]
-    Document {
-        /// Name of the file.
-        name: String,
-        /// Description of the problem.
-        problem: String,
-    },
-    /// The manifest has no sequence number.
-    #[error("`.manifest` lacks the sequence number `metadata.sequence`")]
-    NoSequence,
-    /// The bundle has no `ironcurtain` documents.
-    #[error("it has no documents below `ironcurtain`")]
-    NoDocuments,
-}
 
 /// Content of `.manifest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ mod archive;
 mod build;
 mod bundle;
 mod download;
+mod error;
 mod hash;
 mod key;
 mod signature;
@@ -16,7 +17,8 @@ mod store;
 
 pub use archive::{ArchiveError, LONGEST_BUNDLE};
 pub use build::{BundleBuildError, BundleSource};
-pub use bundle::{PolicyBundle, PolicyBundleError};
+pub use bundle::PolicyBundle;
 pub use download::{BundleClient, BundleLocation, DownloadError, Downloaded, LocationError};
+pub use error::PolicyBundleError;
 pub use key::{KeyError, SigningKey, VerifyingKey};
 pub use store::{BundleStore, BundleStoreError};

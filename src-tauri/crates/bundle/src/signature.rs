@@ -1,7 +1,7 @@
 //! Signs and verifies `.signatures.json`: a JSON Web Signature over the hashes of all other files in a bundle.
 
 use crate::archive::{Files, plain_name};
-use crate::bundle::PolicyBundleError;
+use crate::error::PolicyBundleError;
 use crate::hash::HashAlgorithm;
 use crate::key::{KeyError, SigningKey, VerifyingKey};
 use base64::Engine as _;

@@ -4,7 +4,8 @@
 //! - A stored bundle is only replaced by itself or by a bundle with a higher sequence number.
 
 use crate::archive::LONGEST_BUNDLE;
-use crate::bundle::{PolicyBundle, PolicyBundleError};
+use crate::bundle::PolicyBundle;
+use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
 use ironcurtain_paths::{atomic_file, bounded_read};
 use std::io::{self, Read};

@@ -28,6 +28,7 @@ mod sandbox;
 mod schemas;
 mod server;
 mod servers;
+mod snapshot_error;
 mod stored;
 mod stored_remote;
 
@@ -37,7 +38,7 @@ pub use managed::{
     BundleSettings, MANAGED_FILE, Managed, ManagedBundle, ManagedError, ManagedNetwork, ManagedPolicy,
     ManagedSettings, ServerPattern, WithoutBundle,
 };
-pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
+pub use policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts};
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
 pub use run_profiles::{
@@ -50,6 +51,7 @@ pub use sandbox::{
 };
 pub use server::{Sampling, Server, ServerAccess, ToolPinning};
 pub use servers::Servers;
+pub use snapshot_error::{ExposedFile, SnapshotError};
 
 use crate::home::Home;
 use ironcurtain_paths::bounded_read;

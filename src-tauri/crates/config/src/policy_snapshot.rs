@@ -7,8 +7,9 @@ mod texts;
 
 pub use texts::PolicyTexts;
 
-use crate::home::{Home, UnresolvedPath, canonical_home};
-use crate::protection::{Exposure, protection};
+use crate::home::{Home, canonical_home};
+use crate::protection::protection;
+use crate::snapshot_error::{ExposedFile, SnapshotError};
 use crate::{ConfigError, ManagedPolicy, Server, Servers};
 use ironcurtain_grants::{GrantLimits, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -60,31 +61,6 @@ pub struct PolicyFiles {
     /// policy.
     pub under_managed: bool,
 }
-
-/// Error from loading a policy snapshot.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// Reading a file failed.
-    #[error("{0}")]
-    Config(#[from] ConfigError),
-    /// A file is invalid.
-    #[error("{0}")]
-    Load(#[from] LoadError),
-    /// A server may write to one of the files.
-    #[error(transparent)]
-    Exposed(#[from] ExposedFile),
-    /// The home directory or one of IronCurtain's directories could not be resolved.
-    #[error(transparent)]
-    Path(#[from] UnresolvedPath),
-}
-
-/// Error for a policy or configuration file that a server may write to.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{}` is at `{}`, where {} may write; replace the link by the file itself, or remove the server's access",
-    .0.file.display(), .0.place, .0.by
-)]
-pub struct ExposedFile(pub Exposure);
 
 impl PolicySnapshot {
     /// Loads the configured files and the hosts from the servers' entries.

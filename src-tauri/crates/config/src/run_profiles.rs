@@ -9,11 +9,13 @@
 mod arguments;
 mod learn;
 mod plan;
+mod plan_context;
 mod profile;
 mod program;
 
 pub use learn::{LearnedAccess, proposed};
-pub use plan::{PlanContext, RunPlan, RunPlanError};
+pub use plan::{RunPlan, RunPlanError};
+pub use plan_context::PlanContext;
 pub use profile::{AddedArguments, ProgramPattern, RunProfile, SettingCondition};
 pub use program::FoundProgram;
 

@@ -56,7 +56,7 @@ impl Machine {
         self.0.options.borrow().backend
     }
 
-    /// Returns the treatment of servers if no sandbox can be created.
+    /// Returns how servers are handled if no sandbox can be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy

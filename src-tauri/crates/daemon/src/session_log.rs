@@ -20,7 +20,7 @@ const LONGEST: usize = 4 * 1024 * 1024;
 /// Maximum length of a line, in bytes. Longer lines are truncated.
 const LONGEST_LINE: usize = 4000;
 
-/// Maximum number of queued lines, for all sessions together.
+/// Maximum number of queued lines across all sessions.
 const QUEUE: usize = 1024;
 
 /// Maximum number of log files to keep open.

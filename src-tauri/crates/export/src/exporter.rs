@@ -296,7 +296,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Stores a range of entries that the log no longer contains. The batch must be empty.
+    /// Records a range of entries that the log no longer contains. The batch must be empty.
     async fn lose(&mut self, range: LostRange) {
         self.state.lose(range);
         self.state.place = self.reader.place().clone();

@@ -30,7 +30,7 @@ pub struct ExportState {
     pub failure: Option<String>,
     /// Ranges of unsent entries that have not been reported yet.
     pub lost: Vec<LostRange>,
-    /// Number of entries that the last sent head covers.
+    /// Number of log entries covered by the newest signed head that was sent.
     pub head: u64,
 }
 

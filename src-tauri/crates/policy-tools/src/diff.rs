@@ -35,7 +35,7 @@ pub struct Difference {
     pub decisions: Vec<DecisionChange>,
     /// Number of probes that were judged.
     pub probes: usize,
-    /// Tools, as `server/tool`, for which not all probes were judged or none could be generated.
+    /// Tools, as `server/tool`, whose probes were not all judged or could not be generated.
     pub cut_short: Vec<String>,
 }
 

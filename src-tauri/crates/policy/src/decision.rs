@@ -91,9 +91,12 @@ pub(crate) const CONFINED: &str = "structural-confined";
 /// Name of the built-in decision that allows a call because of a grant.
 pub(crate) const GRANT: &str = "grant";
 
+/// Prefix of managed rules' names. The user's rules cannot use it.
+pub(crate) const MANAGED: &str = "managed:";
+
 /// Returns `true` if a rule name is reserved for built-in decisions.
 pub(crate) fn is_our_own(name: &str) -> bool {
     name.starts_with("structural-")
-        || name.starts_with(crate::rules::MANAGED)
+        || name.starts_with(MANAGED)
         || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

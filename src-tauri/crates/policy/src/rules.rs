@@ -8,6 +8,7 @@ pub(crate) mod examples;
 mod index;
 pub(crate) mod load;
 
+use crate::decision::MANAGED;
 use crate::{Decision, Role, RuleReason};
 pub use condition::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use examples::Example;
@@ -35,9 +36,6 @@ pub enum Layer {
         since_ms: u64,
     },
 }
-
-/// Prefix of managed rules' names. The user's rules cannot use it.
-pub(crate) const MANAGED: &str = "managed:";
 
 /// A policy rule.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 //! - Only the judge creates a [`Permit`], which records the reason and the grants that it relies on.
 //! - An [`Escalation`] lists every value that requires approval. Approving exactly those values allows the call.
 
+use crate::decision::MANAGED;
 use crate::decision::STARTS_PROGRAMS;
-use crate::rules::MANAGED;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;

@@ -39,7 +39,7 @@ const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Timeout for connecting to a program in the run.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Service link and network namespace of one sandbox.
+/// Connection to a sandbox for services on this machine, and the sandbox's network namespace.
 #[derive(Debug)]
 pub(crate) struct Services {
     /// Network namespace of the sandbox.

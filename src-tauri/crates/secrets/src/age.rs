@@ -41,7 +41,7 @@ pub enum AgeError {
     #[error("the passphrase is wrong, or the file was changed")]
     Passphrase,
     /// The header or the contents were changed.
-    #[error("the file was changed or cut after it was written")]
+    #[error("the file was modified or truncated after it was written")]
     Changed,
     /// The file requires more work than `MOST_WORK`.
     #[error("it requires 2^{0} rounds of work; at most 2^{MOST_WORK} are allowed")]

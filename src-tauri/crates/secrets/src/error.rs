@@ -86,7 +86,7 @@ pub enum SecretFileError {
         /// Error from the operating system.
         source: io::Error,
     },
-    /// Reading or writing the list of logins, or a lock, failed.
+    /// Failed to read, write or lock the list of logins.
     #[error("failed to read or write `{path}`: {source}")]
     Logins {
         /// Path of the list or of the lock.

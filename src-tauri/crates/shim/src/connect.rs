@@ -149,7 +149,7 @@ mod system {
     }
 }
 
-/// Clears `O_NONBLOCK` on standard input, which an earlier daemon may have set on the shared open file.
+/// Clears `O_NONBLOCK` on standard input. An earlier daemon may have set it on the shared open file description.
 pub fn wait_for_input() {
     use rustix::fs::{fcntl_getfl, fcntl_setfl};
     // Ignores the error: in the worst case, the client's later requests get no answer.

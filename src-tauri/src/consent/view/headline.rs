@@ -1,6 +1,6 @@
 //! Builds the headline, which names the client and the call's most severe effect.
 
-use super::lines::{notes, object, short_object};
+use super::lines::{notes, object, only_asked, short_object};
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
@@ -21,12 +21,6 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
         spans.extend(worst(all, home));
     }
     spans
-}
-
-/// Returns the most severe effect if all others are already allowed. The headline contains it in full.
-pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
-    let (worst, others) = question.consequences.split_first()?;
-    (others.is_empty() || !worst.allowed && others.iter().all(|other| other.allowed)).then_some(worst)
 }
 
 /// Returns the notes about the effect in the headline, for display below it.

@@ -1,6 +1,5 @@
 //! Builds the lines below the headline: the effects, and the arguments that no effect mentions.
 
-use super::headline::only_asked;
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
@@ -18,6 +17,12 @@ const ARGUMENT: (usize, usize) = (12, 400);
 /// Maximum number of rows for effects, and of rows for arguments.
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
+
+/// Returns the most severe effect if all others are already allowed. The headline contains it in full.
+pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
+    let (worst, others) = question.consequences.split_first()?;
+    (others.is_empty() || !worst.allowed && others.iter().all(|other| other.allowed)).then_some(worst)
+}
 
 /// Returns all effects that the headline does not contain in full, most severe first.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {

@@ -38,7 +38,7 @@ pub enum ServerFault {
     /// A message is too large.
     #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
-    /// All messages together are too large.
+    /// The combined size of all messages exceeds the limit.
     #[error("sent more than {MOST_BYTES} bytes")]
     TooMuch,
     /// The server printed lines that are not protocol messages.

@@ -55,7 +55,7 @@ impl TerminalModes {
         text
     }
 
-    /// Returns the escape sequence that switches to an empty screen and turns off the program's modes.
+    /// Returns the escape sequence that switches to an empty screen and resets the terminal modes set by the program.
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
         let reset = self.without(|mode| !ALTERNATE.contains(&mode));

@@ -79,8 +79,8 @@ impl UserTerminal {
         Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
     }
 
-    /// Restores the original modes. Discards unread input, which was typed for the program or is the terminal's reply
-    /// to it.
+    /// Restores the original modes and discards unread input: it was typed for the program, or is a terminal reply to
+    /// it.
     pub fn restore(&mut self) {
         // Otherwise, the process group in the foreground has set its own modes.
         if std::mem::take(&mut self.is_raw) && self.is_ours() {

@@ -3,8 +3,9 @@
 //! - The stored bundle is verified on each read, so modifying it on disk has no effect.
 
 use super::{BundleSettings, Managed, ManagedError, WithoutBundle};
+use crate::ConfigError;
 use crate::home::{Home, canonical_home};
-use crate::{ConfigError, SnapshotError};
+use crate::snapshot_error::SnapshotError;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::hash_of;
 use ironcurtain_bundle::{BundleStore, BundleStoreError, PolicyBundle};

@@ -1,7 +1,8 @@
 //! Contents of the policy files, all read at the same time.
 
-use super::{Hosts, PolicyFiles, SnapshotError};
+use super::{Hosts, PolicyFiles};
 use crate::home::Home;
+use crate::snapshot_error::SnapshotError;
 use crate::{ConfigError, Text};
 use ironcurtain_audit::hash_of;
 use ironcurtain_policy::defaults;

@@ -3,8 +3,9 @@
 //! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string, so that an agent can start it as an MCP
 //!   server. TOML has the same strings.
 
+use super::plan_context::PlanContext;
 use super::profile::expanded;
-use super::{AddedArguments, PlanContext, SettingCondition};
+use super::{AddedArguments, SettingCondition};
 use ironcurtain_paths::{CanonicalPath, bounded_read};
 use serde_json::Value;
 use std::path::Path;

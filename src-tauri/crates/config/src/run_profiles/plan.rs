@@ -4,6 +4,7 @@
 //!   belongs to IronCurtain.
 
 use super::arguments::with_added;
+use super::plan_context::PlanContext;
 use super::profile::expanded;
 use super::{FoundProgram, RunProfile};
 use crate::home::Home;
@@ -14,25 +15,6 @@ use std::path::Path;
 
 /// Suffixes of temporary files, locks and backups that programs create next to a settings file.
 const BESIDE: [&str; 3] = [".lock", ".tmp", ".backup"];
-
-/// Inputs from which a plan is made, in addition to the profile.
-#[derive(Debug, Clone, Copy)]
-pub struct PlanContext<'a> {
-    /// IronCurtain's own directories.
-    pub ours: &'a Home,
-    /// The user's home directory.
-    pub home: &'a CanonicalPath,
-    /// Currently protected paths.
-    pub protected: &'a ProtectedPaths,
-    /// Working directory of the run.
-    pub cwd: &'a Path,
-    /// Value of `PATH` in the run.
-    pub path: &'a str,
-    /// Program of the run and its arguments.
-    pub argv: &'a [String],
-    /// Absolute path of `ironcurtain-shim`.
-    pub shim: &'a Path,
-}
 
 /// Paths and arguments that a run gets from its profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Rule name of these questions. No policy rule requires them.
 pub const RULE: &str = "tool-changed";
 
-/// Inputs of a question about a changed tool.
+/// Inputs for a question about a changed tool.
 #[derive(Debug)]
 pub struct ChangedToolQuestion<'a> {
     /// Question id.

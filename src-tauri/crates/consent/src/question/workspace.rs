@@ -25,7 +25,7 @@ pub enum WorkspaceSource {
 }
 
 impl WorkspaceSource {
-    /// Returns the reason that the question shows.
+    /// Returns the reason displayed in the question.
     fn why(self) -> &'static str {
         match self {
             Self::StartedIn => "the agent was started in this project",

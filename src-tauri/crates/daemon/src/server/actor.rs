@@ -6,6 +6,7 @@
 //! - A restarted process receives the same `initialize` as the first one.
 
 mod applied;
+mod file_events;
 mod files;
 mod handshake;
 mod masks;

@@ -98,7 +98,7 @@ impl Shape {
         self.is_object() || list
     }
 
-    /// Returns `true` if the value may be a string, among other types.
+    /// Returns `true` if the value can be a string or another type.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }

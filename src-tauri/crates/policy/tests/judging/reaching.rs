@@ -4,7 +4,7 @@ use crate::scene::{Scene, spelled};
 use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
 use serde_json::{Value, json};
 
-/// Creates a scene with one rule for such calls and a rule that asks about all others.
+/// Creates a scene with one rule for calls with this reach, and a rule that asks about all others.
 fn scene(then: &str, reach: ServerReach) -> Scene {
     let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
     Scene { reach, ..Scene::new(&rules) }

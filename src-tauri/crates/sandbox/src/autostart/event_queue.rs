@@ -82,7 +82,7 @@ impl EventQueue {
         self.add(path, dir, COVERED)
     }
 
-    /// Watches a folder above a covered or hidden path, to detect that a part of that path is replaced.
+    /// Watches a folder above a covered or hidden path, to detect when a component of that path is replaced.
     pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, AROUND)
     }

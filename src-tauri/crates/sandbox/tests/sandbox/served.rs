@@ -132,7 +132,7 @@ impl Shell {
         }
     }
 
-    /// Starts a shell whose every question is answered with permission.
+    /// Starts a shell in which every question is answered with Allow.
     fn allowed(place: Place) -> Self {
         Self::start(place, &[], Box::new(|_, _| Some(true)))
     }

@@ -98,7 +98,7 @@ fn function(line: &str) -> Option<&str> {
     words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
 }
 
-/// Returns the links of a page that lead to missing files or headings.
+/// Returns the broken links on a page, which lead to missing files or headings.
 fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     let folder = root.join(page);
     let folder = folder.parent().unwrap_or(root);

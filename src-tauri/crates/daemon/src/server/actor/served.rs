@@ -2,7 +2,6 @@
 //!
 //! - The state is dropped with the process. The next process gets a new view, without any access that was allowed once.
 
-use super::{Actor, Running};
 use crate::network::{LocalServices, ServerNetwork, serve_ports};
 use crate::run_notes::RunNotes;
 use crate::served_files::{
@@ -27,7 +26,7 @@ pub struct AskingOptions {
     pub(crate) services: Services,
     pub(crate) principal: Arc<Principal>,
     pub(crate) calls: Arc<CallsInProgress>,
-    /// Counters of the session.
+    /// Access counts of the session.
     pub(crate) counts: Arc<AccessCounts>,
 }
 
@@ -85,6 +84,21 @@ impl ServedProcess {
         Ok(Self { files, serving, orders, local, _ports: ports, logging })
     }
 
+    /// Waits until the view uses no grants that are older than this version. Returns `false` if only stopping the process
+    /// ensures that.
+    pub(super) async fn is_within(&mut self, version: u64, hold: &mut ProcessHold) -> bool {
+        let Self { files, serving, orders, .. } = self;
+        loop {
+            tokio::select! {
+                () = files.is_within(version) => return true,
+                () = files.ending() => return false,
+                // The sandbox exits when its view does.
+                () = serving.disconnected() => return true,
+                Some(order) = orders.recv() => obey(hold, order).await,
+            }
+        }
+    }
+
     /// Returns the next event.
     pub(super) async fn event(&mut self) -> FilesEvent {
         tokio::select! {
@@ -103,40 +117,6 @@ impl Drop for ServedProcess {
         self.files.end();
         self.files.has_gone();
         self.local.iter().for_each(|local| local.close());
-    }
-}
-
-impl Actor {
-    /// Waits until the view no longer uses grants older than this version. Returns `false` if the process must be
-    /// stopped to ensure that.
-    pub(super) async fn files_are_within(&mut self, version: u64) -> bool {
-        let Some(Running { hold, files: Some(served), .. }) = &mut self.running else { return true };
-        loop {
-            let ServedProcess { files, serving, orders, .. } = &mut *served;
-            tokio::select! {
-                () = files.is_within(version) => return true,
-                () = files.ending() => return false,
-                // The sandbox exits when its view does.
-                () = serving.disconnected() => return true,
-                Some(order) = orders.recv() => obey(hold, order).await,
-            }
-        }
-    }
-
-    /// Handles an event. Stops the process if it kept using revoked access.
-    pub(super) async fn files_event(&mut self, event: FilesEvent) {
-        match event {
-            FilesEvent::Order(order) => {
-                if let Some(running) = &mut self.running {
-                    obey(&mut running.hold, order).await;
-                }
-            }
-            FilesEvent::Stop(why) => {
-                self.restarts += 1;
-                self.restart(&why).await;
-                self.reconcile().await;
-            }
-        }
     }
 }
 
@@ -164,7 +144,8 @@ async fn log_denials(mut notes: mpsc::Receiver<RunNote>, log: SessionLog) {
     }
 }
 
-async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
+/// Carries out an order to the supervisor.
+pub(super) async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
     if let ProcessHold::Live { control, .. } = hold {
         // Ignore the error: the receiver was dropped only if the process is ending.
         let _ = answer.send(control.carry_out(order).await);

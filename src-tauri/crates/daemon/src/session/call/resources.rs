@@ -15,7 +15,7 @@ use ironcurtain_grants::Granted;
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) hosts: Option<HostLease>,
-    /// Grant to list, or `None` if the user approved nothing. Declared last, so that the access is removed before the
+    /// Entry for the list of grants, or `None` if the user approved nothing. Declared last, so that the access is removed before the
     /// list entry.
     pub(super) one_time: Option<OneTimeGrant>,
 }

@@ -23,7 +23,7 @@ const REQUEST_BOUND: Duration = Duration::from_secs(5);
 /// Maximum size of a request head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Maximum number of concurrent connections.
+/// Maximum number of connections that are read concurrently.
 const MOST_CONNECTIONS: usize = 16;
 
 /// Path of the redirect URI.

@@ -24,7 +24,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// Returns `true` if a configuration certainly makes git run no program, `false` if this is unknown.
+/// Returns `true` if this configuration is known not to make git run any program, `false` if that is unknown.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }

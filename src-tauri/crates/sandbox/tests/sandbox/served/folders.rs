@@ -20,7 +20,7 @@ pub(super) fn folders() -> Place {
     place
 }
 
-/// Starts a shell in `inside`, which is granted.
+/// Starts a shell in the granted folder `inside`.
 pub(super) fn shell_in(place: Place, way: Way) -> Shell {
     let inside = place.path("inside");
     let mounts: &[&str] = match way {
