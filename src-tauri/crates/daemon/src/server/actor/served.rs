@@ -84,8 +84,8 @@ impl ServedProcess {
         Ok(Self { files, serving, orders, local, _ports: ports, logging })
     }
 
-    /// Waits until the view uses no grants that are older than this version. Returns `false` if only stopping the process
-    /// ensures that.
+    /// Waits until the view no longer uses grants older than this version. Returns `false` if the process must be
+    /// stopped to ensure that.
     pub(super) async fn is_within(&mut self, version: u64, hold: &mut ProcessHold) -> bool {
         let Self { files, serving, orders, .. } = self;
         loop {
