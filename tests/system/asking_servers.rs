@@ -1,4 +1,4 @@
-//! Servers with `"access": "ask"`: opening a file waits while the user is asked, and the same call then succeeds.
+//! Tests servers with `"access": "ask"`: opening a file blocks until the user answers, and the same call then succeeds.
 
 mod foreign;
 mod life;
@@ -14,10 +14,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-/// Maximum time for each wait, which only failures reach.
+/// Timeout of each wait. Only a failing test reaches it.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Script of a server whose free tools open the path `where`.
+/// Script of a server with tools that need no approval and open the path in the argument `where`.
 const OPENS: &str = r#"
 held = []
 def tool(name, where, script):
@@ -40,7 +40,7 @@ for m in messages():
         except OSError as e: answer(m, type(e).__name__ + ": " + e.strerror)
 "#;
 
-/// Creates a world with the server. `keys` are further keys of its entry.
+/// Creates a world with the server. `keys` are added to its entry.
 fn world(keys: Value) -> World {
     World::with(|prepared| install(prepared, keys))
 }
@@ -83,7 +83,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     let grants = world.grants();
     assert_eq!(grants.len(), 1);
     assert_eq!((&*grants[0].server, &*grants[0].access), ("hostile", &["read".to_owned()][..]));
-    // An open descriptor loses its access too.
+    // Revoking also ends the access through an open descriptor.
     client.call("clutch", at(&notes)).ok();
     assert_eq!(client.call("recall", json!({})).ok(), "my notes");
     assert_eq!(world.revoke_only_grant(), Vec::<String>::new());
@@ -107,7 +107,7 @@ fn protected_files_do_not_exist_and_other_folders_of_ours_stay_invisible() {
         let refused = client.call("sneak", at(&hidden));
         assert_eq!(refused.ok(), "FileNotFoundError: No such file or directory", "{}", hidden.display());
     }
-    // The session folder is mounted inside a hidden folder, which makes only the folders above it visible.
+    // The session folder is mounted inside a hidden folder, of which only the path to the session folder is visible.
     let listed = |folder: &Path| eval(&format!("os.listdir({:?})", folder.to_str().unwrap()));
     assert_eq!(client.call("run", listed(&state)).ok(), "['sessions']");
     assert_eq!(client.call("run", listed(world.sandbox().parent().unwrap())).ok(), "['sandbox']");
@@ -132,7 +132,7 @@ fn a_cache_is_offered_as_a_whole_for_reading() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].offers[0].label, "everything in ~/.cache/models");
     assert_eq!(world.grants()[0].access, ["read"]);
-    // The grant does not include changes, and neither does the offer for one.
+    // Neither the grant nor the offer for it includes changes.
     assert_eq!(client.call("scribble", at(&model)).ok(), "PermissionError: Permission denied");
     let asked = world.user.asked();
     assert_eq!(asked[0].offers[0].reach, Reach::Paths);
@@ -151,7 +151,7 @@ fn a_folder_that_may_be_changed_is_mounted_until_it_is_revoked() {
     let mounted = eval(&mounted);
     eventually("the folder is mounted", BOUND, || client.call("run", mounted.clone()).ok() == "True");
     assert_eq!(world.user.asked().len(), 1);
-    // A server that still holds a file in it is restarted.
+    // The server is restarted if it still has a file in the folder open.
     client.call("clutch", at(&inside)).ok();
     assert_eq!(world.revoke_only_grant(), [world.sessions()[0].id.clone()]);
     assert_eq!(client.call("run", mounted).ok(), "False");

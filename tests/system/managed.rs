@@ -1,4 +1,4 @@
-//! An organization manages the machine: rules from a signed bundle, and settings that the user cannot loosen.
+//! Tests managed machines: rules from a signed bundle, and settings that the user cannot loosen.
 //!
 //! Each test runs in its own mount namespace, in which `/etc` is a copy with `managed.json`.
 
@@ -20,18 +20,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Private copy of `/etc`, and an organization that signs bundles.
+/// Organization that signs bundles, and the private copy of `/etc` that contains its settings.
 struct Organization {
     dir: tempfile::TempDir,
     key: SigningKey,
 }
 
 impl Organization {
-    /// Replaces `/etc` by a copy. Must run inside the namespace of the test.
+    /// Replaces `/etc` with a copy. Call this inside the test's mount namespace.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let etc = dir.path().join("etc");
-        // Files that this user cannot read are not copied, and not needed.
+        // Files that this user cannot read are skipped. The tests do not need them.
         Command::new("cp").arg("-a").arg("/etc").arg(&etc).output().unwrap();
         std::fs::create_dir(etc.join("ironcurtain")).unwrap();
         let mounted = Command::new("mount").arg("--bind").arg(&etc).arg("/etc").status().unwrap();
@@ -42,7 +42,7 @@ impl Organization {
         Self { dir, key }
     }
 
-    /// Writes `managed.json` with rules from this port and these settings.
+    /// Writes `managed.json` with these settings and the bundle server's port.
     fn manages(&self, port: u16, settings: &Value) {
         let managed = json!({
             "schemaVersion": 1,
@@ -87,7 +87,7 @@ fn rule(name: &str, tool: &str, then: &str) -> Value {
     json!({ "name": name, "if": { "server": ["hostile"], "tool": [tool] }, "then": then, "reason": name })
 }
 
-/// Starts a daemon whose calls all succeed without the organization's rules.
+/// Starts a daemon that allows all calls unless the organization's rules restrict them.
 fn world() -> World {
     World::of(TestHome::new(hostile::install), programs(), ScriptedUser::default())
 }
@@ -152,7 +152,7 @@ fn bundle_updates_apply_and_bad_ones_are_refused() {
         server.behave(Behaviour::Status(status));
         has_trouble(&world, expected);
     }
-    // A good bundle applies after all of these.
+    // A valid bundle applies after all of these.
     server.serve(organization.bundle(14, &json!([rule("silent", "now", "deny")])));
     has_no_trouble(&world);
     client.plain("now").refused("managed:silent");
@@ -195,7 +195,7 @@ fn last_good_bundle_is_used_while_the_server_is_down() {
     client.plain("now").ok();
     client.plain("heard").refused("managed:quiet");
     drop(client);
-    // A kept bundle that was changed on the disk is not used.
+    // A stored bundle that was modified on disk is not used.
     let kept = world.home.state.join("managed/bundle.tar.gz");
     world.restart_after(|| std::fs::write(&kept, "changed").unwrap());
     let mut client = world.connect("hostile");

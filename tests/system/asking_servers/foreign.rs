@@ -1,4 +1,4 @@
-//! Servers from npm and PyPI, without annotations, that open files of the user.
+//! Tests unannotated servers from npm and PyPI that open the user's files.
 
 use crate::reference::{configure, entry};
 use crate::scripted_user::{Next, paths};
@@ -35,7 +35,7 @@ fn a_server_from_npm_reads_and_changes_a_file_after_one_answer_each() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("came later"));
     let asked = world.user.asked();
     let tools: Vec<_> = asked.iter().map(|question| question.tool.as_deref().unwrap()).collect();
-    // The server writes a temporary file and renames it, which is one question about the file.
+    // The server writes a temporary file and renames it. That raises one question about the file.
     assert_eq!((&tools[..2], tools.len()), (&["read_graph", "files/read"][..], 3), "{tools:?}");
     assert_eq!(paths(&asked[2]), [file.to_str().unwrap()]);
     assert_eq!((asked[1].server.as_str(), paths(&asked[1])), ("foreign", vec![file.to_str().unwrap()]));

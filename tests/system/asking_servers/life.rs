@@ -1,4 +1,4 @@
-//! Denials, limits, restarts and kills of servers that ask.
+//! Tests denials, limits, restarts and kills of servers with `"access": "ask"`.
 
 use super::{BOUND, at, install, world};
 use crate::client::Client;
@@ -24,7 +24,7 @@ fn logs(home: &Home) -> String {
     logs.map(Result::unwrap_or_default).collect()
 }
 
-/// Begins a call whose question is not answered. Returns the call's id, the processes below the supervisor, and the file.
+/// Starts a call and leaves its question unanswered. Returns the call's id, the supervisor's descendants, and the file.
 fn waiting(world: &World, client: &mut Client) -> (u64, Vec<Running>, PathBuf) {
     let notes = world.file("notes.txt", "my notes");
     world.user.will(Next::Ignore);
@@ -102,7 +102,7 @@ fn a_server_that_is_killed_while_it_waits_leaves_nothing() {
     client.outcome(call).refused("the server stopped before it answered");
     eventually("everything has exited", BOUND, || below.iter().all(|one| !one.is_alive()));
     eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
-    // The next call starts the server again.
+    // The next call restarts the server.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("sneak", at(&notes)).ok(), "my notes");
 }

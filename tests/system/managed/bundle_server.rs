@@ -1,4 +1,4 @@
-//! A server for one bundle: `ETag`, `304 Not Modified`, a bearer token, long polling, and misbehaviour on request.
+//! Bundle server that supports `ETag`, `304 Not Modified`, a bearer token and long polling, and can misbehave.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ pub const TOKEN: &str = "t0ken";
 pub enum Behaviour {
     /// Sends the bundle.
     Serve(Vec<u8>),
-    /// Answers with this status.
+    /// Responds with this status code.
     Status(u16),
 }
 
@@ -30,7 +30,7 @@ struct Shared {
 struct State {
     behaviour: Behaviour,
     version: u64,
-    /// Heads of all requests, in lower case.
+    /// Heads of all requests, in lowercase.
     requests: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl BundleServer {
         Self::start_at(TcpListener::bind("127.0.0.1:0").unwrap(), behaviour)
     }
 
-    /// Starts a server on a port that was free before.
+    /// Starts a server on this port, which must be free.
     pub fn start_on(port: u16, behaviour: Behaviour) -> Self {
         Self::start_at(TcpListener::bind(("127.0.0.1", port)).unwrap(), behaviour)
     }
@@ -52,14 +52,14 @@ impl BundleServer {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let shared = of_thread.clone();
-                // A client that closes its connection early is not an error.
+                // Ignore the error: the client may close its connection early.
                 std::thread::spawn(move || drop(shared.answer(stream.unwrap())));
             }
         });
         Self { port, shared }
     }
 
-    /// Changes the behaviour. A request that waits for a change is answered.
+    /// Changes the behaviour, and responds to requests that are waiting for a change.
     pub fn behave(&self, behaviour: Behaviour) {
         let mut state = self.shared.state.lock().unwrap();
         (state.behaviour, state.version) = (behaviour, state.version + 1);
@@ -70,7 +70,7 @@ impl BundleServer {
         self.behave(Behaviour::Serve(bundle));
     }
 
-    /// Returns the heads of all requests, in lower case.
+    /// Returns the heads of all requests, in lowercase.
     pub fn requests(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().requests.clone()
     }

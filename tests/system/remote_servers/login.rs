@@ -1,4 +1,4 @@
-//! Logins at a server of the Python SDK: made on a terminal, used and renewed by a session, and ended.
+//! Tests logins to a server that uses the Python SDK: logging in on a terminal, renewal by a session, and logging out.
 
 mod keyring;
 mod oidc;
@@ -89,7 +89,7 @@ fn browse(page: &str) -> (String, String) {
     panic!("too many redirects: {url}");
 }
 
-/// Returns a command without a keyring.
+/// Returns an `ironcurtain` command that cannot use a keyring.
 fn command(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", world.ours());
@@ -97,7 +97,7 @@ fn command(world: &World, arguments: &[&str]) -> Command {
     command
 }
 
-/// A login on a terminal.
+/// Login on a terminal.
 struct TypedLogin {
     terminal: Terminal,
     started: Started,
@@ -111,7 +111,7 @@ impl TypedLogin {
         Self { terminal, started }
     }
 
-    /// Agrees, and returns the address of the page to open.
+    /// Confirms the login, and returns the URL to open.
     fn page(&mut self) -> String {
         self.terminal.shows("in your browser, to log in for `far`? [y/N]");
         self.terminal.types("y\n");
@@ -119,7 +119,7 @@ impl TypedLogin {
         self.terminal.shows("\r\n").trim().to_owned()
     }
 
-    /// Waits for the end of a login, and returns everything that was shown.
+    /// Waits for the login to complete, and returns the terminal's output.
     fn log_in(mut self) -> String {
         self.terminal.shows("You are logged in to `far` (use).");
         assert_eq!(self.started.wait(), 0);
@@ -127,7 +127,7 @@ impl TypedLogin {
     }
 }
 
-/// Logs in as the user, and returns everything that was shown.
+/// Logs in as the user, and returns the terminal's output.
 fn log_in(command: Command) -> String {
     let mut login = TypedLogin::start(command);
     let (head, body) = browse(&login.page());
@@ -135,7 +135,7 @@ fn log_in(command: Command) -> String {
     login.log_in()
 }
 
-/// Creates a world with this server and an unlocked file for its tokens.
+/// Creates a world with this server and an unlocked secret file for its tokens.
 fn world_of(entry: &Value) -> World {
     let world = world(entry);
     create_file_with_secret(&world.ours());
@@ -187,7 +187,7 @@ fn login_token_is_used_renewed_and_removed() {
     assert_eq!(client.say("again").ok(), "again");
     assert_eq!(host.issued().len(), 5);
 
-    // A login that was revoked there is an error, until the user logs in again; the session goes on.
+    // After the authorization server revokes the login, calls fail until the user logs in again. The session continues.
     let notices =
         || world.user.notices().iter().filter(|notice| notice.contains("far needs you to log in")).count();
     let expired = "has expired; to log in again, run: ironcurtain servers login far";

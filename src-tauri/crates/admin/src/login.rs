@@ -1,8 +1,8 @@
-//! Logs in to remote servers: discovers the authorization server, describes the login to the user, and waits for the
-//! browser.
+//! Logs the user in to a remote server: discovers the authorization server, describes the login to the user, and waits
+//! for the browser.
 //!
-//! - INVARIANT: no client is registered and no page is opened before the user has approved [`LoginPlan::lines`].
-//! - The tokens are returned to be stored, and are never part of a description.
+//! - INVARIANT: no client is registered and no page is opened until the user has approved [`LoginPlan::lines`].
+//! - The tokens are returned to the caller, which stores them. Descriptions never contain them.
 
 mod browser;
 mod state;
@@ -21,18 +21,18 @@ use std::collections::BTreeMap;
 use std::io;
 use url::Url;
 
-/// The user's options for a login.
+/// Login options that the user specified.
 #[derive(Clone, Default)]
 pub struct LoginOptions {
-    /// Id of a client that the user registered at the authorization server.
+    /// Id of a client that the user registered with the authorization server.
     pub client_id: Option<String>,
     /// Secret of that client.
     pub client_secret: Option<Secret>,
-    /// Scopes to request instead of those that the server names.
+    /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
 
-/// Reason a login failed.
+/// Error returned when a login fails.
 #[derive(Debug, thiserror::Error)]
 pub enum LogInError {
     /// The configuration is invalid.
@@ -41,7 +41,7 @@ pub enum LogInError {
     /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// The server runs on this computer, so it needs no login.
+    /// The server is a local program, which needs no login.
     #[error(
         "`{0}` runs on this computer, so there is no login; to store a token for it, run: ironcurtain secrets set NAME"
     )]
@@ -51,7 +51,7 @@ pub enum LogInError {
         "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
     )]
     HasHeader(String),
-    /// The stored login cannot be read.
+    /// The stored logins cannot be read.
     #[error(transparent)]
     Secrets(#[from] SecretError),
     /// A step of the login failed.
@@ -73,25 +73,25 @@ pub struct LoginPlan {
     address: String,
     offer: LoginOffer,
     choice: ClientChoice,
-    /// Other servers with a login at the same authorization server.
+    /// Other servers that use the same authorization server.
     shared_with: Vec<String>,
 }
 
-/// Completed login, to be stored.
+/// Completed login that the caller must store.
 pub struct NewLogin {
     /// Name of the server.
     pub server: String,
     /// Entry for the list of logins.
     pub mark: LoginMark,
-    /// Tokens to store under [`ironcurtain_secrets::SecretName::of_login`].
+    /// Tokens, to be stored under [`ironcurtain_secrets::SecretName::of_login`].
     pub tokens: Secret,
 }
 
 impl LoginPlan {
-    /// Finds out how to log in to a configured server.
+    /// Discovers how to log in to a configured server.
     ///
     /// # Errors
-    /// Returns a [`LogInError`] if the server offers no login, or if it requires a client id and none was given.
+    /// Returns [`LogInError`] if the server offers no login, or if it requires a client id and none was specified.
     pub async fn discover(
         home: &Home,
         secrets: &SecretStore,
@@ -131,7 +131,7 @@ impl LoginPlan {
         Ok(Self { address: remote.to_string(), server, offer, choice, shared_with })
     }
 
-    /// Describes the login: the server that gets a token, the issuer of the token, and the access that it allows.
+    /// Describes the login: the server that receives the token, the token's issuer, and its scopes.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let name = &self.server.name;
@@ -161,18 +161,18 @@ impl LoginPlan {
         lines.iter().map(|line| visible::line(line)).collect()
     }
 
-    /// Returns the question that the user must confirm.
+    /// Returns the question that asks the user to confirm the login.
     #[must_use]
     pub fn question(&self) -> String {
         let host = visible::line(&self.offer.page_host());
         format!("Open `{host}` in your browser, to log in for `{}`?", self.server.name)
     }
 
-    /// Logs in. Call this only after the user has confirmed. `open` opens the page in a browser, and returns `false`
-    /// if that is not possible.
+    /// Logs in. Call this only after the user has confirmed [`Self::question`]. `open` opens the page in a browser and
+    /// returns `false` if that fails.
     ///
     /// # Errors
-    /// Returns a [`LogInError`] if a step fails, or if the user does not log in in time.
+    /// Returns [`LogInError`] if a step fails or the user does not complete the login in time.
     pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
         let listener = CallbackListener::open().await?;
         let begun = self.offer.begin(self.choice, &listener.redirect()).await?;
@@ -188,8 +188,8 @@ impl LoginPlan {
     }
 }
 
-/// Returns the earlier login at this address with the client that the user gave. Returns `None` if the store is
-/// locked.
+/// Returns the stored login to this server. Returns `None` if it does not exist or is for another URL, or if the
+/// store is locked.
 async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
     if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! The tar archive of a bundle.
+//! Reads and writes the gzip-compressed tar archive that contains a bundle.
 //!
-//! - Only regular files with plain relative names are accepted. Nothing is extracted to the disk.
-//! - Sizes are limited before and after decompression, so that a small archive cannot fill the memory.
+//! - Accepts only directories and regular files with plain relative names. Nothing is extracted to disk.
+//! - Limits the size before and after decompression, so a decompression bomb cannot exhaust memory.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -13,16 +13,16 @@ use tar::{Archive, Builder, Header};
 /// Maximum size of a compressed bundle: 32 MiB.
 pub const LONGEST_BUNDLE: usize = 32 * 1024 * 1024;
 
-/// Maximum size of all files in a bundle together: 64 MiB.
+/// Maximum size of the decompressed archive: 64 MiB.
 const LONGEST_CONTENT: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of files in a bundle.
 const MOST_FILES: usize = 1000;
 
-/// Files of a bundle by name, without a leading slash.
+/// Content of each file in a bundle, keyed by its name without a leading slash.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Reason why an archive is refused.
+/// Error returned for an archive that is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The data is not a gzip-compressed tar archive, or it is truncated.
@@ -37,10 +37,10 @@ pub enum ArchiveError {
     /// The archive has too many files.
     #[error("it has more than {} files", MOST_FILES)]
     TooManyFiles,
-    /// The name of an entry leads out of the archive or is not in its simplest form.
+    /// An entry's name points outside the archive or is not normalized.
     #[error("the file name `{0}` is not allowed")]
     Name(String),
-    /// An entry is neither a regular file nor a folder.
+    /// An entry is neither a regular file nor a directory.
     #[error("`{0}` is not a regular file")]
     Kind(String),
     /// Two entries have the same name.
@@ -48,7 +48,7 @@ pub enum ArchiveError {
     Duplicate(String),
 }
 
-/// Reads all files of an archive.
+/// Reads all files in an archive.
 pub(crate) fn read(bytes: &[u8]) -> Result<Files, ArchiveError> {
     if bytes.len() > LONGEST_BUNDLE {
         Err(ArchiveError::TooLarge)
@@ -58,10 +58,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Files, ArchiveError> {
 }
 
 fn read_up_to(limit: u64, bytes: &[u8]) -> Result<Files, ArchiveError> {
-    // The reader ends one byte after the limit, so that exceeding it is distinguishable from reaching it.
+    // One extra byte distinguishes content that exceeds the limit from content that reaches it.
     let mut content = GzDecoder::new(bytes).take(limit + 1);
     let files = entries(&mut content);
-    // Read to the end, where the checksum is.
+    // Reading to the end verifies gzip's checksum.
     let rest = io::copy(&mut content, &mut io::sink());
     if content.limit() == 0 {
         return Err(ArchiveError::ContentTooLarge);
@@ -103,7 +103,7 @@ pub(crate) fn plain_name(name: &str) -> Option<&str> {
     (plain.split('/').all(is_plain) && plain.chars().all(is_text)).then_some(plain)
 }
 
-/// Writes an archive. The same files result in the same bytes.
+/// Writes an archive. The output is deterministic.
 pub(crate) fn write(files: &Files) -> io::Result<Vec<u8>> {
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for (name, bytes) in files {
@@ -127,7 +127,7 @@ mod tests {
         gzip.finish().unwrap()
     }
 
-    /// Creates an archive with these entries, without checking their names.
+    /// Creates an archive with the given entries without checking their names.
     fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
         let mut tar = Builder::new(Vec::new());
         for (name, kind, bytes) in entries {
@@ -183,7 +183,7 @@ mod tests {
         assert!(bomb.len() < 2_000);
         assert!(matches!(read_up_to(50_000, &bomb), Err(ArchiveError::ContentTooLarge)));
         assert_eq!(read_up_to(200_000, &bomb).unwrap().len(), 1);
-        // Zeros are the end of a tar archive, but count as content.
+        // Zeros mark the end of a tar archive, but count towards the limit.
         let padding = compressed(&[0; 100_000]);
         assert!(matches!(read_up_to(50_000, &padding), Err(ArchiveError::ContentTooLarge)));
         assert_eq!(read_up_to(200_000, &padding).unwrap(), Files::new());

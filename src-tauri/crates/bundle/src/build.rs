@@ -1,4 +1,4 @@
-//! Builds bundles from a folder.
+//! Builds a signed bundle from the policy files in a folder.
 
 use crate::archive::{self, Files};
 use crate::bundle::{MANIFEST, Manifest, ManifestMetadata, ROOT};
@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files of the folder, with the names of their documents in the bundle.
+/// File names in the folder, each with the name of its document in the bundle.
 const DOCUMENTS: [(&str, &str); 3] =
     [("compiled-policy.json", "policy"), ("dynamic-lists.json", "lists"), ("scenarios.json", "scenarios")];
 
-/// Reason why a bundle cannot be built.
+/// Error returned when building a bundle fails.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleBuildError {
     /// Reading a file failed.
@@ -24,34 +24,34 @@ pub enum BundleBuildError {
         /// Error from the operating system.
         source: io::Error,
     },
-    /// A file is not JSON.
+    /// A file is not valid JSON.
     #[error("`{path}` is not valid JSON: {problem}")]
     Json {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the parser.
+        /// Parse error.
         problem: serde_json::Error,
     },
-    /// The folder has no rules.
+    /// The folder does not contain `compiled-policy.json`.
     #[error("`{0}` has no `compiled-policy.json`")]
     NoPolicy(PathBuf),
     /// Signing failed.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Compressing failed.
+    /// Writing the archive failed.
     #[error("failed to write the archive: {0}")]
     Archive(io::Error),
 }
 
-/// Documents for a bundle.
+/// Unsigned documents of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleSource(Files);
 
 impl BundleSource {
-    /// Reads the documents in a folder.
+    /// Reads the documents from a folder.
     ///
     /// # Errors
-    /// Returns [`BundleBuildError`] if a file cannot be read or is not JSON, or if there are no rules.
+    /// Returns [`BundleBuildError`] if a file is unreadable or not valid JSON, or if `compiled-policy.json` is missing.
     pub fn read(dir: &Path) -> Result<Self, BundleBuildError> {
         let mut files = Files::new();
         for (file, document) in DOCUMENTS {
@@ -70,7 +70,7 @@ impl BundleSource {
         }
     }
 
-    /// Signs the documents and returns the bundle. `now` is the time in seconds since the Unix epoch.
+    /// Signs the documents and returns the bundle's archive. `now` is the current time in seconds since the Unix epoch.
     ///
     /// # Errors
     /// Returns [`BundleBuildError`] if signing or compressing fails.

@@ -1,4 +1,4 @@
-//! A verified bundle.
+//! Verifies and parses bundles.
 
 use crate::archive::{self, Files};
 use crate::error::PolicyBundleError;
@@ -7,48 +7,48 @@ use crate::signature;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Name of the manifest.
+/// Name of the manifest file.
 pub(crate) const MANIFEST: &str = ".manifest";
 
-/// Root of the documents that IronCurtain uses.
+/// Top-level path of IronCurtain's documents.
 pub(crate) const ROOT: &str = "ironcurtain";
 
-/// `.manifest` of a bundle.
+/// Content of `.manifest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Name of the revision, for people. OPA gives it no order.
+    /// Human-readable revision. OPA defines no order for revisions.
     #[serde(default)]
     pub revision: String,
-    /// Paths of the documents that the bundle owns.
+    /// Paths of the document trees that the bundle owns.
     #[serde(default)]
     pub roots: Vec<String>,
-    /// Further information.
+    /// Application-specific metadata.
     #[serde(default)]
     pub metadata: ManifestMetadata,
 }
 
-/// `metadata` of a manifest.
+/// The manifest's `metadata` object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManifestMetadata {
-    /// Number that is higher in each new bundle.
+    /// Sequence number, which increases with each new bundle.
     pub sequence: Option<u64>,
 }
 
 /// A bundle whose signature was verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyBundle {
-    /// Name of the revision.
+    /// Human-readable revision.
     pub revision: String,
-    /// Number that is higher in each new bundle.
+    /// Sequence number, which increases with each new bundle.
     pub sequence: u64,
     data: Value,
 }
 
 impl PolicyBundle {
-    /// Verifies and parses a bundle. `now` is the time in seconds since the Unix epoch.
+    /// Verifies and parses a bundle. `now` is the current time in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// Returns the reason why the bundle is refused.
+    /// Returns [`PolicyBundleError`] if the bundle is malformed or its signature is invalid.
     pub fn open(bytes: &[u8], key: &VerifyingKey, now: u64) -> Result<Self, PolicyBundleError> {
         let files = archive::read(bytes)?;
         signature::verify(&files, key, now)?;
@@ -69,7 +69,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Returns a document below `ironcurtain`, or `None` if the bundle does not have it.
+    /// Returns the document `ironcurtain/NAME`, or `None` if the bundle does not contain it.
     #[must_use]
     pub fn document(&self, name: &str) -> Option<&Value> {
         self.data.get(name)
@@ -82,7 +82,7 @@ fn document<T: serde::de::DeserializeOwned>(files: &Files, name: &str) -> Result
     serde_json::from_slice(bytes).map_err(|error| problem(error.to_string()))
 }
 
-/// Inserts a document below these folders, as OPA does. Returns `false` if it conflicts with another one.
+/// Merges a document into the tree at the given path, as OPA does. Returns `false` if it conflicts with another one.
 fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
     let Value::Object(fields) = into else { return false };
     match folders.split_first() {
@@ -92,7 +92,7 @@ fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
         }
         None => {
             let Value::Object(document) = document else {
-                // Only an empty place can hold a document that is not an object.
+                // A non-object document cannot be merged with others.
                 let is_empty = fields.is_empty();
                 if is_empty {
                     *into = document;

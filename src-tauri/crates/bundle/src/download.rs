@@ -1,10 +1,10 @@
-//! Downloads bundles over HTTP with OPA's protocol.
+//! Downloads bundles over HTTP using OPA's bundle protocol.
 //!
-//! - Sends `If-None-Match`, so that an unchanged bundle is not sent again, and `Prefer: modes=snapshot;wait=N`, with
-//!   which a server may delay its answer until there is a new bundle.
-//! - Follows no redirects, because the token belongs to this server. The server is not trusted: sizes and times are
-//!   limited, and none of its text is shown.
-//! - Only an address on this computer may use plain HTTP.
+//! - Sends `If-None-Match` to avoid downloading an unchanged bundle, and `Prefer: modes=snapshot;wait=N` to let the
+//!   server delay its response until a new bundle is available (long polling).
+//! - Does not follow redirects, because the token is only meant for the configured server.
+//! - Does not trust the server: sizes and times are limited, and no text from the server is displayed.
+//! - Allows plain HTTP only for loopback addresses.
 
 use crate::archive::LONGEST_BUNDLE;
 use http_body_util::{BodyExt, Empty, Limited};
@@ -21,49 +21,49 @@ use tokio::net::TcpStream;
 use url::{Host, Position, Url};
 use zeroize::Zeroizing;
 
-/// Time for a connection and its TLS handshake.
+/// Timeout for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Time for the head of an answer, in addition to the time that the server may wait, and then for the body.
+/// Timeout for the response head, in addition to the long-polling time, and separately for the body.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Maximum size of the head of an answer in bytes.
+/// Maximum size of the response head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Address of a bundle.
+/// URL of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleLocation(Url);
 
-/// Error for an address from which bundles cannot be downloaded.
+/// Error returned for an invalid or insecure bundle URL.
 #[derive(Debug, thiserror::Error)]
 #[error("expected an `https` address of a bundle; plain `http` is allowed only for this computer")]
 pub struct LocationError;
 
-/// Reason why a download failed.
+/// Error returned when a download fails.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// No connection.
+    /// Connecting to the server failed.
     #[error("failed to connect to the bundle server: {0}")]
     Connect(io::Error),
-    /// No answer in time.
+    /// A step of the download timed out.
     #[error("the bundle server did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The connection failed, or the answer is not HTTP.
+    /// The connection failed, or the response is not valid HTTP.
     #[error("the connection to the bundle server failed: {0}")]
     Http(#[from] hyper::Error),
-    /// The bundle is too large or the connection failed while it was sent.
+    /// The bundle is too large, or the connection failed during the download.
     #[error("the bundle is larger than {} MiB, or the connection failed", LONGEST_BUNDLE / 1024 / 1024)]
     Body,
-    /// A redirect.
+    /// The server responded with a redirect.
     #[error("the bundle server answered with a redirect ({0}), which is not followed")]
     Redirect(u16),
-    /// Missing or refused credentials.
+    /// The server requires credentials, or refused the token.
     #[error("the bundle server refused the token ({0})")]
     Unauthorized(u16),
-    /// Another status.
+    /// The server responded with an unexpected status code.
     #[error("the bundle server answered with the status {0}")]
     Status(u16),
-    /// The token contains characters that a header must not contain.
+    /// The token contains characters that are not allowed in a header.
     #[error("the token for the bundle server contains invalid characters")]
     Token,
     /// TLS cannot be used.
@@ -72,10 +72,10 @@ pub enum DownloadError {
 }
 
 impl BundleLocation {
-    /// Parses an address.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// Returns [`LocationError`] if the address is not allowed.
+    /// Returns [`LocationError`] unless the URL uses `https`, or `http` with a loopback host.
     pub fn parse(url: &str) -> Result<Self, LocationError> {
         let url = Url::parse(url).map_err(|_| LocationError)?;
         let is_local = match url.host() {
@@ -97,23 +97,23 @@ impl BundleLocation {
     }
 }
 
-/// Formats the address without its query, which may contain a key.
+/// Omits the query, which may contain an API key.
 impl fmt::Display for BundleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0[..Position::AfterPath])
     }
 }
 
-/// Answer of a bundle server.
+/// Result of a download.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Downloaded {
     /// The bundle has not changed.
     Unchanged,
-    /// A bundle.
+    /// The server sent a bundle.
     New {
-        /// The bundle, which is not verified yet.
+        /// The bundle, not yet verified.
         bytes: Bytes,
-        /// `ETag` of the answer.
+        /// `ETag` header of the response.
         etag: Option<String>,
         /// `true` if the server supports long polling.
         supports_long_polling: bool,
@@ -127,17 +127,17 @@ pub struct BundleClient {
 }
 
 impl BundleClient {
-    /// Creates a client that sends this bearer token.
+    /// Creates a client that sends `token`, if any, as a bearer token.
     #[must_use]
     pub fn new(location: BundleLocation, token: Option<Zeroizing<String>>) -> Self {
         Self { location, token }
     }
 
-    /// Downloads the bundle, unless its `ETag` is still `etag`. With `wait`, the server may delay its answer until the
-    /// bundle changes.
+    /// Downloads the bundle unless its `ETag` equals `etag`. If `wait` is set, the server may delay its response for
+    /// that long until the bundle changes.
     ///
     /// # Errors
-    /// Returns a [`DownloadError`].
+    /// Returns [`DownloadError`] if the connection fails or the server does not send a bundle.
     pub async fn download(
         &self,
         etag: Option<&str>,
@@ -149,7 +149,7 @@ impl BundleClient {
             tokio::time::timeout(CONNECT, connect).await.map_err(|_| DownloadError::Timeout(CONNECT))??;
         let (mut sender, connection) =
             http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
-        // Ends with the exchange below. Its error is reported to the request in flight.
+        // Errors of the connection are also returned by the request in flight.
         let connection = tokio::spawn(connection);
         let until = ANSWER + wait.unwrap_or_default();
         let answered = tokio::time::timeout(until, sender.send_request(request)).await;

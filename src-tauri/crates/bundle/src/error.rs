@@ -1,8 +1,8 @@
-//! Reasons why a bundle is refused.
+//! Errors of refused bundles.
 
 use crate::archive::ArchiveError;
 
-/// Reason why a bundle is refused.
+/// Error returned for a bundle that is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyBundleError {
     /// The archive is invalid.
@@ -11,31 +11,31 @@ pub enum PolicyBundleError {
     /// The bundle has no signature.
     #[error("it is not signed: `.signatures.json` is missing")]
     Unsigned,
-    /// The file with the signature is malformed.
+    /// `.signatures.json` is malformed.
     #[error("`.signatures.json` is malformed; expected exactly one JSON Web Signature")]
     Signatures,
-    /// The signature uses another algorithm.
+    /// The signature algorithm is not `ES256`.
     #[error("the signature algorithm `{0}` is not allowed; expected `ES256`")]
     Algorithm(String),
-    /// The signature is not from the configured key.
+    /// The signature was not created with the configured key.
     #[error("the signature does not match the public key")]
     WrongSignature,
-    /// The signature is from the future.
+    /// The signing time is too far in the future.
     #[error("it was signed {ahead_hours} hours in the future; check the clock of this computer")]
     Clock {
-        /// Hours by which the signature is newer than this machine's clock.
+        /// Difference between the signing time and this machine's clock, in hours.
         ahead_hours: u64,
     },
-    /// A file is not part of the signature.
+    /// A file is not covered by the signature.
     #[error("the file `{0}` is not part of the signature")]
     UnsignedFile(String),
-    /// A file differs from the signed one.
+    /// A file's hash differs from the signed hash.
     #[error("the file `{0}` was changed after it was signed")]
     Changed(String),
-    /// A signed file does not exist.
+    /// The archive lacks a signed file.
     #[error("the signed file `{0}` is missing")]
     Missing(String),
-    /// A structured document is invalid.
+    /// A JSON document is invalid.
     #[error("`{name}`: {problem}")]
     Document {
         /// Name of the file.
@@ -44,9 +44,9 @@ pub enum PolicyBundleError {
         problem: String,
     },
     /// The manifest has no sequence number.
-    #[error("`.manifest` has no number `metadata.sequence`, which protects against old bundles")]
+    #[error("`.manifest` lacks the sequence number `metadata.sequence`")]
     NoSequence,
-    /// The bundle is not meant for IronCurtain.
+    /// The bundle has no `ironcurtain` documents.
     #[error("it has no documents below `ironcurtain`")]
     NoDocuments,
 }

@@ -1,17 +1,17 @@
-//! Hashes of files in a bundle, as OPA computes them.
+//! Hashes files the way OPA does.
 //!
-//! - Structured documents are hashed independently of white space and key order: objects with sorted keys, without
-//!   spaces, and with numbers as they are written. Other files are hashed byte by byte.
+//! - JSON documents are hashed in a canonical form: without whitespace, with sorted keys, and with numbers as written.
+//!   Other files are hashed byte for byte.
 
 use ring::digest::{self, Digest};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Maximum nesting of a structured document.
+/// Maximum nesting depth of a JSON document.
 const DEEPEST: usize = 64;
 
-/// Hash algorithms that OPA supports, without the broken and rarely used ones.
+/// Supported hash algorithms. OPA's broken and rarely used ones are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub(crate) enum HashAlgorithm {
     #[serde(rename = "SHA-256")]
@@ -22,7 +22,7 @@ pub(crate) enum HashAlgorithm {
     Sha512,
 }
 
-/// Error for a structured document that is not JSON or is nested too deeply.
+/// Error returned for a JSON document that is invalid or nested too deeply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BundleDocumentError {
     #[error("it is not valid JSON: {0}")]
@@ -32,7 +32,7 @@ pub(crate) enum BundleDocumentError {
 }
 
 impl HashAlgorithm {
-    /// Returns the hash of a file as lowercase hex.
+    /// Returns a file's hash in lowercase hexadecimal.
     pub(crate) fn hash(self, name: &str, bytes: &[u8]) -> Result<String, BundleDocumentError> {
         let digest =
             if is_structured(name) { self.digest(canonical(bytes)?.as_bytes()) } else { self.digest(bytes) };
@@ -49,13 +49,13 @@ impl HashAlgorithm {
     }
 }
 
-/// Returns `true` if OPA hashes a file as a JSON document.
+/// Returns `true` if OPA hashes this file in its canonical form.
 fn is_structured(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     matches!(base, "data.json" | ".manifest")
 }
 
-/// Returns the form of a JSON document that is hashed.
+/// Returns a JSON document in its canonical form.
 fn canonical(bytes: &[u8]) -> Result<String, BundleDocumentError> {
     let document: &RawValue = serde_json::from_slice(bytes)?;
     let mut out = String::with_capacity(bytes.len());
@@ -66,7 +66,7 @@ fn canonical(bytes: &[u8]) -> Result<String, BundleDocumentError> {
 fn append(value: &RawValue, depth: usize, out: &mut String) -> Result<(), BundleDocumentError> {
     let text = value.get();
     if !text.starts_with(['{', '[', '"']) {
-        // A number, as it is written, or `true`, `false` or `null`.
+        // A number, copied verbatim, or `true`, `false` or `null`.
         out.push_str(text);
         return Ok(());
     }
@@ -76,7 +76,7 @@ fn append(value: &RawValue, depth: usize, out: &mut String) -> Result<(), Bundle
     }
     let inner = depth.checked_sub(1).ok_or(BundleDocumentError::TooDeep)?;
     if text.starts_with('{') {
-        // Go sorts keys by their bytes, and the last of equal keys counts.
+        // Go sorts keys bytewise, and uses the last of several equal keys.
         let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
         out.push('{');
         for (at, (key, value)) in fields.into_iter().enumerate() {
@@ -102,7 +102,7 @@ fn append(value: &RawValue, depth: usize, out: &mut String) -> Result<(), Bundle
     Ok(())
 }
 
-/// Appends a string as Go's encoder writes it, which also escapes the two line separators of Unicode.
+/// Appends a string as Go's JSON encoder writes it, which also escapes U+2028 and U+2029.
 fn append_text(text: &str, out: &mut String) {
     let quoted = serde_json::Value::from(text).to_string();
     out.push_str(&quoted.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"));
@@ -124,12 +124,12 @@ mod tests {
         assert_eq!(form("123.45678911111111111111111111111"), "123.45678911111111111111111111111");
     }
 
-    /// The documents and the hash are from the tests of OPA.
+    /// The documents and the hash are from OPA's tests.
     #[test]
     fn hashes_equal_those_of_opa() {
         let numbers = "60f7b5dc86ded48785436192a08dbfd04894d7f1b417c4f8d3714679a7f78cb3c833f16a8559a1cf1f32968747dc1d95ef34826263dacf125ded8f5c374be4c0";
         assert_eq!(HashAlgorithm::Sha512.hash("a/b/c/data.json", b" [1, 2,3]\n").unwrap(), numbers);
-        // OPA's hash of this document is an MD5, which is not supported, of this text.
+        // OPA's test expects an MD5 hash of this text. MD5 is not supported here.
         assert_eq!(form(r#"{"revision": "quickbrownfaux"}"#), r#"{"revision":"quickbrownfaux"}"#);
     }
 

@@ -1,4 +1,4 @@
-//! Keys of the algorithm ES256: ECDSA on the curve P-256 with SHA-256.
+//! ES256 keys: ECDSA on the curve P-256 with SHA-256.
 
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -8,29 +8,29 @@ use std::fmt;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 
-/// Start of the DER encoding of every public key on P-256. The uncompressed point follows.
+/// DER prefix of every P-256 public key. The uncompressed point follows it.
 const P256_HEADER: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// Length of an uncompressed point on P-256.
+/// Length of an uncompressed P-256 point, in bytes.
 const POINT: usize = 65;
 
-/// Reason why a key cannot be used.
+/// Error returned for an unusable key or a failed signature.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The public key is not a PEM file with a key on P-256.
+    /// The public key is not a PEM-encoded P-256 key.
     #[error(
         "expected a public key on the curve P-256 in PEM form; create one with `openssl pkey -in KEY -pubout`"
     )]
     Public,
-    /// The private key is not a PEM file with a PKCS #8 key on P-256.
+    /// The private key is not a PEM-encoded PKCS #8 key on P-256.
     #[error(
         "expected a private key on the curve P-256 in PEM form; create one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`"
     )]
     Private,
-    /// Signing failed.
+    /// Signing failed because no random bytes were available.
     #[error("failed to sign: the system provides no random numbers")]
     Random,
 }
@@ -40,10 +40,10 @@ pub enum KeyError {
 pub struct VerifyingKey([u8; POINT]);
 
 impl VerifyingKey {
-    /// Parses a public key in PEM form.
+    /// Parses a PEM-encoded public key.
     ///
     /// # Errors
-    /// Returns [`KeyError::Public`] if it is not a key on P-256.
+    /// Returns [`KeyError::Public`] if `text` is not a P-256 key.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).map_err(|_| KeyError::Public)?;
         let point = der.as_ref().strip_prefix(&P256_HEADER).ok_or(KeyError::Public)?;
@@ -66,10 +66,10 @@ impl fmt::Debug for VerifyingKey {
 pub struct SigningKey(EcdsaKeyPair);
 
 impl SigningKey {
-    /// Parses a private key in PEM form (PKCS #8).
+    /// Parses a PEM-encoded PKCS #8 private key.
     ///
     /// # Errors
-    /// Returns [`KeyError::Private`] if it is not a key on P-256.
+    /// Returns [`KeyError::Private`] if `text` is not a P-256 key.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|_| KeyError::Private)?;
         let random = SystemRandom::new();
@@ -81,7 +81,7 @@ impl SigningKey {
     /// Returns the public key.
     ///
     /// # Errors
-    /// Returns [`KeyError::Public`] if the key has no uncompressed point.
+    /// Returns [`KeyError::Public`] if the key is not an uncompressed point.
     pub fn verifying_key(&self) -> Result<VerifyingKey, KeyError> {
         let point = <[u8; POINT]>::try_from(self.0.public_key().as_ref());
         point.map(VerifyingKey).map_err(|_| KeyError::Public)

@@ -1,9 +1,9 @@
-//! Signed policy bundles in the format and protocol of Open Policy Agent (OPA).
+//! Signed policy bundles that are compatible with Open Policy Agent (OPA).
 //!
-//! - A bundle is a gzip-compressed tar archive with `.manifest`, `.signatures.json` and `data.json` files. Any OPA bundle
-//!   server, web server or CDN can serve it, and `opa build` can create it.
-//! - Nothing in an archive is used before its signature is verified and every file in it matches the signed hash.
-//! - Knows nothing about questions, grants or rules: the documents in a bundle are JSON values.
+//! - A bundle is a gzip-compressed tar archive with `.manifest`, `.signatures.json` and `data.json` files. Any OPA
+//!   bundle server, web server or CDN can serve it, and `opa build` can create it.
+//! - Nothing in a bundle is used before its signature is verified and every file matches its signed hash.
+//! - This crate does not interpret rules: the documents in a bundle are plain JSON values.
 
 mod archive;
 mod build;

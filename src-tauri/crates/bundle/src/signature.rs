@@ -1,4 +1,4 @@
-//! `.signatures.json`: one JSON Web Signature over the hashes of all files of a bundle.
+//! Signs and verifies `.signatures.json`: a JSON Web Signature over the hashes of all other files in a bundle.
 
 use crate::archive::{Files, plain_name};
 use crate::error::PolicyBundleError;
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name of the file with the signature.
+/// Name of the signature file.
 pub(crate) const SIGNATURES: &str = ".signatures.json";
 
-/// Maximum time by which a signature may be newer than this machine's clock, in seconds: one day.
+/// Maximum time by which a signing time may be ahead of this machine's clock: one day, in seconds.
 const LATEST: u64 = 24 * 60 * 60;
 
 #[derive(Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct Header {
 #[derive(Serialize, Deserialize)]
 struct Payload {
     files: Vec<SignedFile>,
-    /// Time of signing, in seconds since the Unix epoch.
+    /// Signing time, in seconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iat: Option<u64>,
 }
@@ -46,7 +46,8 @@ struct SignedFile {
     algorithm: HashAlgorithm,
 }
 
-/// Returns the content of `.signatures.json` for these files. `now` is the time in seconds since the Unix epoch.
+/// Returns the content of `.signatures.json` for the given files. `now` is the current time in seconds since the
+/// Unix epoch.
 pub(crate) fn sign(files: &Files, key: &SigningKey, now: u64) -> Result<Vec<u8>, KeyError> {
     let signed = files.iter().filter_map(|(name, bytes)| {
         let hash = HashAlgorithm::Sha256.hash(name, bytes).ok()?;
@@ -60,8 +61,8 @@ pub(crate) fn sign(files: &Files, key: &SigningKey, now: u64) -> Result<Vec<u8>,
     Ok(serde_json::to_vec(&StoredSignatures { signatures: vec![token] }).unwrap_or_default())
 }
 
-/// Verifies the signature, and that exactly the signed files exist with the signed hashes. `now` is the time in
-/// seconds since the Unix epoch.
+/// Verifies the signature and checks that `files` are exactly the signed files with the signed hashes. `now` is the
+/// current time in seconds since the Unix epoch.
 pub(crate) fn verify(files: &Files, key: &VerifyingKey, now: u64) -> Result<(), PolicyBundleError> {
     let stored = files.get(SIGNATURES).ok_or(PolicyBundleError::Unsigned)?;
     let stored: StoredSignatures =
@@ -91,7 +92,7 @@ pub(crate) fn verify(files: &Files, key: &VerifyingKey, now: u64) -> Result<(), 
     expected.into_keys().next().map_or(Ok(()), |missing| Err(PolicyBundleError::Missing(missing)))
 }
 
-/// Returns the payload of a token that this key signed.
+/// Verifies a token's signature and returns its payload.
 fn payload(token: &str, key: &VerifyingKey) -> Result<Payload, PolicyBundleError> {
     let (message, signature) = token.rsplit_once('.').ok_or(PolicyBundleError::Signatures)?;
     let (header, payload) = message.split_once('.').ok_or(PolicyBundleError::Signatures)?;

@@ -1,7 +1,7 @@
-//! The last good bundle on disk.
+//! Stores the last valid bundle on disk.
 //!
-//! - Kept as it was downloaded, with its signature, and verified again whenever it is read.
-//! - Replaced only by a bundle with a higher sequence number, or by the same bundle.
+//! - The bundle is stored exactly as downloaded, and its signature is verified again on each read.
+//! - A stored bundle is only replaced by itself or by a bundle with a higher sequence number.
 
 use crate::archive::LONGEST_BUNDLE;
 use crate::bundle::PolicyBundle;
@@ -11,21 +11,21 @@ use ironcurtain_paths::{atomic_file, bounded_read};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Reason why a bundle is not kept or cannot be read.
+/// Error returned when a bundle cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleStoreError {
     /// The bundle is invalid.
     #[error("the bundle is refused: {0}")]
     Refused(#[from] PolicyBundleError),
-    /// The bundle is older than the kept one.
+    /// The bundle is older than the stored one.
     #[error("the bundle is refused: its sequence number {found} is lower than {kept}, which is in use")]
     Rollback {
         /// Sequence number of the refused bundle.
         found: u64,
-        /// Sequence number of the kept bundle.
+        /// Sequence number of the stored bundle.
         kept: u64,
     },
-    /// Another bundle has the same sequence number.
+    /// The stored bundle has the same sequence number but different content.
     #[error("the bundle is refused: another bundle with the sequence number {0} is in use")]
     SameSequence(u64),
     /// Reading or writing the file failed.
@@ -38,18 +38,18 @@ pub enum BundleStoreError {
     },
 }
 
-/// File with the last good bundle.
+/// File that contains the last valid bundle.
 #[derive(Debug, Clone)]
 pub struct BundleStore(PathBuf);
 
 impl BundleStore {
-    /// Creates a store that uses this file.
+    /// Creates a store for the given file.
     #[must_use]
     pub fn new(file: PathBuf) -> Self {
         Self(file)
     }
 
-    /// Returns the kept bundle, or `None` if there is none. `now` is the time in seconds since the Unix epoch.
+    /// Returns the stored bundle, or `None` if no bundle is stored. `now` is the time in seconds since the Unix epoch.
     ///
     /// # Errors
     /// Returns [`BundleStoreError`] if the file cannot be read or its bundle is invalid.
@@ -65,10 +65,10 @@ impl BundleStore {
         Ok(Some(PolicyBundle::open(&bytes, key, now)?))
     }
 
-    /// Verifies a bundle and keeps it in place of `kept`.
+    /// Verifies a bundle and stores it, replacing the stored bundle `kept`.
     ///
     /// # Errors
-    /// Returns [`BundleStoreError`] if the bundle is refused or cannot be written. In that case, the kept bundle remains.
+    /// Returns [`BundleStoreError`] if the bundle is refused or cannot be written. The stored bundle is then unchanged.
     pub fn replace(
         &self,
         kept: Option<&PolicyBundle>,

@@ -1,4 +1,4 @@
-//! Bundles from outside: signatures, the kept bundle, and downloads from misbehaving servers.
+//! Tests signatures, the bundle store, and downloads from misbehaving servers.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use ironcurtain_bundle::{
@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-/// Time of all signatures, in seconds since the Unix epoch.
+/// Signing time of all bundles, in seconds since the Unix epoch.
 const SIGNED: u64 = 1_800_000_000;
 
 fn key(dir: &Path) -> SigningKey {
@@ -28,7 +28,7 @@ fn built(key: &SigningKey, sequence: u64, policy: &str) -> Vec<u8> {
     BundleSource::read(dir.path()).unwrap().build(key, "r".to_owned(), sequence, SIGNED).unwrap()
 }
 
-/// Changes the files of a bundle without signing them again.
+/// Modifies a bundle's files without updating the signature.
 fn changed(bundle: &[u8], change: impl Fn(&str, Vec<u8>) -> Vec<(String, Vec<u8>)>) -> Vec<u8> {
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bundle));
     let mut result =
@@ -62,7 +62,7 @@ fn only_what_was_signed_is_accepted() {
     assert!(matches!(PolicyBundle::open(&good, &other, SIGNED), Err(PolicyBundleError::WrongSignature)));
 
     let one = |name: &str, bytes: Vec<u8>| vec![(name.to_owned(), bytes)];
-    // White space and the order of keys do not change a document.
+    // Whitespace and key order do not affect a document's hash.
     let spaced = changed(&good, |name, bytes| match name {
         "ironcurtain/policy/data.json" => one(name, b"{\"x\":1.50,\n\"rules\":[ ]}".to_vec()),
         _ => one(name, bytes),
@@ -147,20 +147,20 @@ fn keys_on_other_curves_are_refused() {
     }
 }
 
-/// Serves one answer to one request, and then keeps the connection open until the client closes it.
+/// Sends one response to one request, then keeps the connection open until the client closes it.
 fn serve(answer: Vec<u8>) -> BundleClient {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/bundle.tar.gz", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // An answer that comes before the request is an error of the protocol.
+        // Sending the response before the request arrives would be a protocol error.
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
             stream.read_exact(&mut byte).unwrap();
             request.extend(byte);
         }
-        // A client that stops reading early is not an error.
+        // Ignore the error: the client may stop reading early.
         let _ = stream.write_all(&answer);
         let _ = stream.read_to_end(&mut Vec::new());
     });

@@ -1,4 +1,4 @@
-//! Finds the differences from a checkpoint, and which of them a run made.
+//! Compares a folder with its checkpoint, and determines which differences the run made.
 
 use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, Uncovered, kind, permissions};
 use crate::tree::{ListError, Tree};
@@ -12,18 +12,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Difference between a checkpoint and the current folder.
+/// Difference between a checkpoint and the folder's current state at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Path relative to the folder.
     pub path: String,
     /// Kind of difference.
     pub kind: DifferenceKind,
-    /// `true` unless the path is exactly as the run left it.
+    /// `true` unless the path is known to be in the state in which the run left it.
     pub is_later: bool,
-    /// `true` for a repository's own state: `.git` and everything below it.
+    /// `true` if the path is `.git` or below it.
     pub is_in_git: bool,
-    /// State of the path at the time of the comparison.
+    /// State of the path when it was compared.
     pub(crate) now: Seen,
 }
 
@@ -38,14 +38,14 @@ pub enum DifferenceKind {
     Removed,
 }
 
-/// All differences.
+/// Result of a comparison.
 #[derive(Debug)]
 pub struct Changes {
-    /// The differences, in the order of their paths.
+    /// Differences, sorted by path.
     pub all: Vec<Change>,
-    /// Paths that the checkpoint does not cover, so their differences are unknown.
+    /// Paths that the checkpoint does not cover, so changes to them are unknown.
     pub not_copied: Vec<NotCopied>,
-    /// `false` if the end of the run is not recorded, so its changes cannot be distinguished from later ones.
+    /// `true` if the end of the run was recorded. Otherwise, the run's changes cannot be distinguished from later ones.
     pub is_finished: bool,
 }
 
@@ -59,14 +59,14 @@ pub(crate) enum Seen {
 impl Seen {
     pub(crate) fn of(stat: Option<&Stat>) -> Self {
         stat.map_or(Self::Nothing, |stat| {
-            // Other entries of a folder may change meanwhile.
+            // Other entries in a folder may change concurrently, which changes its times.
             let stamp =
                 if kind(stat) == FileType::Directory { Stamp::of_folder(stat) } else { Stamp::of(stat) };
             Self::Something { file_type: kind(stat), mode: permissions(stat), stamp }
         })
     }
 
-    /// Returns true if this file may have become that by a rename, which changes the time of the inode.
+    /// Returns `true` if `other` can be this file after a rename, which only changes the inode change time.
     pub(crate) fn is_renamed_to(&self, other: &Self) -> bool {
         let without_time = |seen: &Self| match seen.clone() {
             Self::Nothing => Self::Nothing,
@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-/// Records the state of every path that differs.
+/// Returns the state of every path that differs from the checkpoint.
 pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result<After, CheckpointError> {
     let current = Current::list(tree, before)?;
     let mut left = BTreeMap::new();
@@ -94,7 +94,7 @@ pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result
     Ok(After { left, not_copied })
 }
 
-/// Compares the current folder with a checkpoint.
+/// Compares the folder with its checkpoint.
 pub(crate) fn compare(
     tree: &Tree,
     before: &Before,
@@ -135,7 +135,7 @@ pub(crate) fn compare(
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
 }
 
-/// Current content of the folder.
+/// Current entries in the folder.
 struct Current {
     entries: BTreeMap<String, Stat>,
     not_copied: Vec<NotCopied>,
@@ -153,7 +153,7 @@ impl Current {
         Ok(Self { entries: listing.entries.into_iter().collect(), not_copied })
     }
 
-    /// Returns the paths that exist now or existed before.
+    /// Returns the paths that exist now or are in the checkpoint.
     fn paths<'a>(&'a self, before: &'a Before) -> BTreeSet<&'a str> {
         let all = self.entries.keys().chain(before.entries.keys()).map(String::as_str);
         let uncovered = Uncovered::of(&self.not_copied);
@@ -161,23 +161,24 @@ impl Current {
     }
 }
 
-/// Returns those that are not among the others.
+/// Returns the elements of `all` that are not in `others`.
 fn new(all: &[NotCopied], others: &[NotCopied]) -> impl Iterator<Item = NotCopied> {
     let others: BTreeSet<&NotCopied> = others.iter().collect();
     all.iter().filter(move |one| !others.contains(one)).cloned()
 }
 
-/// Compares single paths.
+/// State for comparing individual paths.
 struct Comparison<'a> {
     tree: &'a Tree,
     before: &'a Before,
     copies: &'a Path,
-    /// Number of bytes that may still be read of files that are new or have another size.
+    /// Number of bytes that may still be read from files that are new or have a different size.
     left: u64,
 }
 
 impl Comparison<'_> {
-    /// Returns the current state of a path, unless it equals the checkpoint. The inner error is that of reading the path.
+    /// Returns the current state of a path, or `None` if it equals the checkpoint. The inner error is an error from
+    /// reading the path.
     fn difference(
         &mut self,
         path: &str,
@@ -214,7 +215,7 @@ impl Comparison<'_> {
         Ok((!is_same).then_some(Ok(found)))
     }
 
-    /// Opens the copy of a file if it has this size. A file with another size differs.
+    /// Opens a file's copy if it has this size. Returns `None` if the sizes differ.
     fn copy_of_size(&self, copy: usize, size: u64) -> Result<Option<(PathBuf, File)>, CheckpointError> {
         let path = self.copies.join(copy.to_string());
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
@@ -236,7 +237,7 @@ impl Comparison<'_> {
                         None => return Ok(Left::Large { mode, stamp: Stamp::of(stat) }),
                     }
                 }
-                // It may grow meanwhile.
+                // The file may grow concurrently.
                 let hashed = hash(file.take(size(stat)));
                 let sha256 = hashed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
                 Ok(Left::File { mode, sha256 })
@@ -254,7 +255,7 @@ fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Returns the hash of a file's content.
+/// Returns the SHA-256 hash of a file's content in hexadecimal.
 fn hash(mut file: impl Read) -> io::Result<String> {
     let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 * 1024]);
     loop {

@@ -1,10 +1,10 @@
-//! Copies a folder before a run, finds later changes, and restores the folder.
+//! Copies a folder before a run, detects later changes, and restores the folder.
 //!
-//! - Follows no symbolic link and enters no other file system: every operation opens its path beneath the folder.
-//! - Runs no program. Paths below `.git` are marked, so that a caller can exclude them.
-//! - INVARIANT: a path is changed only if it is still in the state that the comparison found.
-//! - Not copied, but reported: pipes, sockets, devices, unreadable files, names that are not UTF-8, other file
-//!   systems. Owners, timestamps, extended attributes and additional hard links are not restored.
+//! - Never follows symbolic links or crosses file systems: every operation opens its path beneath the folder.
+//! - Never runs a program. Changes below `.git` are marked, so the caller can exclude them.
+//! - INVARIANT: a path is modified only if it is still in the state that the comparison found.
+//! - Pipes, sockets, devices, unreadable files, names that are not UTF-8 and other file systems are reported, but not
+//!   copied. Owners, timestamps, extended attributes and additional hard links are not restored.
 
 #![cfg(target_os = "linux")]
 
@@ -29,17 +29,17 @@ pub const MOST_ENTRIES: usize = 200_000;
 /// Maximum number of files and folders that are compared with a checkpoint.
 pub const MOST_COMPARED: usize = 5 * MOST_ENTRIES;
 
-/// Maximum size of a checkpoint. A file that shares its blocks with the original counts too. A comparison reads at most as much of the
-/// files that are new or have another size; the others are identified by their times.
+/// Maximum size of a checkpoint, in bytes, including files that share blocks with the original. A comparison reads at
+/// most this much of files that are new or have a different size. Further such files are identified by their times.
 pub const MOST_BYTES: u64 = 4 << 30;
 
-/// Number of checkpoints to keep. A new checkpoint removes the oldest.
+/// Maximum number of checkpoints that are kept. A new checkpoint replaces the oldest one.
 pub const KEPT: usize = 10;
 
-/// Reason why a checkpoint operation failed.
+/// Error returned when a checkpoint operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// A file of the checkpoint, or the folder itself, cannot be used.
+    /// Accessing the folder or a checkpoint file failed.
     #[error("failed to use `{path}`: {source}")]
     Io {
         /// The file or folder.
@@ -57,28 +57,28 @@ pub enum CheckpointError {
     #[error("`{0}` now has more than {MOST_COMPARED} files and folders; `undo` compares at most that many")]
     TooManyNow(String),
     /// The folder is too large.
-    #[error("the files in `{0}` have more than {most} GiB together; a checkpoint has at most that much", most = MOST_BYTES >> 30)]
+    #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MOST_BYTES >> 30)]
     TooLarge(String),
     /// Another process has the checkpoint open.
     #[error("the checkpoint `{0}` is in use by its run or another `ironcurtain undo`; end it first")]
     InUse(String),
-    /// There is no such checkpoint.
+    /// The checkpoint does not exist.
     #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
     Unknown(String),
-    /// A record of the checkpoint is damaged.
+    /// A checkpoint record is malformed.
     #[error("`{path}` is damaged: {source}")]
     Damaged {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
         /// Error from parsing it.
         source: serde_json::Error,
     },
     /// A different folder is now at the path.
-    #[error("`{0}` is not the folder of the checkpoint any more")]
+    #[error("`{0}` is no longer the folder that the checkpoint was made of")]
     OtherFolder(String),
 }
 
-/// Returns a function that adds the path to an error.
+/// Returns a function that converts an I/O error on this path.
 fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
     let path = path.into();
     move |source| CheckpointError::Io { path, source }

@@ -1,4 +1,4 @@
-//! Records of a checkpoint: the folder before the run, and the differences after it.
+//! Stored records of a checkpoint: the folder's state before the run, and the differences after it.
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Bound;
 
-/// The folder before the run.
+/// State of the folder before the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Before {
     #[serde(flatten)]
     pub(crate) info: CheckpointInfo,
     /// Device and inode number of the folder.
     pub(crate) identity: (u64, u64),
-    /// Content by path relative to the folder.
+    /// Copied entries, keyed by the path relative to the folder.
     pub(crate) entries: BTreeMap<String, Copied>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
@@ -24,22 +24,22 @@ pub(crate) struct Before {
 pub struct CheckpointInfo {
     /// Path of the folder.
     pub folder: String,
-    /// Time of the copy, in milliseconds since the Unix epoch.
+    /// Time at which the folder was copied, in milliseconds since the Unix epoch.
     pub taken_ms: u64,
 }
 
-/// A path that a checkpoint does not cover, with everything below it.
+/// Path that a checkpoint does not cover, including everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NotCopied {
     /// Path relative to the folder. For a name that is not UTF-8, the path of the folder that contains it.
     pub path: String,
-    /// Reason, as a sentence.
+    /// Reason the path is not covered.
     pub why: String,
-    /// `true` if only one name in the folder is not covered.
+    /// `true` if only one entry in the folder `path` is not covered, because its name is not UTF-8.
     pub is_name: bool,
 }
 
-/// A file, link or folder that a checkpoint can restore.
+/// File, symbolic link or folder that a checkpoint can restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Copied {
     Folder {
@@ -56,7 +56,7 @@ pub(crate) enum Copied {
     },
 }
 
-/// State of the paths that differed when the run ended.
+/// State of the differing paths when the run ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct After {
     pub(crate) left: BTreeMap<String, Left>,
@@ -74,7 +74,7 @@ pub(crate) enum Left {
         mode: u32,
         sha256: String,
     },
-    /// A file that is too large to be read.
+    /// A file that was not read because it exceeded the limit.
     Large {
         mode: u32,
         stamp: Stamp,
@@ -92,7 +92,7 @@ pub(crate) struct Stamp {
     inode: u64,
     size: i64,
     modified: (i64, u64),
-    /// A rename changes it too.
+    /// Inode change time, which a rename also changes.
     changed: (i64, u64),
 }
 
@@ -113,14 +113,14 @@ impl Stamp {
         Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
     }
 
-    /// Returns what a rename does not change.
+    /// Returns the stamp without the inode change time, which a rename changes.
     pub(crate) fn without_change(self) -> Self {
         Self { changed: (0, 0), ..self }
     }
 }
 
 impl Before {
-    /// Returns the number of a file's copy.
+    /// Returns the number of a file's copy, or `None` if the path is not a copied file.
     pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
         match self.entries.get(path) {
             Some(Copied::File { copy, .. }) => Some(*copy),
@@ -148,7 +148,7 @@ impl NotCopied {
     }
 }
 
-/// Paths that are not covered, each with everything below it. No path is below another.
+/// Set of uncovered paths, each including everything below it. No path in the set is below another.
 pub(crate) struct Uncovered(BTreeSet<String>);
 
 impl Uncovered {
@@ -168,24 +168,24 @@ impl Uncovered {
     }
 
     fn has(&self, key: &str) -> bool {
-        // Only the last path up to this one can be above it, because those in between would be below that.
+        // Only the closest preceding path can be an ancestor, because no path in the set is below another.
         let last = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back();
         let rest = last.and_then(|last| key.strip_prefix(last.as_str()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\0'))
     }
 }
 
-/// Returns a key by which a folder comes directly before everything below it.
+/// Returns a sort key that places a folder directly before everything below it.
 fn key(path: &str) -> String {
     path.replace('/', "\0")
 }
 
-/// Returns the permissions in a mode.
+/// Returns a file's permission bits.
 pub(crate) fn permissions(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
 }
 
-/// Returns the type of a file.
+/// Returns a file's type.
 pub(crate) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }

@@ -1,8 +1,10 @@
 //! Restores paths from a checkpoint.
 //!
-//! - First removes obstacles, the deepest path first, then creates the rest, a folder before its content.
-//! - A file is written beside its place and exchanged with the old one, so a failure leaves the old one.
-//! - INVARIANT: nothing is deleted before it was compared under a name that no other program uses.
+//! - Obstacles are removed first, from the deepest path upwards. Then the remaining paths are created, each folder
+//!   before its content.
+//! - A file is written to a temporary file in the same folder and exchanged with the old file, so a failure leaves the
+//!   old file in place.
+//! - INVARIANT: a file is deleted only after it was renamed to an unused name and compared again under that name.
 
 use crate::Change;
 use crate::compare::Seen;
@@ -28,12 +30,12 @@ pub struct Restored {
     pub failed: Vec<NotRestored>,
 }
 
-/// A path that was not restored.
+/// Path that was not restored.
 #[derive(Debug)]
 pub struct NotRestored {
     /// Path relative to the folder.
     pub path: String,
-    /// Cause.
+    /// Error that prevented it.
     pub why: io::Error,
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
             Err(why) => restored.failed.push(NotRestored { path: path.clone(), why }),
         }
     }
-    // Only now: a folder may be closed to its own user.
+    // Set permissions last, because a folder's permissions may deny its owner access.
     for (path, mode, there) in folders.into_iter().rev() {
         if let Err(why) = set_mode(tree, (path, there), mode) {
             restored.failed.push(NotRestored { path: path.clone(), why });
@@ -70,7 +72,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     restored
 }
 
-/// Removes an obstacle. Returns the file, link or folder that stays until it is replaced, or [`Seen::Nothing`].
+/// Removes an obstacle. Returns the file, link or folder that remains until it is replaced, or [`Seen::Nothing`].
 fn clear<'a>(tree: &Tree, before: &Before, change: &'a Change) -> io::Result<&'a Seen> {
     let stat = tree.look(&change.path)?;
     if Seen::of(stat.as_ref()) != change.now {
@@ -99,7 +101,7 @@ fn clear<'a>(tree: &Tree, before: &Before, change: &'a Change) -> io::Result<&'a
     Ok(&Seen::Nothing)
 }
 
-/// Creates the checkpoint's file, link or folder at a path, in place of what is there.
+/// Creates the checkpoint's file, link or folder at a path, replacing `there`.
 fn create(tree: &Tree, before: &Before, (path, there): (&str, &Seen), copies: &Path) -> io::Result<()> {
     let Some(copied) = before.entries.get(path) else { return Ok(()) };
     let (above, name) = tree.parent(path)?;
@@ -130,11 +132,11 @@ fn create(tree: &Tree, before: &Before, (path, there): (&str, &Seen), copies: &P
     }
 }
 
-/// Gives a new file its name, in place of the file that is there.
+/// Renames a new file from `beside` to `name`, replacing `there`.
 fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Result<()> {
     let is_unchanged = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Seen::of(Some(&stat)) == *there,
-        // The rename compares again.
+        // The rename's flags check this again.
         Err(_) => true,
     };
     let (flags, replaces) = match there {
@@ -154,7 +156,7 @@ fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Resul
     delete(above, beside, there, || put().and_then(|()| unlinkat(above, beside, AtFlags::empty())))
 }
 
-/// Deletes a file that was renamed, unless it is another than was compared. That one is put back.
+/// Deletes a renamed file if it is the compared one. Otherwise, renames it back.
 fn delete(
     above: &OwnedFd,
     name: &str,
@@ -171,7 +173,7 @@ fn delete(
     })
 }
 
-/// Sets the permissions of a folder, unless another folder than the compared one is there.
+/// Sets a folder's permissions. Fails if the folder is not the compared one.
 fn set_mode(tree: &Tree, (path, there): (&str, &Seen), mode: u32) -> io::Result<()> {
     let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     if *there != Seen::Nothing && Seen::of(Some(&fstat(&folder)?)) != *there {
@@ -184,7 +186,7 @@ fn changed_again() -> io::Error {
     io::Error::other("it has changed again")
 }
 
-/// Names the cause if a file system has no `renameat2`, as NFS.
+/// Explains the error of a file system that does not support `renameat2` flags, such as NFS.
 fn unsupported(error: Errno) -> io::Error {
     match error {
         Errno::INVAL => io::Error::other("its file system cannot exchange files"),
@@ -192,7 +194,7 @@ fn unsupported(error: Errno) -> io::Error {
     }
 }
 
-/// Returns a name that no other file has.
+/// Returns a random name for a temporary file.
 fn beside() -> io::Result<String> {
     random_name().map(|name| format!(".ironcurtain-undo-{name}"))
 }

@@ -1,4 +1,4 @@
-//! Checkpoints on disk. Each is a folder with the copies and two records.
+//! Storage of checkpoints. Each checkpoint is a folder with the copied files and two records.
 
 use crate::compare::{Changes, compare, left_by_run};
 use crate::record::{After, Before, CheckpointInfo, NotCopied};
@@ -17,26 +17,26 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the record of the folder before the run.
+/// Name of the record with the folder's state before the run.
 const BEFORE: &str = "before.json";
 
-/// Name of the record of the differences after the run.
+/// Name of the record with the differences after the run.
 const AFTER: &str = "after.json";
 
-/// Prefix of the name of a checkpoint whose run has not started, or that is being removed.
+/// Name prefix of a checkpoint whose run has not started yet, or that is being removed.
 const NEW: &str = "new-";
 
-/// Maximum size of a text that is compared line by line, in bytes.
+/// Maximum size of a text that is shown as a diff, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
 
-/// Number of unchanged lines that a diff shows around a change.
+/// Number of context lines in a diff.
 const AROUND: usize = 3;
 
-/// All checkpoints.
+/// Folder that contains all checkpoints.
 #[derive(Debug, Clone)]
 pub struct Checkpoints(PathBuf);
 
-/// One checkpoint. No other process opens or removes it meanwhile.
+/// An open checkpoint. Its lock prevents other processes from opening or removing it.
 #[derive(Debug)]
 pub struct Checkpoint {
     dir: PathBuf,
@@ -45,7 +45,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Opens the folder of all checkpoints, which need not exist.
+    /// Creates a handle to the checkpoints in a folder, which need not exist.
     #[must_use]
     pub fn of(dir: PathBuf) -> Self {
         Self(dir)
@@ -54,12 +54,12 @@ impl Checkpoints {
     /// Copies a folder and removes the oldest checkpoints.
     ///
     /// # Errors
-    /// [`CheckpointError`]. No partial checkpoint is kept.
+    /// Returns [`CheckpointError`] if the folder cannot be copied. No partial checkpoint is kept.
     pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
         let dir = self.0.join(new_name()?);
         let copies = dir.join("files");
         let lock = {
-            // Otherwise, the new folder could be removed before it is locked.
+            // Prevents other processes from removing the new folder before it is locked.
             let _all = self.lock_all()?;
             DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
             try_lock(&dir)?.ok_or_else(|| CheckpointError::InUse(dir.display().to_string()))?
@@ -70,7 +70,7 @@ impl Checkpoints {
         });
         match taken {
             Ok(before) => {
-                // A later checkpoint removes what is left.
+                // If this fails, the next checkpoint removes the rest.
                 let _ = self.remove_old();
                 Ok(Checkpoint { dir, before, _lock: lock })
             }
@@ -82,7 +82,7 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the runs' checkpoints, newest first.
+    /// Returns the id and description of each run's checkpoint, newest first.
     ///
     /// # Errors
     /// [`CheckpointError`] if the folder cannot be read.
@@ -99,7 +99,7 @@ impl Checkpoints {
     /// Opens the checkpoint of a run.
     ///
     /// # Errors
-    /// [`CheckpointError`], if it does not exist, is damaged, or is in use.
+    /// Returns [`CheckpointError`] if the checkpoint does not exist, is damaged, or is in use.
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -136,14 +136,14 @@ impl Checkpoints {
         Ok(all)
     }
 
-    /// Removes the oldest checkpoints, and those whose process was killed before the run started.
+    /// Removes the oldest checkpoints, and those whose run never started because the process was killed.
     fn remove_old(&self) -> Result<(), CheckpointError> {
         let _all = self.lock_all()?;
         let (new, kept): (Vec<_>, Vec<_>) =
             self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW));
         for (name, _) in kept.into_iter().skip(KEPT - 1).chain(new) {
             let dir = self.0.join(name);
-            // Others are in use.
+            // A locked checkpoint is in use.
             if let Some(_lock) = try_lock(&dir)? {
                 remove(&dir)?;
             }
@@ -151,7 +151,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Waits until no other process creates or removes checkpoints.
+    /// Locks the folder of checkpoints. Waits until no other process is creating or removing checkpoints.
     fn lock_all(&self) -> Result<File, CheckpointError> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(at(&self.0))?;
         let all = File::open(&self.0).map_err(at(&self.0))?;
@@ -160,7 +160,7 @@ impl Checkpoints {
     }
 }
 
-/// Locks a checkpoint, unless another process has it open.
+/// Locks a checkpoint. Returns `None` if another process has it open.
 fn try_lock(dir: &Path) -> Result<Option<File>, CheckpointError> {
     let lock = File::open(dir).map_err(at(dir))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -170,14 +170,14 @@ fn try_lock(dir: &Path) -> Result<Option<File>, CheckpointError> {
     }
 }
 
-/// Removes a checkpoint. If that is interrupted, the next checkpoint removes the rest.
+/// Removes a checkpoint. If the removal is interrupted, the next checkpoint completes it.
 fn remove(dir: &Path) -> Result<(), CheckpointError> {
     let removed = dir.with_file_name(new_name()?);
     std::fs::rename(dir, &removed).map_err(at(dir))?;
     std::fs::remove_dir_all(&removed).map_err(at(removed))
 }
 
-/// Returns a name for a checkpoint that belongs to no run.
+/// Returns a random name for a checkpoint without a run.
 fn new_name() -> Result<String, CheckpointError> {
     random_name().map(|name| format!("{NEW}{name}")).map_err(at(NEW))
 }
@@ -206,10 +206,10 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Records the differences when the run has ended.
+    /// Records the differences at the end of the run.
     ///
     /// # Errors
-    /// [`CheckpointError`]. The run's changes then cannot be distinguished from later ones.
+    /// Returns [`CheckpointError`] if writing fails. The run's changes then cannot be distinguished from later ones.
     pub fn finish(&self) -> Result<(), CheckpointError> {
         write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
     }
@@ -223,16 +223,16 @@ impl Checkpoint {
         compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
     }
 
-    /// Restores these paths. Skips a path that has changed since the comparison.
+    /// Restores the given paths. Skips a path that has changed since the comparison.
     ///
     /// # Errors
-    /// [`CheckpointError`] if the folder cannot be opened. The result contains the errors of single paths.
+    /// Returns [`CheckpointError`] if the folder cannot be opened. Errors at individual paths are in the result.
     pub fn restore(&self, changes: &[Change]) -> Result<Restored, CheckpointError> {
         Ok(restore(&self.tree()?, &self.before, changes, &self.copies()))
     }
 
-    /// Returns the difference that restoring a file would undo, in the format of `diff -u` without the header.
-    /// Returns `None` unless both versions are short texts.
+    /// Returns the difference that restoring a file would undo, in unified diff format without the header. Returns
+    /// `None` unless both versions are short texts.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
         let text = |file: File| {
@@ -265,7 +265,7 @@ impl Checkpoint {
         self.dir.join("files")
     }
 
-    /// Opens the folder, which must be the one that was copied.
+    /// Opens the folder. Fails if it is not the folder that was copied.
     fn tree(&self) -> Result<Tree, CheckpointError> {
         let folder = &self.before.info.folder;
         let failed = |error: Errno| at(folder)(error.into());

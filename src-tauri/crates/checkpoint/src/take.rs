@@ -12,12 +12,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of attempts to copy a file that changes meanwhile.
+/// Maximum number of attempts to copy a file that keeps changing.
 const MOST_TRIES: usize = 3;
 
 /// Copies the folder's files into `copies`.
 pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
-    // A trailing slash would follow a link.
+    // A trailing slash would follow a symbolic link.
     let folder = folder.components().as_path();
     let name = folder.to_str().ok_or_else(|| CheckpointError::NotUtf8(folder.to_owned()))?.to_owned();
     let failed = |error: Errno| at(folder)(error.into());
@@ -53,7 +53,7 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
         };
         match copied {
             Ok(copied) => _ = entries.insert(path, copied),
-            // The path was removed meanwhile.
+            // The path was removed concurrently.
             Err(Errno::NOENT) => {}
             Err(error) => not_copied.push(NotCopied::of(path, error)),
         }
@@ -64,7 +64,7 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
     Ok(Before { info: CheckpointInfo { folder: name, taken_ms }, identity, entries, not_copied })
 }
 
-/// Copies files, up to a number of bytes.
+/// Copies files until a size limit is reached.
 struct Copier<'a> {
     tree: &'a Tree,
     copies: &'a Path,
@@ -74,7 +74,7 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// Copies a file. The inner error is an error reading the file.
+    /// Copies a file. The inner error is an error from reading the file.
     fn copy(&mut self, path: &str, number: usize) -> Result<Result<Stat, Errno>, CheckpointError> {
         let copy = self.copies.join(number.to_string());
         let mut last = None;
@@ -96,15 +96,15 @@ impl Copier<'_> {
                 break;
             }
         }
-        // A file that keeps changing is kept as last copied, which may mix several states.
+        // If the file keeps changing, the last copy is kept. It may mix several states.
         let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
         self.left -= size;
         Ok(Ok(stat))
     }
 }
 
-/// Copies a file's content, or shares its blocks where the file system can. Returns the size. Stops copying after
-/// `most` bytes.
+/// Copies a file's content, sharing its blocks if the file system supports that. Stops after `most` bytes. Returns the
+/// size.
 fn copy_content(file: &File, copy: &mut File, most: u64) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size > most || ioctl_ficlone(&*copy, file).is_ok() {

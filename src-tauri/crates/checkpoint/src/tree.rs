@@ -1,4 +1,4 @@
-//! A folder on disk, accessed without following symbolic links or leaving the folder.
+//! Accesses a folder without following symbolic links or leaving the folder.
 
 use crate::record::NotCopied;
 use rustix::fs::{
@@ -13,15 +13,15 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Tree(OwnedFd);
 
-/// Content of a folder, in order, and the paths that cannot be copied.
+/// Entries in a folder, and the paths that cannot be copied.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Path relative to the folder, with its attributes. A folder precedes its content.
+    /// Each path relative to the folder, with its attributes. A folder precedes its content.
     pub(crate) entries: Vec<(String, Stat)>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
-/// Reason why a folder was not listed.
+/// Error returned when a folder cannot be listed.
 #[derive(Debug)]
 pub(crate) enum ListError {
     TooMany,
@@ -29,13 +29,13 @@ pub(crate) enum ListError {
 }
 
 impl Tree {
-    /// Opens a folder by its canonical path.
+    /// Opens a folder at its canonical path.
     pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(CWD, path, flags, Mode::empty()).map(Self)
     }
 
-    /// Returns the identity of the folder.
+    /// Returns the folder's device and inode number.
     pub(crate) fn identity(&self) -> Result<(u64, u64), Errno> {
         fstat(&self.0).map(|stat| (stat.st_dev, stat.st_ino))
     }
@@ -89,7 +89,8 @@ impl Tree {
         readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder, at most `most` entries, including those that cannot be copied.
+    /// Lists everything below the folder. Fails if there are more than `most` entries, including those that cannot be
+    /// copied.
     pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];
@@ -121,7 +122,7 @@ impl Tree {
                         }
                         listing.entries.push((path, stat));
                     }
-                    // The entry was removed meanwhile.
+                    // The entry was removed concurrently.
                     Ok(None) => {}
                     Err(error) => listing.not_copied.push(NotCopied::of(path, error)),
                 }

@@ -1,4 +1,4 @@
-//! Checkpoints of folders that hostile programs change.
+//! Tests checkpoints of folders that hostile programs modify.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -211,7 +211,7 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
     let expected =
         [("socket", "it is a pipe, a socket or a device"), ("src", r"the name `\xff` in it is not UTF-8")];
     assert_eq!(reasons, expected);
-    // A file in its place is not covered either, but other files are.
+    // A file that replaces it is not covered either, but other files are.
     fs::remove_file(place.inside("socket")).unwrap();
     fs::write(place.inside("socket"), "new").unwrap();
     fs::write(place.inside("src/b"), "new").unwrap();
@@ -273,7 +273,7 @@ fn a_file_that_changes_while_others_are_restored_stays() {
     taken.finish().unwrap();
     let mut changes = taken.changes().unwrap().all;
     changes.retain(|change| change.path != "new");
-    // The copy of the first file is a pipe, so that restoring waits there.
+    // The first file's copy is a pipe, so restoring blocks there.
     let copies = place.0.path().join("checkpoints/run/files");
     let is_first = |copy: &PathBuf| fs::read_to_string(copy).unwrap() == "one\ntwo\n";
     let first = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path()).find(is_first).unwrap();
@@ -317,7 +317,7 @@ fn a_checkpoint_that_is_in_use_is_not_removed() {
     let place = Place::new();
     let used = place.take();
     let mut starting = place.all().take(&place.inside("")).unwrap();
-    // Its process is killed before its run starts.
+    // The process is killed before the run starts.
     drop(place.all().take(&place.inside("")).unwrap());
     for number in 0..KEPT + 2 {
         place.all().take(&place.inside("")).unwrap().belongs_to(&format!("later{number}")).unwrap();
@@ -332,7 +332,7 @@ fn a_checkpoint_that_is_in_use_is_not_removed() {
     assert!(
         all.map(|entry| entry.unwrap().file_name()).all(|name| !name.to_str().unwrap().starts_with("new-"))
     );
-    // Once it is not used, it is removed like the others.
+    // Once it is no longer in use, it is removed like the others.
     drop((used, starting));
     place.all().take(&place.inside("")).unwrap().belongs_to("last").unwrap();
     assert_eq!(place.all().list().unwrap().len(), KEPT);

@@ -1,7 +1,8 @@
-//! `/etc/ironcurtain/managed.json`, with which an organization manages IronCurtain on this machine.
+//! Parses `/etc/ironcurtain/managed.json`, which an organization uses to manage IronCurtain on this machine.
 //!
-//! - Only root may own or write the file, the files that it names, and their folder. Otherwise nothing starts.
-//! - No variable, option or file of the user moves or replaces it.
+//! - The file, the files that it names, and all of their parent folders must be owned by root and writable only by
+//!   root. Otherwise nothing starts.
+//! - No environment variable, option or user file can change the file's path.
 
 mod policy;
 mod restrictions;
@@ -23,27 +24,27 @@ use std::time::Duration;
 /// Path of the file.
 pub const MANAGED_FILE: &str = "/etc/ironcurtain/managed.json";
 
-/// Shortest interval between two downloads, in seconds.
+/// Minimum interval between two downloads, in seconds.
 const SHORTEST_INTERVAL: u64 = 1;
 
-/// Longest interval between two downloads, in seconds: one day.
+/// Maximum interval between two downloads, in seconds: one day.
 const LONGEST_INTERVAL: u64 = 24 * 60 * 60;
 
-/// Maximum time that a server may take to respond, in seconds.
+/// Maximum long-polling time, in seconds: ten minutes.
 const LONGEST_WAIT: u64 = 10 * 60;
 
-/// Reason why the organization's settings cannot be used.
+/// Error returned when the organization's settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagedError {
     /// Reading a file failed.
-    #[error("`{path}` cannot be read: {source}")]
+    #[error("failed to read `{path}`: {source}")]
     Io {
         /// Path of the file.
         path: PathBuf,
         /// Error from the operating system.
         source: io::Error,
     },
-    /// A user other than root can change a file.
+    /// A user other than root can modify a file.
     #[error("`{path}` is refused: {why}; run `chown root:root` and `chmod go-w` on it")]
     Owner {
         /// Path of the file or folder.
@@ -61,12 +62,12 @@ pub enum ManagedError {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Managed {
-    /// Version of the format; 1.
+    /// Version of the file format. Must be 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub schema_version: u32,
     /// Name of the organization, shown to the user.
     pub organization: String,
-    /// Source of the organization's rules.
+    /// Signed bundle that contains the organization's rules.
     #[serde(default)]
     pub bundle: Option<BundleSettings>,
     /// Settings that the user cannot loosen.
@@ -74,36 +75,36 @@ pub struct Managed {
     pub settings: ManagedSettings,
 }
 
-/// Source of the organization's rules, a signed bundle.
+/// Signed bundle that contains the organization's rules.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BundleSettings {
-    /// `https` address of the bundle. Plain `http` is allowed only for this computer.
+    /// URL of the bundle. Must use `https`, except for a server on this computer.
     pub url: String,
-    /// Absolute path of the public key that verifies bundles: PEM, P-256.
+    /// Absolute path of the public key that verifies the bundle: P-256, in PEM format.
     pub public_key_file: PathBuf,
-    /// Absolute path of a file with the bearer token for the server.
+    /// Absolute path of a file that contains the bearer token for the bundle server.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
-    /// Shortest time between two downloads, in seconds.
+    /// Minimum time between two downloads, in seconds.
     #[serde(default = "default_min")]
     #[cfg_attr(test, schemars(range(min = 1, max = 86400)))]
     pub min_seconds: u64,
-    /// Longest time between two downloads, in seconds.
+    /// Maximum time between two downloads, in seconds.
     #[serde(default = "default_max")]
     #[cfg_attr(test, schemars(range(min = 1, max = 86400)))]
     pub max_seconds: u64,
-    /// Time for which the server may delay its answer until there is a new bundle, in seconds; 0 for never.
+    /// Maximum time that the server may delay its response until the bundle changes, in seconds. 0 disables this.
     #[serde(default)]
     #[cfg_attr(test, schemars(range(min = 0, max = 600)))]
     pub long_poll_seconds: u64,
-    /// How calls are handled until a bundle has been downloaded.
+    /// Decision on every call until a bundle has been downloaded.
     #[serde(default)]
     pub without: WithoutBundle,
 }
 
-/// How calls are handled until a bundle has been downloaded.
+/// Decision on every call until a bundle has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -120,44 +121,44 @@ pub enum WithoutBundle {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ManagedSettings {
-    /// True to refuse servers on a machine that cannot create sandboxes.
+    /// If true, servers do not start on a machine that cannot create sandboxes.
     pub enforce_sandbox: bool,
-    /// True to refuse servers whose entry has `"sandbox": false`.
+    /// If true, servers whose entry has `"sandbox": false` do not start.
     pub forbid_unsandboxed: bool,
-    /// True to start no server until the export of the record is configured.
+    /// If true, no server starts until the export of the record is configured.
     pub require_export: bool,
-    /// Network of servers.
+    /// Restriction of the servers' network access.
     pub network: Option<ManagedNetwork>,
-    /// Servers that may start. Absent: all.
+    /// Servers that are allowed to start. If absent, all servers are allowed.
     pub allowed_servers: Option<Vec<ServerPattern>>,
-    /// Servers that may not start, even if they are allowed.
+    /// Servers that are not allowed to start, even if they match `allowedServers`.
     pub denied_servers: Vec<ServerPattern>,
 }
 
-/// Network of servers.
+/// Restriction of the servers' network access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagedNetwork {
-    /// Servers in a sandbox have no network, and remote servers may not start.
+    /// Sandboxed servers have no network access, and remote servers do not start.
     Never,
-    /// The user is asked about each host, even one that the server's entry allows.
+    /// The user is asked about each host, even if the server's entry allows it.
     Ask,
 }
 
-/// Description of servers. All fields that are present must match.
+/// Pattern for servers. All fields that are present must match.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerPattern {
-    /// Name in `mcp-servers.json`, which the user chooses.
+    /// Name in `mcp-servers.json`. The user can choose any name.
     #[serde(default)]
     pub name: Option<String>,
     /// Program or package: the command, or one of its arguments with or without a version, such as
     /// `@modelcontextprotocol/server-git`.
     #[serde(default)]
     pub package: Option<String>,
-    /// Address of a remote server, or the beginning of it followed by `*`.
+    /// URL of a remote server, or a URL prefix followed by `*`.
     #[serde(default)]
     pub url: Option<String>,
 }
@@ -174,7 +175,7 @@ impl Managed {
     /// Loads the file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// Returns [`ConfigError`] if the file is invalid or another user can change it.
+    /// Returns [`ConfigError`] if the file is invalid or a user other than root can modify it.
     pub fn load() -> Result<Option<Self>, ConfigError> {
         let path = Path::new(MANAGED_FILE);
         if bounded_read::is_absent(path).map_err(|source| io_error(path, source))? {
@@ -217,7 +218,7 @@ impl Managed {
 }
 
 impl BundleSettings {
-    /// Returns the address of the bundle.
+    /// Returns the bundle's URL.
     ///
     /// # Errors
     /// Returns [`ManagedError::Invalid`] if it is not allowed.
@@ -228,7 +229,7 @@ impl BundleSettings {
     /// Reads the public key.
     ///
     /// # Errors
-    /// Returns [`ManagedError`] if the file is not a key or another user can change it.
+    /// Returns [`ManagedError`] if the file is not a P-256 key or a user other than root can modify it.
     pub fn public_key(&self) -> Result<VerifyingKey, ManagedError> {
         let text = read_root_file(&self.public_key_file)?;
         VerifyingKey::from_pem(&text).map_err(|problem| {
@@ -236,22 +237,22 @@ impl BundleSettings {
         })
     }
 
-    /// Reads the token, or returns `None` if the server needs none.
+    /// Reads the bearer token. Returns `None` if no token file is configured.
     ///
     /// # Errors
-    /// Returns [`ManagedError`] if the file cannot be read or another user can change it.
+    /// Returns [`ManagedError`] if the file cannot be read or a user other than root can modify it.
     pub fn token(&self) -> Result<Option<String>, ManagedError> {
         self.token_file.as_deref().map(read_root_file).transpose()
     }
 
-    /// Returns the time for which the server may delay its answer, or `None` without long polling.
+    /// Returns the long-polling time, or `None` if long polling is disabled.
     #[must_use]
     pub fn long_poll(&self) -> Option<Duration> {
         (self.long_poll_seconds > 0).then(|| Duration::from_secs(self.long_poll_seconds))
     }
 }
 
-/// Reads a file that only root can change.
+/// Reads a file after checking that only root can modify it.
 fn read_root_file(path: &Path) -> Result<String, ManagedError> {
     if !path.is_absolute() {
         return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));
@@ -270,7 +271,7 @@ fn read_root_file(path: &Path) -> Result<String, ManagedError> {
 
 fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Result<(), ManagedError> {
     let why = if FileType::from_raw_mode(found.mode()) != kind {
-        "it is a link, or not what it should be"
+        "it is a symbolic link or has the wrong file type"
     } else if found.uid() != 0 {
         "it does not belong to root"
     } else if found.mode() & 0o022 != 0 {
@@ -331,7 +332,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("managed.json");
         std::fs::write(&file, "{}").unwrap();
-        // The folder for temporary files is writable by everybody.
+        // The temporary directory is writable by all users.
         let refused = read_root_file(&file).unwrap_err().to_string();
         assert!(refused.contains("` is refused: "), "{refused}");
         let found = |mode: u32| {

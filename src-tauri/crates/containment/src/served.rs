@@ -1,4 +1,4 @@
-//! The view of a sandbox whose files are served.
+//! View for a sandbox whose files are served.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ProtectedPaths;

@@ -1,4 +1,4 @@
-//! Accepts connections, also after an error.
+//! Accepts connections, retrying after errors.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Delay after a failed accept, for example because no file descriptors are available.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Returns the next connection. An error of one `accept` is logged, and does not end the service.
+/// Returns the next connection. Logs errors of `accept` and retries.
 pub(crate) async fn next_connection<T, A>(accept: impl Fn() -> A) -> T
 where
     A: Future<Output = io::Result<T>>,

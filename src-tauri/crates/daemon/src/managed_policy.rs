@@ -1,8 +1,8 @@
-//! Downloads the organization's bundle and puts its rules into effect.
+//! Downloads the organization's bundle and applies its rules.
 //!
-//! - A bundle is refused unless its signature, its sequence number and its rules are valid. The previous one stays in
+//! - A bundle is refused unless its signature, sequence number and rules are valid. The previous bundle then stays in
 //!   effect.
-//! - The reload task loads the kept bundle like any other policy file: it records a change before it takes effect.
+//! - The reload task loads the stored bundle like any other policy file: it records each change before applying it.
 
 use crate::daemon_state::DaemonState;
 use crate::health::Concern;
@@ -19,7 +19,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-/// Reason why the newest bundle is not in effect.
+/// Error returned when updating the bundle fails.
 #[derive(Debug, thiserror::Error)]
 enum UpdateError {
     #[error(transparent)]
@@ -37,7 +37,7 @@ enum UpdateError {
 }
 
 impl UpdateError {
-    /// Returns the result that the metrics count.
+    /// Returns the label that the metrics use for this error.
     fn result(&self) -> &'static str {
         match self {
             Self::Refused(_) | Self::Rules(_) => "refused",
@@ -46,7 +46,8 @@ impl UpdateError {
     }
 }
 
-/// Follows the organization's bundle until the daemon shuts down. Returns at once if no bundle is configured.
+/// Keeps the organization's bundle up to date until the daemon shuts down. Returns immediately if no bundle is
+/// configured.
 pub(crate) async fn follow(state: Arc<DaemonState>) {
     let ending = state.services.shutdown.requested.clone();
     tokio::select! {
@@ -61,7 +62,7 @@ async fn keep(state: &Arc<DaemonState>) {
         let started = Instant::now();
         let settings = match load().await {
             Ok(Some(settings)) => settings,
-            // A configuration that is removed while the daemon runs is reported by the reload task.
+            // If the configuration is removed while the daemon is running, the reload task reports it.
             Ok(None) => return,
             Err(problem) => {
                 report(state, &Err(problem));
@@ -73,7 +74,7 @@ async fn keep(state: &Arc<DaemonState>) {
         let updated = follower.update(state, &settings, wait).await;
         report(state, &updated);
         let pause = jittered(&settings);
-        // A server that supports long polling determines the pace, unless it answers too early.
+        // With long polling, the server determines the pace unless it responds too early.
         let waited = wait.is_some() && updated.is_ok() && started.elapsed() >= Duration::from_secs(1);
         if !waited {
             tokio::time::sleep(pause.saturating_sub(started.elapsed())).await;
@@ -98,16 +99,16 @@ fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     services.health.set(Concern::Managed, trouble);
 }
 
-/// Returns a random pause between the two configured ones, so that many machines do not ask at the same time.
+/// Returns a random time between the configured minimum and maximum, to spread the load of many machines.
 fn jittered(settings: &BundleSettings) -> Duration {
     let range = settings.max_seconds.saturating_sub(settings.min_seconds) * 1000 + 1;
-    // The hasher has random keys, which is random enough for this purpose.
+    // `RandomState` has random keys, which is sufficient here.
     let extra = RandomState::new().hash_one(0_u8) % range;
     Duration::from_secs(settings.min_seconds) + Duration::from_millis(extra)
 }
 
 struct Follower {
-    /// `ETag` of the bundle in effect.
+    /// `ETag` of the last valid bundle.
     etag: Option<String>,
     supports_long_polling: bool,
 }
@@ -130,7 +131,7 @@ impl Follower {
         self.supports_long_polling = supports_long_polling;
         let home = state.services.home.clone();
         let kept = tokio::task::spawn_blocking(move || keep_bundle(&home, &bytes, &key)).await??;
-        // The refused bundle is downloaded again, so that it is refused for as long as the server sends it.
+        // A refused bundle does not change the `ETag`, so it is downloaded and refused again until it is replaced.
         self.etag = etag;
         if kept {
             state.reloader.reload().await;
@@ -139,12 +140,12 @@ impl Follower {
     }
 }
 
-/// Verifies a bundle and keeps it. Returns `false` if it is the one that is already kept.
+/// Verifies and stores a bundle. Returns `false` if it was already stored.
 fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, UpdateError> {
     let (store, now) = (ManagedPolicy::store(home), now_ms() / 1000);
     let bundle = PolicyBundle::open(bytes, key, now).map_err(BundleStoreError::from)?;
     ManagedPolicy::check(home, &bundle)?;
-    // An invalid file counts as missing. The error is reported when the policy is loaded.
+    // Treat an invalid file as missing. The error is reported when the policy is loaded.
     let kept = store.read(key, now).ok().flatten();
     store.replace(kept.as_ref(), bytes, key, now)?;
     ManagedPolicy::record_arrivals(home)?;

@@ -49,17 +49,17 @@ impl Run {
         self.files.end();
     }
 
-    /// Returns `true` if the run is ending.
+    /// Returns `true` if termination of the run was requested.
     pub(crate) fn is_ending(&self) -> bool {
         self.files.is_ending()
     }
 
-    /// Returns the place where questions of the run are answered.
+    /// Returns where the run's questions are shown.
     pub(crate) fn ask(&self) -> RunAsk {
         self.files.notes.ask()
     }
 
-    /// Completes when the run begins to end.
+    /// Completes when termination of the run is requested.
     pub(crate) async fn ending(&self) {
         self.files.ending().await;
     }

@@ -1,9 +1,9 @@
-//! Files that a sandbox's view serves: judges each access, asks the user if necessary, and follows revocations. Used by
-//! runs and by servers whose entry has `"access": "ask"`.
+//! Access to the files that a sandbox's view serves: judges each access, asks the user if necessary, and applies
+//! revocations. Used by runs and by servers whose entry has `"access": "ask"`.
 //!
-//! - A file is opened only after the access was judged by the same rules, questions and grants as a call.
-//! - Folders in which the sandbox may do everything are mounted.
-//! - INVARIANT: an access is permitted without a question only while judging it again would allow it.
+//! - A file is opened only after the access has been judged by the same rules, grants and questions as a call.
+//! - Folders to which the sandbox has full access are mounted.
+//! - INVARIANT: the view permits an access without asking only while judging the access again would allow it.
 
 mod asking;
 mod holders;
@@ -39,10 +39,10 @@ use tokio_util::sync::CancellationToken;
 /// Returns the names of the tools whose calls the server is handling.
 pub(crate) type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
 
-/// Request to the owner of the supervisor connection, with a channel for the answer.
+/// Request to the task that owns the supervisor connection, with a channel for the response.
 pub(crate) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
-/// Files of one sandbox.
+/// State of the file access of one sandbox.
 pub(crate) struct ServedFiles {
     /// Session id.
     pub(crate) id: String,
@@ -51,26 +51,26 @@ pub(crate) struct ServedFiles {
     resolver: Resolver,
     pub(crate) notes: Arc<RunNotes>,
     pub(crate) profile: ProfileGrants,
-    /// Writable folders that are mounted since the start and cannot be revoked.
+    /// Writable folders that were mounted at the start and cannot be revoked.
     mounted: Vec<CanonicalPath>,
     pid: u32,
     calls: Box<CallsInProgress>,
     pub(crate) counts: Arc<AccessCounts>,
     permissions: Permissions,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
-    /// Number of the newest folder that the view has reserved for a mount.
+    /// Number of the view's latest mount reservation.
     reserved: watch::Sender<u64>,
     searches: Searches,
     asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
-    /// Reason that IronCurtain ended the sandbox, if it did.
+    /// Reason IronCurtain terminated the sandbox, if it did.
     ended_because: OnceLock<String>,
     /// Cancelled once the sandbox has exited.
     gone: CancellationToken,
 }
 
-/// Numbers of decisions about accesses.
+/// Counters of decisions on accesses.
 #[derive(Debug, Default)]
 pub(crate) struct AccessCounts {
     pub(crate) allowed: AtomicU64,
@@ -82,14 +82,14 @@ pub(crate) struct AccessCounts {
 pub(crate) struct ServedFilesOptions {
     /// Session id.
     pub(crate) id: String,
-    /// Client and server, or the run's program, on whose behalf the user is asked.
+    /// Principal that questions name: the client and server, or the run's program.
     pub(crate) principal: Arc<Principal>,
     pub(crate) services: Services,
     pub(crate) resolver: Resolver,
     pub(crate) notes: Arc<RunNotes>,
-    /// Access from the start. Empty for a server.
+    /// Access that the sandbox has from the start. Empty for a server.
     pub(crate) profile: ProfileGrants,
-    /// Writable folders that are mounted since the start and cannot be revoked.
+    /// Writable folders that were mounted at the start and cannot be revoked.
     pub(crate) mounted: Vec<CanonicalPath>,
     /// Process id of the supervisor.
     pub(crate) pid: u32,
@@ -97,7 +97,7 @@ pub(crate) struct ServedFilesOptions {
     pub(crate) counts: Arc<AccessCounts>,
 }
 
-/// Messages to the view, and orders to the supervisor, which its owner carries out.
+/// Receivers for messages to the view and for orders to the supervisor.
 pub(crate) struct FilesInbox {
     pub(crate) for_view: mpsc::UnboundedReceiver<ToView>,
     pub(crate) orders: mpsc::UnboundedReceiver<SandboxOrder>,
@@ -143,7 +143,7 @@ impl ServedFiles {
         (Arc::new(files), FilesInbox { for_view, orders })
     }
 
-    /// Requests termination of the sandbox. Does not wait for that.
+    /// Requests termination of the sandbox without waiting for it to exit.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }
@@ -155,17 +155,17 @@ impl ServedFiles {
         self.end();
     }
 
-    /// Returns the reason that IronCurtain ended the sandbox, if it did.
+    /// Returns the reason IronCurtain terminated the sandbox, if it did.
     pub(crate) fn ended_because(&self) -> Option<String> {
         self.ended_because.get().cloned()
     }
 
-    /// Returns `true` if the sandbox is ending.
+    /// Returns `true` if termination of the sandbox was requested.
     pub(crate) fn is_ending(&self) -> bool {
         self.end.is_cancelled()
     }
 
-    /// Completes when the sandbox is to be terminated.
+    /// Completes when termination of the sandbox is requested.
     pub(crate) async fn ending(&self) {
         self.end.cancelled().await;
     }

@@ -1,9 +1,9 @@
-//! Pauses between attempts: exponential with jitter, or as long as the collector requests.
+//! Pauses between attempts: exponential backoff with jitter, or the pause that the collector requests.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
 
-/// Longest pause before the second attempt.
+/// Maximum pause before the second attempt.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Maximum pause that the exporter chooses itself.
@@ -12,14 +12,14 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 /// Maximum pause that a collector can request.
 const LONGEST_ASKED: Duration = Duration::from_secs(60 * 60);
 
-/// Pauses of consecutive failures.
+/// Backoff state for consecutive failures.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Starts over after a success.
+    /// Resets the backoff after a success.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
@@ -28,7 +28,7 @@ impl Backoff {
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
-        // Uses half to all of the pause, so that devices do not all retry at the same moment.
+        // Pause for 50 % to 100 % of the time, so that devices do not all retry simultaneously.
         let pause = longest.mul_f64(0.5 + random() / 2.0);
         asked.map_or(pause, |asked| asked.min(LONGEST_ASKED).max(pause))
     }
@@ -65,7 +65,8 @@ mod tests {
         let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
         assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
         let peak = per_second.values().max().unwrap();
-        // Without jitter, all of them return in one second. Spread evenly over half of the longest pause, 67 return a second.
+        // Without jitter, all devices return in the same second. Spread evenly over half of the longest pause, 67 of
+        // them return per second.
         assert!(*peak <= 134, "{peak} desktops return in the same second");
     }
 

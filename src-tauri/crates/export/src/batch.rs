@@ -6,7 +6,7 @@ use crate::reader::ReadEntry;
 use ironcurtain_audit::{LogPlace, LostRange};
 use std::collections::VecDeque;
 
-/// Action to take after a record was accepted.
+/// Change to the export's state after a record was accepted.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// The position advances.

@@ -1,9 +1,9 @@
 //! Sends OTLP requests to a collector with HTTP/1.1 POST.
 //!
 //! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
-//! - A collector is not trusted: its answer is read up to a limit and within a time, and none of its text is shown.
-//! - A success is the answer that OTLP/HTTP requires: status 200, and a protobuf message of the right content type. The
-//!   login page of a network does not count as one.
+//! - The collector is not trusted: the size and time of its responses are limited, and their text is never shown.
+//! - Only the response that OTLP/HTTP requires counts as success: status 200 with a protobuf message and its content
+//!   type. A captive portal's login page, for example, does not.
 
 use crate::endpoint::Endpoint;
 use crate::otlp;
@@ -36,7 +36,7 @@ const LONGEST_HEAD: usize = 16 * 1024;
 /// Content type of OTLP requests and responses.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
-/// Reason why a collector did not accept a request.
+/// Error returned when a collector does not accept a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The connection could not be opened.
@@ -49,9 +49,9 @@ pub enum DeliveryError {
     #[error("the connection to the collector failed: {0}")]
     Http(#[from] hyper::Error),
     /// The response is too long or is not OTLP.
-    #[error("the answer is not from an OTLP collector; check the address")]
+    #[error("the response is not from an OTLP collector; check the address")]
     NotOtlp,
-    /// A redirect.
+    /// The collector responded with a redirect.
     #[error(
         "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
     )]
@@ -67,7 +67,7 @@ pub enum DeliveryError {
     /// The collector accepted the request but rejected all of its records.
     #[error("the collector rejected all {0} entries of a request")]
     Rejected(u64),
-    /// Overloaded or another error.
+    /// The collector is overloaded, or responded with another error.
     #[error("the collector answered with the status {status}")]
     Status {
         /// HTTP status.
@@ -89,12 +89,12 @@ impl DeliveryError {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// Returns `true` if the collector refuses these entries, so that sending them again is useless.
+    /// Returns `true` if the collector refused these entries permanently.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// Returns whether the collector refused the credentials.
+    /// Returns `true` if the collector refused the credentials.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Unauthorized(_))
     }
@@ -102,7 +102,7 @@ impl DeliveryError {
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Client of one collector.
+/// Client for one collector.
 pub(crate) struct Collector {
     endpoint: Endpoint,
     headers: HeaderMap,
@@ -178,7 +178,7 @@ impl Collector {
 /// Sends an empty request to check whether a collector responds.
 ///
 /// # Errors
-/// [`DeliveryError`].
+/// Returns [`DeliveryError`] if the collector does not respond as OTLP requires.
 pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
     let request = otlp::logs(&[], "").encode_to_vec();
     Collector::new(endpoint.clone())?.send_logs(request).await.map(drop)
@@ -193,12 +193,12 @@ async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
     let (sender, connection) =
         http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
-    // Ends when the sender is dropped. The request in flight reports any error.
+    // The task ends when the sender is dropped. The request in flight returns any error.
     tokio::spawn(connection);
     Ok(sender)
 }
 
-/// Checks the status of an answer.
+/// Checks a response's status.
 fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
     let status = response.status();
     Err(match status {

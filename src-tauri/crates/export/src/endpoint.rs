@@ -13,10 +13,10 @@ pub struct Endpoint {
     headers: Vec<(String, Zeroizing<String>)>,
 }
 
-/// Reason why an endpoint cannot be used.
+/// Error returned when an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The address is not one of a collector.
+    /// The address is not an HTTP URL.
     #[error("expected the `http` or `https` address of a collector, such as `https://otel.example.com:4318`")]
     Address,
     /// A secret in a header is not available.
@@ -44,7 +44,7 @@ impl Endpoint {
     /// Parses a base address like [`Self::new`], and inserts the secrets that the headers refer to.
     ///
     /// # Errors
-    /// [`EndpointError`].
+    /// Returns [`EndpointError`] if the address is invalid or a secret is not available.
     pub async fn filled(
         url: &str,
         headers: &BTreeMap<String, String>,
@@ -80,7 +80,7 @@ impl Endpoint {
     }
 }
 
-/// Formats the address without its query, which may contain a key.
+/// Omits the query, which may contain an API key.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url[..Position::AfterPath])

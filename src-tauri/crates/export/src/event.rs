@@ -1,7 +1,7 @@
 //! Exported form of an entry, built from an allowlist of its fields.
 //!
-//! - INVARIANT: does not read arguments, summaries, reasons, roots or file content. These can contain text that an
-//!   agent or a server chose.
+//! - INVARIANT: arguments, summaries, reasons, roots and file contents are never read, because they can contain text
+//!   that an agent or a server chose.
 
 use crate::names;
 use crate::paths::PathForm;
@@ -31,19 +31,19 @@ pub(crate) enum Severity {
     Warning,
 }
 
-/// An event to export.
+/// Event to export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportedEvent {
     pub(crate) time_ms: u64,
     pub(crate) name: String,
     pub(crate) severity: Severity,
-    /// Fixed text that contains nothing from the entry.
+    /// Fixed text, independent of the entry's content.
     pub(crate) body: String,
     pub(crate) attributes: Vec<(&'static str, Attribute)>,
 }
 
 impl ExportedEvent {
-    /// Converts an entry whose hash is `link`.
+    /// Converts an entry. `link` is the entry's hash.
     #[must_use]
     pub fn of(entry: &Entry, link: &str, form: &PathForm) -> Self {
         let decision = entry.policy_decision.as_ref();
@@ -137,7 +137,7 @@ impl ExportedEvent {
         self.attributes.push((name, Attribute::Text(redacted_text(kept))));
     }
 
-    /// Adds one of IronCurtain's own ids without redaction, which could mistake it for a secret.
+    /// Adds one of IronCurtain's own ids without redaction, because redaction could mistake the id for a secret.
     fn id(&mut self, name: &'static str, value: &str) {
         self.attributes.push((name, Attribute::Text(value.to_owned())));
     }

@@ -37,7 +37,7 @@ const METRICS: Duration = Duration::from_secs(60);
 /// Time limit at shutdown for the request in flight, and again for the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Number of consecutive failures after which the user is notified.
+/// Number of consecutive failures before the user is notified.
 const TOLD: u32 = 3;
 
 const NANOS_PER_MS: u64 = 1_000_000;
@@ -46,7 +46,7 @@ const NANOS_PER_MS: u64 = 1_000_000;
 pub struct ExporterParts {
     /// Collector.
     pub endpoint: Endpoint,
-    /// Reads the credentials again and returns the collector; `None` if they are not available.
+    /// Reads the credentials again and returns the collector's endpoint, or `None` if they are not available.
     pub renewed: Box<dyn Fn() -> BoxFuture<'static, Option<Endpoint>> + Send + Sync>,
     /// Form in which paths are sent.
     pub paths: PathForm,
@@ -90,7 +90,7 @@ pub struct Exporter {
     metrics_due: Instant,
 }
 
-/// Reason why an attempt failed.
+/// Error returned when an attempt fails.
 #[derive(Debug, thiserror::Error)]
 enum AttemptError {
     #[error(transparent)]
@@ -122,7 +122,7 @@ impl Exporter {
         })
     }
 
-    /// Sends entries until `ending` is cancelled, then the remaining ones.
+    /// Sends entries until `ending` is cancelled, then sends the remaining entries.
     pub async fn run(mut self, ending: CancellationToken) {
         let mut backoff = Backoff::default();
         loop {
@@ -165,7 +165,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Sends the next records and notes the result.
+    /// Sends the next records and stores the result.
     async fn attempt(&mut self) -> Result<(), AttemptError> {
         let sent = self.send().await;
         match &sent {
@@ -192,7 +192,7 @@ impl Exporter {
             if count > 0 || !self.state.lost.is_empty() || self.unsent_head().is_some() {
                 return tokio::time::sleep(GATHER).await;
             }
-            // A closed channel means that the trusted process is shutting down.
+            // A closed channel means that the daemon is shutting down.
             tokio::select! {
                 Ok(()) = self.parts.synced.changed() => {}
                 Ok(()) = self.parts.head.changed() => {}
@@ -201,7 +201,7 @@ impl Exporter {
         }
     }
 
-    /// Sends the next records, and the metrics if they are due. Returns whether there were records.
+    /// Sends the next records, and the metrics if they are due. Returns `true` if there were records.
     async fn send(&mut self) -> Result<bool, AttemptError> {
         if let Some(range) = self.reader.compare().await? {
             self.lose(range).await;
@@ -221,9 +221,9 @@ impl Exporter {
         Ok(has_records)
     }
 
-    /// Sends the first records, and halves their number while the collector refuses them. A single record that is
-    /// refused is skipped and counted. It is also a failure: the pauses limit how many records a collector that refuses
-    /// everything can discard.
+    /// Sends the first records, and halves their number while the collector refuses them. A refused single record is
+    /// skipped and counted. It also counts as a failure, so that pauses limit how many records a collector that refuses
+    /// everything can cause to be skipped.
     async fn send_records(&mut self) -> Result<(), AttemptError> {
         let (count, rejected, problem) = loop {
             let count = self.batch.len().min(self.most);
@@ -251,7 +251,7 @@ impl Exporter {
             match done {
                 Done::Entry(place) => self.state.place = place,
                 Done::Head(entries) => self.state.head = entries,
-                // A range that has grown meanwhile is sent again.
+                // A range that has grown since it was sent is sent again.
                 Done::Lost(range) => self.state.lost.retain(|lost| *lost != range),
             }
         }

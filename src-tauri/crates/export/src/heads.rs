@@ -1,8 +1,8 @@
-//! Signed heads. Each proves, on any machine, that the log had a given entry at a given position.
+//! Signed heads. A signed head proves, on any machine, that the log had a certain entry at a certain position.
 //!
 //! - A log that contains the newest signed head has the same entries up to it as when the head was signed.
 //! - Entries removed by retention may be missing if the newest head covers the entry that records their removal.
-//! - Proves nothing about entries after the newest head, or written after somebody else took the key.
+//! - Heads prove nothing about entries after the newest head, or about entries written after the key was stolen.
 
 use crate::key::{DeviceKey, PublicKey};
 use ironcurtain_audit::{Checked, Written, check_all_written};
@@ -29,9 +29,9 @@ pub struct SignedHead {
     pub head: String,
     /// Time of the signature, in milliseconds since the Unix epoch.
     pub time: u64,
-    /// Public key.
+    /// Public key that verifies the signature, in base64url.
     pub key: String,
-    /// Signature of all other fields.
+    /// Signature over all other fields, in base64url.
     pub signature: String,
 }
 
@@ -53,7 +53,7 @@ impl SignedHead {
     /// Returns the head as a line of a heads file, without the line feed.
     #[must_use]
     pub fn line(&self) -> String {
-        // Serializing numbers and texts cannot fail.
+        // Serializing numbers and strings cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -105,7 +105,7 @@ impl HeadsFile {
     }
 }
 
-/// Reason why heads cannot be checked.
+/// Error returned when heads cannot be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadsError {
     /// A file cannot be read.
@@ -121,7 +121,7 @@ pub enum HeadsError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Number of the line.
+        /// Line number, starting at 1.
         line: usize,
     },
     /// The file contains no head signed with this key.
@@ -140,14 +140,14 @@ pub struct CheckedHeads {
     pub removed: usize,
     /// Valid head with the most entries.
     pub newest: SignedHead,
-    /// First problem, or `None` if the log contains every head whose entry was not removed by age.
+    /// First problem, or `None` if the log contains every head whose entry was not removed by retention.
     pub problem: Option<String>,
 }
 
 /// Verifies the heads in `file` with the key, and checks that the log in `dir` contains all of them.
 ///
 /// # Errors
-/// [`HeadsError`].
+/// Returns [`HeadsError`] if a file cannot be read, or if `file` contains no head that is signed with this key.
 pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHeads, HeadsError> {
     let heads = read(file)?;
     let mut problem = None;

@@ -1,6 +1,6 @@
-//! The device key, which signs the heads of the log and derives the key that hashes paths.
+//! Device key, which signs the log's heads. The key that hashes paths is derived from it.
 //!
-//! - The caller stores it in the keyring or in a file that only the user can read. The secret is never exported.
+//! - The caller stores the key in the keyring or in a file that only the user can read. The secret is never exported.
 
 use crate::paths::PathKey;
 use base64::Engine as _;
@@ -14,13 +14,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Length of the secret and of the public key in bytes.
+/// Length of the secret and of the public key, in bytes.
 const LENGTH: usize = 32;
 
-/// Reason why the device key cannot be used.
+/// Error returned when the device key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceKeyError {
-    /// The operating system provides no randomness.
+    /// The operating system provided no random bytes.
     #[error("failed to create a device key: the system provides no random numbers")]
     Random,
     /// The stored key is invalid.
@@ -31,7 +31,7 @@ pub enum DeviceKeyError {
         "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
     )]
     Differs(PathBuf),
-    /// The key of this public key does not exist.
+    /// The public key's file exists, but the key does not.
     #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
     Missing(PathBuf),
     /// The keyring is locked.
@@ -64,7 +64,7 @@ impl DeviceKey {
     /// Creates a key.
     ///
     /// # Errors
-    /// Returns [`DeviceKeyError::Random`].
+    /// Returns [`DeviceKeyError::Random`] if the operating system provides no random bytes.
     pub fn generate() -> Result<Self, DeviceKeyError> {
         let mut seed = Zeroizing::new([0; LENGTH]);
         SystemRandom::new().fill(seed.as_mut()).map_err(|_| DeviceKeyError::Random)?;
@@ -83,7 +83,7 @@ impl DeviceKey {
         Some(Self { seed, pair })
     }
 
-    /// Returns the secret in the form in which it is stored.
+    /// Returns the secret in its stored form.
     #[must_use]
     pub fn secret(&self) -> Secret {
         Secret::new(URL_SAFE_NO_PAD.encode(self.seed.as_ref()))
@@ -108,7 +108,7 @@ impl DeviceKey {
     /// Reads a key from a file. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// [`DeviceKeyError`].
+    /// Returns [`DeviceKeyError`] if the file cannot be read or contains no valid key.
     pub fn read(file: &Path) -> Result<Option<Self>, DeviceKeyError> {
         let io = |source| DeviceKeyError::Io { path: file.to_path_buf(), source };
         let Some(text) = bounded_read::text(file).map_err(io)? else { return Ok(None) };
@@ -119,7 +119,7 @@ impl DeviceKey {
     /// Writes the key to a file that only the user can read.
     ///
     /// # Errors
-    /// [`DeviceKeyError::Io`].
+    /// Returns [`DeviceKeyError::Io`] if the file cannot be written.
     pub fn write(&self, file: &Path) -> Result<(), DeviceKeyError> {
         let io = |source| DeviceKeyError::Io { path: file.to_path_buf(), source };
         atomic_file::replace(file, self.secret().reveal()).map_err(io)

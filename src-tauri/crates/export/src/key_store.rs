@@ -31,7 +31,7 @@ impl KeyStore {
     /// Returns the public key, or `None` if there is no key yet.
     ///
     /// # Errors
-    /// [`DeviceKeyError`].
+    /// Returns [`DeviceKeyError`] if the file cannot be read or is malformed.
     pub fn public(&self) -> Result<Option<PublicKey>, DeviceKeyError> {
         let file = self.public_file();
         let text =
@@ -43,7 +43,7 @@ impl KeyStore {
     /// Returns the key, creating it on the first call. Never prompts to unlock the keyring.
     ///
     /// # Errors
-    /// [`DeviceKeyError`].
+    /// Returns [`DeviceKeyError`] if the key is missing, locked or invalid, or cannot be stored.
     pub fn open_or_create(&self) -> Result<DeviceKey, DeviceKeyError> {
         let secret = self.dir.join("device-key");
         let known = self.public()?;

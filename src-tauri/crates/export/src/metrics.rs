@@ -32,7 +32,7 @@ pub(crate) struct Covered {
     pub(crate) now: u64,
 }
 
-/// Converts the text. Skips lines that are not metrics of a known kind.
+/// Converts the text format. Skips metrics of an unknown type.
 pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut help = ("", "");
@@ -127,7 +127,7 @@ fn histogram(family: &Family<'_>, fixed: &[(&str, &str)], covered: Covered) -> H
     }
 }
 
-/// Converts a count, which the text format writes like any other number.
+/// Converts a count, which the text format represents as a floating-point number.
 fn whole(value: f64) -> u64 {
     format!("{value:.0}").parse().unwrap_or(0)
 }

@@ -6,15 +6,15 @@ pub const UID: &str = "log.record.uid";
 pub const SEQ: &str = "ironcurtain.seq";
 /// Method of the request.
 pub const METHOD: &str = "mcp.method.name";
-/// Session of the agent client.
+/// Id of the agent client's session.
 pub const SESSION: &str = "mcp.session.id";
 /// Name of the tool.
 pub const TOOL: &str = "gen_ai.tool.name";
 /// Operation: `execute_tool` for a tool call.
 pub const OPERATION: &str = "gen_ai.operation.name";
-/// Id that all entries of a call share.
+/// Id shared by all entries about a call.
 pub const CALL: &str = "gen_ai.tool.call.id";
-/// Class of the error with which a call failed.
+/// Error class of a failed call.
 pub const ERROR: &str = "error.type";
 /// Host of a connection.
 pub const HOST: &str = "server.address";
@@ -26,11 +26,11 @@ pub const CLIENT: &str = "ironcurtain.client.name";
 pub const SERVER: &str = "ironcurtain.server.name";
 /// Decision: `allow`, `escalate` or `deny`.
 pub const DECISION: &str = "ironcurtain.decision";
-/// Rule that decided.
+/// Name of the rule that decided.
 pub const RULE: &str = "ironcurtain.rule";
-/// Ground of the decision.
+/// Kind of reason for the decision, such as a rule, a grant or an answer.
 pub const GROUND: &str = "ironcurtain.decided_by";
-/// Hash of the policy in force, if it has changed since the previous decision.
+/// Hash of the current policy, if it has changed since the previous decision.
 pub const POLICY: &str = "ironcurtain.policy.hash";
 /// Outcome of a question to the user.
 pub const ANSWER: &str = "ironcurtain.answer";
@@ -42,7 +42,7 @@ pub const RESULT: &str = "ironcurtain.result";
 pub const DURATION_MS: &str = "ironcurtain.duration_ms";
 /// `true` if the server ran in a sandbox.
 pub const SANDBOXED: &str = "ironcurtain.sandboxed";
-/// Sequence number of the decision to which an outcome belongs.
+/// Sequence number of the decision that an outcome belongs to.
 pub const OF: &str = "ironcurtain.decision.seq";
 /// Id of a question.
 pub const QUESTION: &str = "ironcurtain.question.id";

@@ -19,7 +19,7 @@ use std::path::Path;
 /// Version of the schema.
 const SCHEMA: &str = "1.6.0";
 
-/// Number of the category "Application Activity", whose class "API Activity" is used.
+/// Number of the category "Application Activity", which contains the class "API Activity".
 const CATEGORY: u32 = 6;
 const CLASS: u32 = 6003;
 
@@ -29,7 +29,7 @@ const PREFIX: &[u8] = b"{\"activity_id\":";
 /// Maximum length of the last line that is searched at the end of the file, in bytes.
 const LAST_LINE: u64 = 1024 * 1024;
 
-/// Reason why the events were not written.
+/// Error returned when events cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OcsfError {
     /// The log cannot be read.
@@ -38,11 +38,11 @@ pub enum OcsfError {
     /// The file cannot be written.
     #[error("failed to write the events: {0}")]
     Write(io::Error),
-    /// Another process writes the file.
+    /// Another process is writing the file.
     #[error("another process is writing the file; run the command again once it is done")]
     Busy,
-    /// The file has another content.
-    #[error("the last line of the file is not an event of IronCurtain; choose another file")]
+    /// The file contains other data.
+    #[error("the last line of the file is not an IronCurtain event; choose another file")]
     Foreign,
     /// The last event is not in the log.
     #[error("entry {0} of the file is not in the log, which was replaced; choose another file")]
@@ -61,7 +61,7 @@ pub struct OcsfWritten {
 /// Appends the entries that are not yet in `file`. Creates the file with access for the user only.
 ///
 /// # Errors
-/// [`OcsfError`]. Complete events may have been appended before the error.
+/// Returns [`OcsfError`] if reading or writing fails. Complete events may have been appended before the error.
 pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritten, OcsfError> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(file);
     let mut file = file.map_err(OcsfError::Write)?;
@@ -132,7 +132,7 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     let complete = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     end.truncate(complete);
     let Some(line) = end.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty()) else {
-        // Removes an incomplete first event only if it begins like one.
+        // Remove an incomplete first line only if it starts like an event.
         let is_ours = end_of_file.starts_with(PREFIX) || PREFIX.starts_with(&end_of_file);
         if !is_ours || begin > 0 {
             return Err(OcsfError::Foreign);

@@ -3,7 +3,7 @@
 use ring::{digest, hmac};
 use std::fmt;
 
-/// Length of a hash in bytes, long enough that two paths do not collide.
+/// Length of a hash, in bytes. Collisions are negligible at this length.
 const HASH: usize = 16;
 
 /// Key that hashes paths. It never leaves the machine, so a collector cannot guess paths by hashing them.

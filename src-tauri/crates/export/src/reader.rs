@@ -6,10 +6,10 @@ use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
 use std::io;
 use std::path::PathBuf;
 
-/// Size of the log lines in a batch, in bytes, from which no more are added.
+/// Size in bytes at which no more log lines are added to a batch.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// An entry that was read.
+/// Entry that was read.
 #[derive(Debug)]
 pub(crate) struct ReadEntry {
     pub(crate) event: ExportedEvent,
@@ -27,7 +27,7 @@ pub(crate) struct ReadEntries {
     pub(crate) entries: Vec<ReadEntry>,
 }
 
-/// Reader of the log.
+/// Log reader.
 #[derive(Debug)]
 pub(crate) struct Reader {
     log: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Reader {
     /// `None` while a thread uses it, and after that thread has failed.
     follower: Option<Follower>,
     place: LogPlace,
-    /// `true` once the stored position was compared with the log.
+    /// `true` once the stored position has been compared with the log.
     is_compared: bool,
 }
 
@@ -44,7 +44,7 @@ impl Reader {
         Self { log, form, follower: None, place, is_compared: false }
     }
 
-    /// Returns whether the stored position was compared with the log.
+    /// Returns `true` once the stored position has been compared with the log.
     pub(crate) fn is_compared(&self) -> bool {
         self.is_compared
     }
@@ -100,7 +100,7 @@ impl Reader {
                         break;
                     }
                     Some(FollowedEntry::Lost(_)) => {
-                        // Found again once the entries before are sent.
+                        // Report the loss again once the preceding entries have been sent.
                         *follower = Follower::resume(&log, before);
                         break;
                     }

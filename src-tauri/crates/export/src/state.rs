@@ -26,7 +26,7 @@ pub struct ExportState {
     pub refused: u64,
     /// Time of the last success, in milliseconds since the Unix epoch.
     pub last_success: Option<u64>,
-    /// Failure since the last success, as a phrase.
+    /// Description of the failure since the last success, or `None` if there was none.
     pub failure: Option<String>,
     /// Ranges of unsent entries that have not been reported yet.
     pub lost: Vec<LostRange>,
@@ -34,17 +34,17 @@ pub struct ExportState {
     pub head: u64,
 }
 
-/// Reason why the state cannot be used.
+/// Error returned when the state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Reading failed.
-    #[error("failed to read the state of the export: {0}")]
+    /// The file cannot be read.
+    #[error("failed to read the export's state: {0}")]
     Read(#[from] io::Error),
-    /// Reading the log failed.
+    /// The log cannot be read.
     #[error("failed to read the record: {0}")]
     Log(io::Error),
-    /// The content is invalid.
-    #[error("the state of the export is damaged: {0}")]
+    /// The file is malformed.
+    #[error("the export's state is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
 }
 
@@ -67,14 +67,14 @@ impl ExportState {
     /// Reads a state. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// [`StateError`].
+    /// Returns [`StateError`] if the file cannot be read or is malformed.
     pub fn read(file: &Path) -> Result<Option<Self>, StateError> {
         let Some(text) = bounded_read::text(file)? else { return Ok(None) };
         Ok(Some(serde_json::from_str(&text)?))
     }
 
-    /// Reads the state of an export, or creates one that starts after the newest entry and stores it. A damaged state is
-    /// replaced by one from which all entries within the limit are sent again. Blocks.
+    /// Reads an export's state. If the file does not exist, creates and stores a state that starts after the newest
+    /// entry. Replaces a damaged state with one that sends the newest entries up to the limit again. Blocks.
     ///
     /// # Errors
     /// Returns [`StateError::Log`] if the log cannot be read.
@@ -85,12 +85,12 @@ impl ExportState {
             Err(_) => within(log, limit),
         };
         let state = Self::starting_at(place.map_err(StateError::Log)?);
-        // If the disk is full, the position is stored later.
+        // Ignore the error, for example a full disk: the position is stored later.
         let _ = state.write(file);
         Ok(state)
     }
 
-    /// Stores the state and syncs it. Blocks.
+    /// Writes the state and syncs the file. Blocks.
     ///
     /// # Errors
     /// Returns an error if writing fails. The file then keeps the previous state.
@@ -116,7 +116,7 @@ impl ExportState {
     }
 }
 
-/// Writer of the state that does not block the runtime.
+/// Writes the state without blocking the runtime.
 ///
 /// - An older state never replaces a newer one, even if a write was cancelled.
 /// - Dropping the writer prevents later writes, so that the file can be removed.
@@ -154,7 +154,7 @@ impl Drop for StateWriter {
     }
 }
 
-/// Returns the position from which at most `limit` bytes follow.
+/// Returns the oldest position that is followed by at most `limit` bytes.
 fn within(log: &Path, limit: u64) -> io::Result<LogPlace> {
     let mut follower = Follower::new(log, LogPlace::oldest(log)?);
     follower.skip_to(limit)?;

@@ -91,7 +91,7 @@ pub(crate) const CONFINED: &str = "structural-confined";
 /// Name of the built-in decision that allows a call because of a grant.
 pub(crate) const GRANT: &str = "grant";
 
-/// Prefix of the names of managed rules. A user's rule cannot have it.
+/// Prefix of managed rules' names. The user's rules cannot use it.
 pub(crate) const MANAGED: &str = "managed:";
 
 /// Returns `true` if a rule name is reserved for built-in decisions.

@@ -3,8 +3,8 @@
 //! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules. Each value
 //!   is judged separately.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
-//! - The rules of the user's organization and the user's rules are separate layers, and the stricter of their two
-//!   decisions applies. A managed rule that allows a value only replaces a missing rule of the user. Managed rules that
+//! - The organization's rules and the user's rules are separate layers, and the stricter of their two decisions
+//!   applies. A managed rule that allows a value decides only if no user rule applies to the value. Managed rules that
 //!   deny or require approval also apply to the session sandbox.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
 //! - A call to an unannotated tool requires approval if the server's entry says so. The only allow rules that apply to
@@ -282,8 +282,8 @@ impl<'a> Judging<'a> {
         })
     }
 
-    /// Combines the deciding rules of the two layers. The stricter one decides, and the managed one if both are equally
-    /// strict. A managed rule that allows decides only if no rule of the user covers the value.
+    /// Combines the matching rules of the two layers. The stricter rule decides, or the managed rule if both are
+    /// equally strict. A managed rule that allows the value decides only if no user rule applies to the value.
     fn layered(&self, first: impl Fn(RulesFor<'a>) -> Option<&'a Rule>) -> Option<&'a Rule> {
         if !self.policy.is_managed() {
             return first(self.rules());
@@ -298,7 +298,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns `true` if a managed rule denies a value or requires approval for it.
+    /// Returns `true` if a managed rule denies the value or requires approval for it.
     fn is_restricted(&self, role: Role, given: &'a ResolvedValue) -> bool {
         if !self.policy.is_managed() {
             return false;

@@ -14,9 +14,9 @@ pub struct OpenFolder {
     pub rule: String,
 }
 
-/// Returns the folders that a policy always opens to a server. Such a folder must be the only condition of a rule
-/// that allows reading, and no earlier rule may ask or deny there; for a managed rule, no rule at all. Other folders
-/// are mounted only while a call needs them.
+/// Returns the folders that a policy always opens to a server. Such a folder is the only condition of a rule that
+/// allows reading, and no earlier rule requires approval or denies access there. If the rule is managed, this applies
+/// to later rules too. Other folders are mounted only while a call needs them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -44,7 +44,7 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
 }
 
 /// Returns `true` if a managed rule overrides a server's grant for every path that the grant covers, so that the path
-/// must not stay mounted. Rules about some tools or about a part of the path are left to the judge.
+/// must not stay mounted. Rules that apply only to some tools or to a part of the path are left to the judge.
 #[must_use]
 pub fn is_suspended(policy: &Policy, server: &str, grant: &PathGrant) -> bool {
     let covers_all = |rule: &&Rule| rule.within().is_none_or(|within| within.contains(&grant.path));

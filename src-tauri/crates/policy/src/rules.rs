@@ -29,10 +29,10 @@ pub struct Policy {
 pub enum Layer {
     /// The user's rules, or the built-in ones.
     User,
-    /// Rules of the user's organization.
+    /// Rules from the user's organization.
     Managed {
-        /// Time since which the rule applies on this machine, in milliseconds since the Unix epoch. Older grants do not
-        /// satisfy a rule that requires approval.
+        /// Time at which the rule started to apply on this machine, in milliseconds since the Unix epoch. Older grants
+        /// do not satisfy a rule that requires approval.
         since_ms: u64,
     },
 }
@@ -50,14 +50,14 @@ pub struct Rule {
     pub then: Decision,
     /// Conditions from the `if` field.
     pub condition: RuleCondition,
-    /// Layer that the rule belongs to.
+    /// Layer of the rule.
     pub layer: Layer,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
-    /// Returns the policy with the rules of an organization before its own. `since_ms` returns the time since which a
-    /// rule applies on this machine.
+    /// Adds an organization's rules as a layer above the policy's own rules. `since_ms` returns the time at which a
+    /// rule started to apply on this machine, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn under(self, managed: Self, since_ms: impl Fn(&Rule) -> u64) -> Self {
         let managed = managed.rules.into_iter().map(|mut rule| {
@@ -70,7 +70,7 @@ impl Policy {
         Self { rules, index }
     }
 
-    /// Returns `true` if an organization's rules come before the user's.
+    /// Returns `true` if the policy contains an organization's rules.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         self.rules.first().is_some_and(Rule::is_managed)
@@ -110,7 +110,7 @@ pub struct RulesFor<'a> {
     layer: Option<RuleLayer>,
 }
 
-/// Layer whose rules an iterator returns.
+/// Filter for an iterator over rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleLayer {
     /// The user's rules.
@@ -174,8 +174,8 @@ impl Rule {
         matches!(self.layer, Layer::Managed { .. })
     }
 
-    /// Returns `true` if the rule overrides a grant that was created at this time: it denies, or it is a managed rule
-    /// that requires approval and is newer than the grant.
+    /// Returns `true` if the rule overrides a grant created at this time: it denies, or it is a managed rule that
+    /// requires approval and is newer than the grant.
     pub(crate) fn overrides_grant_of(&self, created_ms: u64) -> bool {
         match (self.then, self.layer) {
             (Decision::Deny, _) => true,

@@ -136,7 +136,7 @@ impl Permit {
 }
 
 impl Escalation {
-    /// Returns `true` if a rule of the user's organization requires approval.
+    /// Returns `true` if an organization's rule requires the approval.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         self.values.iter().any(|value| value.by.rule.starts_with(MANAGED))

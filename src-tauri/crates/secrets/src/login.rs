@@ -1,10 +1,10 @@
-//! Logins at remote servers. The tokens are stored as secrets, and a list without secrets names the servers with a
-//! login.
+//! Logins to remote servers: tokens, stored as secrets, and a list of the servers with a login, which contains no
+//! secrets.
 //!
-//! - The list is authoritative: without an entry there is no login. Removing an entry therefore ends the login even
-//!   if the keyring is locked. Tokens belong to the login only if they have its id.
-//! - Only one process at a time changes the tokens of a server: it holds the server's [`LoginTurn`].
-//! - Settings cannot refer to a login, because its name contains a colon.
+//! - The list is authoritative: without an entry there is no login, so removing an entry logs out even if the keyring
+//!   is locked. Tokens are valid only if their id equals the entry's id.
+//! - A process holds a server's [`LoginTurn`] while it changes the tokens, so only one process at a time does so.
+//! - Settings cannot refer to a login's secret, because its name contains a colon.
 
 use super::file::turn;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
@@ -20,39 +20,40 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Logins of all servers. All methods block.
+/// Logins to all servers. All methods block.
 #[derive(Debug, Clone)]
 pub struct Logins {
     list: PathBuf,
     store: SecretStore,
 }
 
-/// Description of a login, without any secret.
+/// Entry in the list of logins. Contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoginMark {
     /// Random id of the login.
     pub id: String,
-    /// Address of the server.
+    /// URL of the server.
     pub url: String,
-    /// Authorization server.
+    /// Issuer of the authorization server.
     pub issuer: String,
     /// Scopes of the tokens.
     pub scopes: Vec<String>,
-    /// Time at which the user must log in again, in seconds since 1970; `None` if the login is renewed.
+    /// Time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login can be renewed
+    /// or does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<u64>,
-    /// The authorization server refused to renew the login.
+    /// `true` if the authorization server refused to renew the login.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_expired: bool,
 }
 
-/// Right to change the tokens of one server, until it is dropped.
+/// Exclusive lock on one server's tokens. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct LoginTurn(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 impl LoginMark {
-    /// Creates the description of a new login.
+    /// Creates the entry for a new login.
     ///
     /// # Errors
     /// Returns an error if the operating system provides no random bytes.
@@ -61,7 +62,7 @@ impl LoginMark {
         Ok(Self { id, url, issuer, scopes: scopes.to_vec(), ends_at: None, is_expired: false })
     }
 
-    /// Returns whether the user must log in again at this time.
+    /// Returns `true` if the login has expired at this time.
     #[must_use]
     pub fn has_ended(&self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -70,7 +71,7 @@ impl LoginMark {
 }
 
 impl Logins {
-    /// Creates a handle that keeps the tokens in this store.
+    /// Returns the logins whose tokens are in this store.
     #[must_use]
     pub fn of(store: &SecretStore) -> Self {
         Self { list: store.path().with_file_name("logins.json"), store: store.clone() }
@@ -87,7 +88,7 @@ impl Logins {
         }
     }
 
-    /// Returns a server's login, or `None` if there is none or the list cannot be read.
+    /// Returns a server's entry, or `None` if it does not exist or the list cannot be read.
     #[must_use]
     pub fn mark(&self, server: &str) -> Option<LoginMark> {
         self.all().ok()?.remove(server)
@@ -101,7 +102,7 @@ impl Logins {
         self.store.get(&SecretName::of_login(server))
     }
 
-    /// Waits for the turn to change the tokens of a server.
+    /// Locks a server's tokens. Waits until no other process holds the lock.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the lock file cannot be used.
@@ -125,7 +126,7 @@ impl Logins {
         self.note(server, mark)
     }
 
-    /// Adds a login whose tokens are already stored to the list. The caller holds the server's turn.
+    /// Adds an entry for a login whose tokens are already stored. The caller must hold the server's [`LoginTurn`].
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -133,7 +134,8 @@ impl Logins {
         self.change(|all| drop(all.insert(server.to_owned(), mark.clone())))
     }
 
-    /// Replaces the tokens of a login, unless the user has logged in or out since. The caller holds the server's turn.
+    /// Replaces the tokens of the login with this id. Does nothing if the user has since logged in again or out. The
+    /// caller must hold the server's [`LoginTurn`].
     ///
     /// # Errors
     /// Returns the same errors as [`Self::begin`].
@@ -153,7 +155,7 @@ impl Logins {
         }
     }
 
-    /// Notes that the user must log in again, unless there is another login now.
+    /// Marks the login with this id as expired. Does nothing if the user has since logged in again or out.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -169,7 +171,7 @@ impl Logins {
         })
     }
 
-    /// Ends a login by removing it from the list. Returns the login if there was one.
+    /// Logs out by removing a server's entry. Returns the entry if there was one.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -179,7 +181,7 @@ impl Logins {
         Ok(struck)
     }
 
-    /// Removes the tokens of a server, also those of a login that has ended. Returns them if there were any.
+    /// Removes a server's tokens, even if they are from an earlier login. Returns them if there were any.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.

@@ -1,20 +1,20 @@
-//! A host's names in the user's known hosts files (`sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
+//! Looks up host keys in known hosts files (`sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Names of a host key's owner.
+/// Result of looking up a host key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostNames {
-    /// The host's names.
+    /// The key belongs to a host with these names.
     Named(Vec<String>),
-    /// The host is known, but its names are hashed.
+    /// The key belongs to a known host whose names are hashed.
     Hashed,
-    /// The host is not known, or its key is revoked.
+    /// The key is unknown or revoked.
     Unknown,
 }
 
-/// Returns the names of a host key's owner.
+/// Returns the names of the host that a key belongs to.
 #[must_use]
 pub fn names_of(key: &[u8], known_hosts: &str) -> HostNames {
     let (mut names, mut is_known) = (Vec::<String>::new(), false);
@@ -29,7 +29,7 @@ pub fn names_of(key: &[u8], known_hosts: &str) -> HostNames {
         }
         match marker {
             Some("@revoked") => return HostNames::Unknown,
-            // The key of a certificate authority belongs to no host.
+            // A certificate authority's key does not belong to a host.
             Some(_) => continue,
             None => {}
         }

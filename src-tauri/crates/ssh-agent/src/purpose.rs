@@ -5,20 +5,20 @@ use crate::wire::{Malformed, Reader};
 /// `SSH_MSG_USERAUTH_REQUEST`.
 const LOGIN: u8 = 50;
 
-/// First bytes of the data to sign for a file or a commit.
+/// Prefix of the data to sign for a file or a commit.
 const SIGNED_FILE: &[u8] = b"SSHSIG";
 
 /// Purpose of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignaturePurpose {
-    /// A login to a host.
+    /// Login to a host.
     Login {
         /// Account on the host.
         user: String,
-        /// Key of the host, if it is part of the data. A host accepts such a signature only for its own key.
+        /// The host's key, if it is part of the data. A host then accepts the signature only if the key is its own.
         host_key: Option<Vec<u8>>,
     },
-    /// A file, a commit or another text.
+    /// Signature of a file, a commit or other data.
     File {
         /// Namespace, such as `git` or `file`.
         namespace: String,
@@ -26,10 +26,10 @@ pub enum SignaturePurpose {
 }
 
 impl SignaturePurpose {
-    /// Determines the purpose of the data that a key is asked to sign.
+    /// Determines the purpose of data that is to be signed with `key`.
     ///
     /// # Errors
-    /// [`Malformed`] if the data has no known purpose.
+    /// Returns [`Malformed`] if the data has no known purpose.
     pub fn of(data: &[u8], key: &[u8]) -> Result<Self, Malformed> {
         match data.strip_prefix(SIGNED_FILE) {
             Some(rest) => file(Reader::new(rest)),

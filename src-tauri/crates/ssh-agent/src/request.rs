@@ -1,8 +1,8 @@
-//! Requests to an agent, and the agent's list of keys.
+//! Parses requests to an agent and the agent's list of keys.
 
 use crate::wire::{Malformed, Reader};
 
-/// Maximum length of a message in bytes: `AGENT_MAX_LEN` in OpenSSH.
+/// Maximum length of a message, in bytes: `AGENT_MAX_LEN` in OpenSSH.
 pub const LONGEST: usize = 256 * 1024;
 
 /// Response to a request that is refused or fails: `SSH_AGENT_FAILURE`.
@@ -20,7 +20,7 @@ const SIGN: u8 = 13;
 /// `SSH_AGENTC_EXTENSION`.
 const EXTENSION: u8 = 27;
 
-/// Extension with which a program names the host of a connection.
+/// Extension that names a connection's host.
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.
@@ -33,9 +33,9 @@ pub enum AgentRequest {
     List,
     /// Signs data.
     Sign(SignRequest),
-    /// Names the host that later signatures are for. This is a claim: the program chooses the host and the session.
+    /// Names the host that later signatures are for. This is an unverified claim by the program.
     Bind {
-        /// True if the connection is forwarded to the host.
+        /// `true` if the agent connection is forwarded to the host.
         is_forwarding: bool,
     },
     /// Any other request, such as adding or removing a key.
@@ -64,7 +64,7 @@ impl AgentRequest {
     /// Parses a request.
     ///
     /// # Errors
-    /// [`Malformed`] if a sign or bind request has another format.
+    /// Returns [`Malformed`] if a sign or bind request does not have the expected format.
     pub fn parse(message: &[u8]) -> Result<Self, Malformed> {
         if message == LIST {
             return Ok(Self::List);
@@ -92,7 +92,7 @@ impl AgentRequest {
 /// Parses an agent's list of keys.
 ///
 /// # Errors
-/// [`Malformed`] for any other response.
+/// Returns [`Malformed`] if the response is not a list of keys.
 pub fn keys(answer: &[u8]) -> Result<Vec<AgentKey>, Malformed> {
     let mut reader = Reader::new(answer);
     if reader.byte()? != KEYS {

@@ -1,4 +1,4 @@
-//! Values in the encoding of the ssh protocol (RFC 4251, section 5).
+//! Decodes values of the ssh protocol (RFC 4251, section 5).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;

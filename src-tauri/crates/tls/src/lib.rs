@@ -1,4 +1,4 @@
-//! TLS for our own connections. Verifies certificates with the system's roots.
+//! TLS for connections that IronCurtain opens itself. Certificates are verified against the system's root store.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Reason why TLS cannot be used.
+/// Error returned when TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The system has no trusted root certificates.
@@ -29,9 +29,9 @@ pub enum TlsError {
     )]
     NoRoots(String),
     /// The host name is invalid.
-    #[error("`{0}` is not a host name that a certificate can have")]
+    #[error("`{0}` is not a valid host name for TLS")]
     Name(String),
-    /// The settings are invalid.
+    /// The TLS configuration is invalid.
     #[error("failed to set up TLS: {0}")]
     Setup(#[from] rustls::Error),
     /// The task that loads the certificates panicked.
@@ -39,7 +39,7 @@ pub enum TlsError {
     Thread(#[from] JoinError),
 }
 
-/// Client that verifies the certificate of one host.
+/// TLS client for one host.
 #[derive(Clone)]
 pub struct TlsClient {
     connector: TlsConnector,
@@ -47,10 +47,10 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Creates a client that trusts the system's current roots. An IPv6 address may have brackets.
+    /// Creates a client that trusts the system's root certificates. `host` may be an IPv6 address in brackets.
     ///
     /// # Errors
-    /// [`TlsError`].
+    /// Returns [`TlsError`] if `host` is invalid or the system has no root certificates.
     pub async fn new(host: &str) -> Result<Self, TlsError> {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
             .map_err(|_| TlsError::Name(host.to_owned()))?;
@@ -64,10 +64,10 @@ impl fmt::Debug for TlsClient {
     }
 }
 
-/// Starts TLS on a connection, unless `tls` is `None`.
+/// Performs the TLS handshake on a connection, or returns it unencrypted if `tls` is `None`.
 ///
 /// # Errors
-/// Returns an error if the handshake fails, for example because of the certificate.
+/// Returns an error if the handshake fails or times out, for example because the certificate is invalid.
 pub async fn secured(stream: TcpStream, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
     let Some(TlsClient { connector, name }) = tls else { return Ok(Box::new(stream)) };
     let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;

@@ -1,4 +1,4 @@
-//! A login whose tokens are in the desktop's keyring.
+//! Tests a login whose tokens are in the desktop's keyring.
 
 use super::{LoginHost, command, log_in, world};
 use crate::secrets::{UNLOCKED, command_lines_with, files_with, on_a_bus, text};
@@ -7,7 +7,7 @@ use ironcurtain_secrets::{SecretError, SecretName, SecretStore};
 use serde_json::json;
 use std::process::Command;
 
-/// Returns a command with the keyring of this test.
+/// Returns an `ironcurtain` command that uses the test's keyring.
 fn with_keyring(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", world.ours());
@@ -41,7 +41,7 @@ fn a_login_is_kept_in_the_keyring_until_its_server_is_removed() {
                 assert_eq!(command_lines_with(token), Vec::<String>::new());
             }
             assert!(!world.ours().join("state/secrets.age").exists());
-            // A program without the keyring lists the login.
+            // A process without access to the keyring lists the login.
             let listed = command(&world, &["servers", "list"]).output().unwrap();
             assert!(text(&listed).contains("  logged in\n"), "{}", text(&listed));
 
@@ -52,7 +52,7 @@ fn a_login_is_kept_in_the_keyring_until_its_server_is_removed() {
             run(&["servers", "restore", "far"]);
             assert!(run(&["servers", "list"]).contains("  not logged in\n"));
 
-            // A logout also removes tokens that the list does not name.
+            // Logging out also removes tokens without an entry in the list.
             log_in(with_keyring(&world, &[]));
             std::fs::remove_file(world.home.state.join("logins.json")).unwrap();
             assert!(kept().is_ok());

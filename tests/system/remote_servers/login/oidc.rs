@@ -1,4 +1,4 @@
-//! A login at the authorization server `oidc-provider`, over TLS, by a user who clicks on its pages in Chromium.
+//! Tests a login with the authorization server `oidc-provider` over TLS, with a user who clicks in Chromium.
 
 use super::super::tls::inside;
 use super::{TypedLogin, command, get, run, world_of};
@@ -35,12 +35,12 @@ impl OidcHost {
         format!("https://mcp.example.test:{}", self.port)
     }
 
-    /// Controls the server, and returns all codes and tokens so far.
+    /// Sends a control request, and returns all codes and tokens issued so far.
     fn issued(&self, path: &str) -> Vec<String> {
         serde_json::from_str(&get(&format!("http://127.0.0.1:{}{path}", self.control)).unwrap().1).unwrap()
     }
 
-    /// Sends a form, as an attacker who has it would.
+    /// Submits a form, as an attacker who knows its values would.
     fn post(&self, path: &str, fields: &[(&str, &str)]) -> Value {
         let mut command = Command::new("curl");
         command.args(["--silent", "--cacert"]).arg(std::env::var_os("SSL_CERT_FILE").unwrap());
@@ -74,7 +74,7 @@ fn parameter(page: &str, wanted: &str) -> String {
     found.unwrap().1.to_owned()
 }
 
-/// Logs in by clicks, and returns the page and everything that was shown.
+/// Logs in through Chromium. Returns the last page and the terminal's output.
 fn log_in(world: &World) -> (String, String) {
     let mut login = TypedLogin::start(command(world, &[]));
     let page = login.page();
@@ -91,14 +91,14 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
         let world = world_of(&json!({ "url": url, "allowedAddresses": ["127.0.0.1"] }));
         let ours = world.ours();
 
-        // The user refuses at the server.
+        // The user refuses the login on the authorization server's page.
         let mut refused = TypedLogin::start(command(&world, &[]));
         let page = refused.page();
         assert!(clicked(&page, "refuse").contains("The login was refused."));
         refused.terminal.shows("the authorization server refused the login: `access_denied");
         assert_ne!(refused.started.wait(), 0);
 
-        // The server sends no code to another redirect address, and the login goes on.
+        // The server sends no code to another redirect URI, and the login is still pending.
         let mut login = TypedLogin::start(command(&world, &[]));
         let page = login.page();
         let redirect = parameter(&page, "redirect_uri");
@@ -116,7 +116,7 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
         let renewed = host.issued("/tokens");
         assert_eq!(renewed.len(), 5, "the session renewed the tokens");
 
-        // A code that somebody else sends again, without the verifier, gives nothing.
+        // An intercepted code is useless without the verifier.
         let (client_id, redirect) =
             (parameter(&page, "client_id"), redirect.replace("%3A", ":").replace("%2F", "/"));
         let replay = [

@@ -1,4 +1,4 @@
-//! State of the user's login at a server, for lists. Reads no secret.
+//! Login state of each server, for display in lists. Reads no secrets.
 
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
@@ -8,22 +8,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The user's login at a remote server that has no other credentials.
+/// State of the user's login to a remote server that has no other credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LoginState {
     /// The user is logged in.
     LoggedIn {
-        /// Time at which the user must log in again, in seconds since 1970; `None` if the login is renewed.
+        /// Time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login can be
+        /// renewed or does not expire.
         ends_at: Option<u64>,
     },
     /// The login has expired.
     Expired,
-    /// There is no login at this address. The server may not need one.
+    /// There is no login for the server's URL. The server may not need one.
     NotLoggedIn,
 }
 
-/// Logins at all servers, read once.
+/// Snapshot of the logins to all servers.
 #[derive(Debug)]
 pub struct LoginStates {
     marks: BTreeMap<String, LoginMark>,
@@ -31,14 +32,14 @@ pub struct LoginStates {
 }
 
 impl LoginStates {
-    /// Reads the list of logins. A list that cannot be read has none.
+    /// Reads the list of logins. Treats an unreadable list as empty.
     #[must_use]
     pub fn load(home: &Home) -> Self {
         let marks = Logins::of(&SecretStore::of(&home.state)).all().unwrap_or_default();
         Self { marks, now: SystemTime::now() }
     }
 
-    /// Returns the login at a server; `None` for a local server, or for one with its own credentials.
+    /// Returns a server's login state, or `None` if the server is local or its entry contains credentials.
     #[must_use]
     pub fn of(&self, server: &Server) -> Option<LoginState> {
         let remote = server.remote.as_ref().filter(|remote| remote.uses_login())?;

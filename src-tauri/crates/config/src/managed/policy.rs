@@ -1,6 +1,6 @@
-//! The organization's rules: those of the last good bundle, or a replacement while there is none.
+//! The organization's rules: those of the last valid bundle, or a single rule for all calls until there is a bundle.
 //!
-//! - The kept bundle is verified whenever it is read, so that changing it on the disk has no effect.
+//! - The stored bundle is verified on each read, so modifying it on disk has no effect.
 
 use super::{BundleSettings, Managed, ManagedError, WithoutBundle};
 use crate::ConfigError;
@@ -15,25 +15,25 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The organization's rules as text, and the times at which they arrived.
+/// The organization's rules, and the times at which they arrived on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagedPolicy {
-    /// Settings of the organization.
+    /// Content of `managed.json`.
     pub managed: Managed,
-    /// The bundle that the rules are from, or `None` if there is none.
+    /// Bundle that contains the rules, or `None` if there is no valid bundle.
     pub bundle: Option<ManagedBundle>,
-    /// Reason why the kept bundle is not used.
+    /// Reason the stored bundle is not used, or `None` if it is used or does not exist.
     pub problem: Option<String>,
     rules: Option<String>,
     lists: Option<String>,
-    /// Times of arrival by hash of the rule, in milliseconds since the Unix epoch.
+    /// Arrival time of each rule, in milliseconds since the Unix epoch, keyed by the rule's hash.
     arrivals: BTreeMap<String, u64>,
 }
 
-/// Bundle that rules are from.
+/// Bundle that contains the organization's rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagedBundle {
-    /// Name of the revision.
+    /// Human-readable revision.
     pub revision: String,
     /// Sequence number.
     pub sequence: u64,
@@ -88,13 +88,13 @@ impl ManagedPolicy {
         Ok(())
     }
 
-    /// Returns the store of the last good bundle.
+    /// Returns the store for the last valid bundle.
     #[must_use]
     pub fn store(home: &Home) -> BundleStore {
         BundleStore::new(home.state.join("managed/bundle.tar.gz"))
     }
 
-    /// Returns the policy with the organization's rules before its own.
+    /// Returns `user` with the organization's rules added as a layer above it.
     ///
     /// # Errors
     /// Returns [`LoadError`] if the organization's rules are invalid.
@@ -108,10 +108,10 @@ impl ManagedPolicy {
         parse(rules, self.lists.as_deref(), resolve).map(Some)
     }
 
-    /// Parses the rules of a bundle.
+    /// Parses a bundle's rules.
     ///
     /// # Errors
-    /// Returns [`SnapshotError`] if they are invalid.
+    /// Returns [`SnapshotError`] if the rules are invalid.
     pub fn check(home: &Home, bundle: &PolicyBundle) -> Result<Policy, SnapshotError> {
         let text = |name| bundle.document(name).map(Value::to_string);
         let rules = text("policy").unwrap_or_else(|| json!({ "rules": [] }).to_string());
@@ -119,7 +119,7 @@ impl ManagedPolicy {
         Ok(with_resolver(home, |resolve| parse(&rules, lists.as_deref(), resolve))??)
     }
 
-    /// Returns the built-in policy with the rules of a bundle before it.
+    /// Returns the built-in policy with a bundle's rules added as a layer above it.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid.
@@ -128,13 +128,13 @@ impl ManagedPolicy {
         Ok(built_in.under(Self::check(home, bundle)?, |_| 0))
     }
 
-    /// Text that changes whenever the rules do.
+    /// Returns the rules and lists as text, for detecting changes.
     pub(crate) fn text(&self) -> String {
         json!([self.rules, self.lists]).to_string()
     }
 
-    /// Stores the time of arrival of each rule that is new, and forgets rules that no longer exist. Does nothing if this
-    /// machine is not managed.
+    /// Stores the arrival time of each new rule, and removes rules that no longer exist. Does nothing if this machine
+    /// is not managed.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid or the times cannot be written.
@@ -159,14 +159,14 @@ impl ManagedPolicy {
         Ok(write().map_err(|source| ConfigError::Io { path: path.clone(), source })?)
     }
 
-    /// Reads the times of arrival. Without them, the rules count as newer than every grant.
+    /// Reads the arrival times. A rule without one is treated as newer than every grant.
     fn read_arrivals(home: &Home) -> BTreeMap<String, u64> {
         let text = bounded_read::text(&arrivals_file(home)).ok().flatten().unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 }
 
-/// Calls `then` with a resolver for the folders in rules.
+/// Calls `then` with a function that resolves the paths in rules.
 fn with_resolver<T>(home: &Home, then: impl FnOnce(&ResolveWithin<'_>) -> T) -> Result<T, SnapshotError> {
     let person = canonical_home(home)?;
     let resolver = Resolver::new(person.clone(), person);
@@ -182,7 +182,7 @@ fn arrivals_file(home: &Home) -> PathBuf {
     home.state.join("managed/arrivals.json")
 }
 
-/// Hashes everything that a rule decides by.
+/// Hashes a rule's condition and decision. Its name and reason do not affect the hash.
 fn hash(rule: &Rule) -> String {
     hash_of(format!("{:?}", (rule.then, &rule.condition)).as_bytes())
 }

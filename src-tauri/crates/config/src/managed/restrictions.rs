@@ -1,4 +1,4 @@
-//! Applies an organization's settings to the user's settings and servers. They only become stricter.
+//! Applies an organization's settings to the user's settings and servers. The result is never less strict.
 
 use super::{ManagedNetwork, ManagedSettings, ServerPattern};
 use crate::sandbox::{NetworkSettings, Sandbox};
@@ -24,7 +24,7 @@ impl ManagedSettings {
         }
     }
 
-    /// Returns the reason why a server may not start, worded to follow the organization's name.
+    /// Returns the reason a server is not allowed to start, as a phrase that follows the organization's name.
     fn refusal(&self, server: &Server) -> Option<&'static str> {
         let is_listed = |list: &[ServerPattern]| list.iter().any(|pattern| pattern.matches(server));
         if is_listed(&self.denied_servers) {
@@ -64,7 +64,7 @@ impl ServerPattern {
     }
 }
 
-/// Returns `true` if a word of a command line is this package, with or without a version.
+/// Returns `true` if a command-line argument names this package, with or without a version.
 fn is_package(word: &str, package: &str) -> bool {
     let rest = word.strip_prefix(package);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@') || rest.starts_with("=="))
@@ -81,7 +81,7 @@ mod tests {
         "other": { "command": "npx", "args": ["mcp-server-git-fork"], "sandbox": false },
         "web": { "url": "https://mcp.example.com/sse" } }"#;
 
-    /// Returns the refusal of each server under these settings.
+    /// Returns each server's name and the reason it is refused under these settings.
     fn refusals(settings: &str) -> Vec<(String, Option<String>)> {
         let settings: ManagedSettings = serde_json::from_str(settings).unwrap();
         let servers = Servers::parse(SERVERS, Path::new("s"), Path::new("/home/u")).unwrap();

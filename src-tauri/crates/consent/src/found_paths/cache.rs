@@ -1,9 +1,9 @@
-//! Finds the cache of a program: its folder in `~/.cache`.
+//! Finds a program's cache folder in `~/.cache`.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Returns the folder in the user's cache that contains all paths. Returns `None` if a path is not below such a folder,
-/// or if the paths are in different ones.
+/// Returns the folder in `~/.cache` that contains all paths. Returns `None` if the paths are not all in the same
+/// folder.
 #[must_use]
 pub fn cache_around<'a>(
     home: &CanonicalPath,

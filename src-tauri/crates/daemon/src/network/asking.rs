@@ -3,7 +3,7 @@
 //! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it can be
 //!   revoked.
 //! - Limits the number of pending questions per server. Further questions wait.
-//! - Asks about a service of this computer by its port, and only if something listens there.
+//! - Asks about a service on this computer by its port, and only if a program is listening on the port.
 //! - Remembers a denial briefly, because programs retry automatically and would trigger the same question again.
 
 use super::caller::Caller;

@@ -1,10 +1,10 @@
-//! Constant rules for IronCurtain's own connections.
+//! Constant rules for connections that IronCurtain itself opens.
 
 use ironcurtain_egress::{BoxFuture, ConnectionEvent, HostRules, Record, RecordError};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Record that holds the sender of its rules, which allow nothing once the sender is dropped.
+/// Connection record that owns the sender of its rules. Dropping the sender would revoke the rules.
 struct Keeping {
     record: Arc<dyn Record>,
     _rules: watch::Sender<Arc<HostRules>>,

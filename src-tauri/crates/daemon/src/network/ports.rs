@@ -1,5 +1,4 @@
-//! Ports of a sandbox: services on this computer that its programs use, and ports that a run publishes on this
-//! computer.
+//! Forwards ports between a sandbox and this computer: to local services, and from ports that a run publishes.
 
 use super::local::LocalServices;
 use crate::accepting::next_connection;
@@ -25,7 +24,7 @@ pub(crate) struct PublishedPort {
     listener: TcpListener,
 }
 
-/// Reason why a port cannot be published.
+/// Error returned when a port cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
     /// The run's proxy uses the port.

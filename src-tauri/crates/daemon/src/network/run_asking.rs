@@ -159,7 +159,7 @@ impl RunAsking {
     }
 
     /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
-    /// the connection must be judged again. If no connection waits, an agent has requested the host, for this reason.
+    /// the connection must be judged again. If no connection is waiting, `why` is the reason of the agent's request.
     pub(super) async fn question(
         &self,
         target: &HostPort,

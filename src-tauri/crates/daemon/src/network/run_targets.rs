@@ -140,7 +140,7 @@ impl RunTargets {
                 | AllowedBy::Introspection
                 | AllowedBy::Confined => TargetVerdict::Allow(Basis::Rule(&permit.reason().rule).id()),
             },
-            // The run's list does not replace the approval that the organization requires.
+            // The run's host list does not override an organization's rule that requires approval.
             Ok(Verdict::Escalate(escalation)) if escalation.is_managed() => {
                 TargetVerdict::Ask(Box::new(escalation))
             }

@@ -24,14 +24,14 @@ pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, S
     env
 }
 
-/// Listeners in a run's sandbox, besides that of the proxy.
+/// Listeners in a run's sandbox, except the proxy's.
 pub(super) struct RunListeners {
     pub(super) sessions: UnixListener,
-    /// For the ssh agent, if the run has one.
+    /// Listener for the ssh agent, if the run has one.
     pub(super) ssh_agent: Option<UnixListener>,
 }
 
-/// Serves the proxy's listener of a sandbox that has started. Also returns its other listeners.
+/// Starts the proxy on a sandbox's listener. Also returns the sandbox's other listeners.
 pub(super) async fn serve(
     network: &Arc<ServerNetwork>,
     egress: Option<Egress>,

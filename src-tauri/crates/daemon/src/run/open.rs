@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 
-/// Reason why a run cannot be started.
+/// Error returned when a run cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     /// The request contains no program.

@@ -1,8 +1,9 @@
-//! The ssh agent of a run: lists the keys of the user's agent, and asks the user about each signature.
+//! The ssh agent in a run: lists the keys in the user's agent, and asks the user about each signature.
 //!
-//! - No other request reaches the user's agent: no key is added, removed, locked or used by a forwarded connection.
+//! - No other request reaches the user's agent: programs cannot add, remove or lock keys, or use them through a
+//!   forwarded connection.
 //! - A signature whose purpose cannot be determined is refused without a question.
-//! - INVARIANT: the user's agent gets a request to sign only after the permission is on record.
+//! - INVARIANT: a request to sign is sent to the user's agent only after the approval was recorded.
 
 use super::Run;
 use super::ssh_upstream::{UpstreamAgent, read, write};
@@ -31,21 +32,21 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-/// Socket of the agent in a run.
+/// Path of the agent's socket in a run.
 pub(super) const SOCKET: &str = "/run/ironcurtain/ssh-agent";
 
 /// Maximum number of connections to the agent of one run.
 const MOST_CONNECTIONS: usize = 16;
 
-/// Options with which git's ssh accepts a host that is new to the run. The user's own known hosts are not in a run; the question about
-/// the login says whether the user knows the host.
+/// ssh options that accept unknown hosts. The user's `known_hosts` file is not available in a run, so the question
+/// about a login shows whether the user knows the host.
 const NEW_HOSTS: &str =
     " -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=/tmp/.ironcurtain-known-hosts";
 
-/// Files with the known hosts of the machine, and of the user below the home.
+/// Known hosts files: the system's, and the user's relative to the home directory.
 const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", ".ssh/known_hosts"];
 
-/// Reason that nothing is signed.
+/// Error returned when data is not signed.
 #[derive(Debug, thiserror::Error)]
 enum SignError {
     #[error(transparent)]
@@ -58,11 +59,11 @@ enum SignError {
     Exchange(#[from] ExchangeError),
     #[error("the run was started with `--deny`")]
     Denying,
-    #[error("the program no longer waits")]
+    #[error("the program stopped waiting")]
     Gone,
 }
 
-/// Adds the variables with which programs find the agent.
+/// Adds the environment variables that point programs to the agent.
 pub(super) fn add_to(env: &mut BTreeMap<String, String>) {
     env.insert("SSH_AUTH_SOCK".to_owned(), SOCKET.to_owned());
     env.entry("GIT_SSH_COMMAND".to_owned()).and_modify(|command| command.push_str(NEW_HOSTS));
@@ -86,7 +87,7 @@ pub(super) async fn serve(run: Arc<Run>, listener: UnixListener, agent: PathBuf)
     }
 }
 
-/// One connection.
+/// Connection from a program to the agent.
 struct Conversation {
     run: Arc<Run>,
     upstream: UpstreamAgent,
@@ -98,7 +99,7 @@ impl Conversation {
         while let Some(message) = read(&mut from).await? {
             let answer = match AgentRequest::parse(&message) {
                 Ok(AgentRequest::List) => self.upstream.list().await?.0,
-                // The user's agent needs it for keys that are restricted to hosts.
+                // The user's agent needs this message for keys that are restricted to certain hosts.
                 Ok(AgentRequest::Bind { is_forwarding: false }) => self.upstream.pass_on(&message).await?,
                 Ok(AgentRequest::Sign(request)) => match self.sign(&request, &message, &mut from).await {
                     Ok(signed) => signed,
@@ -117,7 +118,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Asks the user, and returns the agent's answer.
+    /// Asks the user about a signature, and returns the response of the user's agent.
     async fn sign(
         &mut self,
         request: &SignRequest,
@@ -137,7 +138,7 @@ impl Conversation {
         let asked = Asked { comment: &comment, fingerprint: &fingerprint(&request.key), signed };
         tokio::select! {
             allowed = self.run.may_sign(&asked) => allowed?,
-            // A program sends nothing while it waits.
+            // A program must not send anything while it is waiting, so stop if it does or disconnects.
             _ = from.read_u8() => return Err(SignError::Gone),
         }
         Ok(self.upstream.pass_on(message).await?)
@@ -152,7 +153,7 @@ impl Conversation {
         tokio::task::spawn_blocking(read).await.unwrap_or(HostNames::Unknown)
     }
 
-    /// Records and reports a refused signature. An exchange has recorded the end of its question.
+    /// Reports a refused signature, and records it unless it was refused by an exchange, which records its own outcome.
     async fn refused(&self, request: &SignRequest, problem: &SignError) {
         let what = match SignaturePurpose::of(&request.data, &request.key) {
             Ok(SignaturePurpose::File { namespace }) => format!("a text for {namespace}"),
@@ -196,23 +197,23 @@ fn signed_thing<'a>(purpose: &'a SignaturePurpose, host: &'a Option<(String, Hos
     }
 }
 
-/// Signature that the user is asked about.
+/// Requested signature, as shown in the question.
 struct Asked<'a> {
-    /// Name of the key.
+    /// Comment that names the key.
     comment: &'a str,
     fingerprint: &'a str,
     signed: SignedThing<'a>,
 }
 
 impl Asked<'_> {
-    /// Returns the key by which a denial is remembered. A denial of one ssh key does not apply to another.
+    /// Returns the key under which a denial is stored. A denial for one ssh key does not apply to another.
     fn denied_key(&self, principal: &Principal) -> DeniedKey {
         DeniedKey::of(principal, &format!("{:?} with {}", self.signed, self.fingerprint), &Map::new())
     }
 }
 
 impl Run {
-    /// Asks about a signature, and records the permission.
+    /// Asks the user about a signature, and records the approval.
     async fn may_sign(&self, asked: &Asked<'_>) -> Result<(), SignError> {
         self.files.counts.asked.fetch_add(1, Ordering::Relaxed);
         if self.files.notes.ask() == RunAsk::Deny {

@@ -1,4 +1,4 @@
-//! Connection to the user's ssh agent, and messages in its framing.
+//! Connection to the user's ssh agent, and the framing of agent messages.
 
 use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, LONGEST, keys};
 use std::io;
@@ -10,10 +10,10 @@ use tokio::net::UnixStream;
 /// Time limit for a list of keys.
 const LIST_BOUND: Duration = Duration::from_secs(5);
 
-/// Time limit for a signature: the agent may ask the user itself, or wait for a touch.
+/// Time limit for a signature. The agent may ask the user itself, or wait for a touch on a security key.
 const SIGN_BOUND: Duration = Duration::from_secs(2 * 60);
 
-/// The user's agent, and a connection to it while the last request was answered.
+/// Client for the user's agent. Keeps its connection open until a request fails.
 pub(super) struct UpstreamAgent {
     socket: PathBuf,
     connection: Option<UnixStream>,
@@ -24,20 +24,20 @@ impl UpstreamAgent {
         Self { socket, connection: None }
     }
 
-    /// Returns the agent's list of keys, as it sent it and parsed.
+    /// Returns the agent's list of keys, both as the raw response and parsed.
     pub(super) async fn list(&mut self) -> io::Result<(Vec<u8>, Vec<AgentKey>)> {
         let answer = self.ask(&LIST, LIST_BOUND).await?;
         let keys = keys(&answer).map_err(io::Error::other)?;
         Ok((answer, keys))
     }
 
-    /// Passes a request on, and returns the answer.
+    /// Forwards a request and returns the response.
     pub(super) async fn pass_on(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.ask(request, SIGN_BOUND).await
     }
 
     async fn ask(&mut self, request: &[u8], bound: Duration) -> io::Result<Vec<u8>> {
-        // After an error, the connection is not used again: a late answer would be taken for that to the next request.
+        // Do not reuse the connection after an error: a late response would be mistaken for the next one.
         let connection = self.connection.take();
         let answered = async {
             let mut connection = match connection {
@@ -58,7 +58,7 @@ impl UpstreamAgent {
     }
 }
 
-/// Reads a message, or returns `None` at the end of the stream.
+/// Reads a message. Returns `None` at the end of the stream.
 pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let length = match from.read_u32().await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

@@ -1,4 +1,4 @@
-//! The tools of the server that is built into runs.
+//! Tools of the MCP server that is built into runs.
 
 use super::Run;
 use crate::network::HostRequestError;
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Maximum length of the reason of a request, in characters.
+/// Maximum length of a request's reason, in characters.
 const LONGEST_REASON: usize = 300;
 
-/// Answer to a call.
+/// Result of a tool call.
 pub(super) enum ToolOutcome {
     /// Success.
     Done(String),
@@ -24,7 +24,7 @@ pub(super) enum ToolOutcome {
     Failed(String),
 }
 
-/// Reason that a call failed.
+/// Error returned when a call fails.
 #[derive(Debug, thiserror::Error)]
 enum ToolError {
     #[error("there is no tool `{0}`")]
@@ -41,9 +41,9 @@ enum ToolError {
     Host(#[from] HostRequestError),
     #[error("this run has no grant `{0}` of its own; `list_access` names them")]
     NoGrant(String),
-    #[error("it is denied from now on, but that could not be stored: {0}")]
+    #[error("the access is denied from now on, but storing this failed: {0}")]
     NotStored(String),
-    #[error("releasing was interrupted: {0}")]
+    #[error("the release was interrupted: {0}")]
     Interrupted(tokio::task::JoinError),
     #[error(transparent)]
     Audit(#[from] ironcurtain_audit::AuditError),
@@ -109,7 +109,7 @@ pub(super) fn listed() -> Value {
 }
 
 impl ToolOutcome {
-    /// Returns the result in the form of MCP.
+    /// Converts the outcome to an MCP tool result.
     pub(super) fn into_result(self) -> Value {
         let (text, is_error) = match self {
             Self::Done(text) => (text, false),
@@ -172,7 +172,7 @@ impl Run {
         json!({ "paths": all, "hosts": hosts }).to_string()
     }
 
-    /// Returns a grant of files or a host. Only one of this run has an id, by which it can be released.
+    /// Returns a grant for files or a host as JSON. Includes the id if the run can release the grant.
     fn shown(&self, grant: &StandingGrant) -> Option<Value> {
         let mut shown = match &grant.what {
             Granted::Files(files) => {
@@ -197,7 +197,7 @@ impl Run {
         Some(shown)
     }
 
-    /// Returns true for a grant that ends with this run.
+    /// Returns `true` if the grant ends with this run.
     fn is_own(&self, grant: &StandingGrant) -> bool {
         grant.subject.session.as_ref() == Some(&self.id)
     }
@@ -211,7 +211,7 @@ impl Run {
         entry.grant_id = Some(id.clone());
         grant.what.note_in(&mut entry);
         let run = self.clone();
-        // A call that is cancelled after the entry must still revoke.
+        // Spawn a task, because the grant must be revoked even if the call is cancelled after the entry was recorded.
         let released = tokio::spawn(async move { run.release(&id, entry).await }).await;
         released.map_err(ToolError::Interrupted)??;
         Ok("Released.".to_owned())
@@ -220,7 +220,7 @@ impl Run {
     /// Records that a grant is released, and revokes it.
     async fn release(&self, id: &str, entry: Entry) -> Result<(), ToolError> {
         self.services.audit.record(entry).await?;
-        // Otherwise, it has just ended in another way.
+        // If there is no such grant, it has ended concurrently.
         if let Some(revoked) = self.services.grants.revoke(id) {
             self.is_within(revoked.version).await;
             if let Stored::NotStored(problem) = revoked.stored().await {

@@ -1,7 +1,7 @@
-//! MCP server that is built in: an agent in a run requests access, lists what it has, and releases it.
+//! Built-in MCP server with which an agent in a run requests, lists and releases access.
 //!
-//! - No tool allows anything: a request raises a question, and the tool answers once the user has.
-//! - A client that disconnects or cancels withdraws its questions.
+//! - No tool grants access by itself: a request raises a question, and the tool returns once the user has answered.
+//! - If a client disconnects or cancels a call, its questions are withdrawn.
 
 use super::Run;
 use super::tool_calls::ToolOutcome;
@@ -20,19 +20,19 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Name of the server.
 pub(crate) const NAME: &str = "ironcurtain";
 
-/// Maximum length of a message in bytes.
+/// Maximum length of a message, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Maximum number of calls of one client that wait for the user.
+/// Maximum number of calls per client that are waiting for the user.
 const MOST_CALLS: usize = 16;
 
-/// Supported protocol versions, the newest first.
+/// Supported protocol versions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const INSTRUCTIONS: &str = "This program runs in a sandbox. Opening a file or a host that is not granted asks the user \
     and waits for the answer, so trying is enough. Use `request_access` to ask beforehand, with a reason.";
 
-/// Calls of one client that are not answered yet.
+/// A client's pending calls.
 #[derive(Default)]
 struct OpenCalls {
     tasks: JoinSet<(Id, ToolOutcome)>,
@@ -71,7 +71,7 @@ async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
                     calls.by_id.remove(&id);
                     Some(result_line(&id, &outcome.into_result()))
                 }
-                // It was cancelled.
+                // The call was cancelled.
                 Err(_) => None,
             },
         };
@@ -81,7 +81,7 @@ async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
     }
 }
 
-/// Handles a message, and returns the answer if there is one now.
+/// Handles a message. Returns the response, or `None` if the message needs no response or the call is pending.
 fn handle(run: &Arc<Run>, calls: &mut OpenCalls, line: &[u8]) -> Option<Vec<u8>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return None;

@@ -1,8 +1,8 @@
 //! Decides on an access to a file: judges it, and asks the user if necessary.
 //!
-//! - An answer applies to the file as it was shown. The access is judged again afterwards; if anything has changed, the
-//!   user is asked again.
-//! - A denial applies for the rest of the session, to this kind of access to the path and everything below it.
+//! - An answer applies to the file in the state that the question showed. After the answer, the access is judged again,
+//!   and the user is asked again if anything has changed.
+//! - A denial applies for the rest of the session to the same kind of access to the path and everything below it.
 
 use super::ServedFiles;
 use super::judge::{JudgedAccess, operation};
@@ -30,7 +30,7 @@ use tokio::sync::watch;
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// Number of questions about files in one folder after which the user is offered the folder first.
+/// Number of questions about files in one folder before the folder becomes the first offer.
 const OFTEN: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.
@@ -303,7 +303,7 @@ impl ServedFiles {
         if !programs.is_empty() {
             question.with.push(("program".to_owned(), visible::line(&programs.join(" → "))));
         }
-        // A program opens many files of a cache.
+        // Offer the folder first for a cache, because a program opens many files in it.
         let is_often = self.asked.is_often(&wanted.path);
         if (is_often || cache.is_some())
             && let Some(at) = question.offers.iter().position(|offer| offer.reach == Reach::Folders)
@@ -335,7 +335,7 @@ impl ServedFiles {
         if approval.lifetime == Lifetime::Once {
             return Ok(Some(escalation.values.clone()));
         }
-        // The new grant decides from now on.
+        // From now on, the new grant decides.
         exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
         Ok(Some(Vec::new()))
     }

@@ -1,6 +1,7 @@
-//! Finds the programs of a sandbox that use a folder, to name them to the user. The unmount itself proves that none does.
+//! Finds the programs in a sandbox that use a folder, to show their names to the user. Security does not depend on the
+//! result: unmounting fails while a program uses the folder.
 //!
-//! - The programs control how long a search takes, so it stops at a time limit.
+//! - The programs can make a search slow, so it has a time limit.
 
 use super::processes::inside;
 use ironcurtain_paths::CanonicalPath;
@@ -8,23 +9,24 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Maximum number of programs that are named.
+/// Maximum number of programs to name.
 const MOST: usize = 3;
 
-/// Time limit for a search. A revocation waits for it.
+/// Time limit for a search, which delays a revocation.
 const BOUND: Duration = Duration::from_millis(200);
 
-/// Returns the names of the programs that work in a folder, or have a file in it open or mapped. Incomplete after the time limit.
+/// Returns the names of the programs whose working directory is in a folder, or that have a file in it open or mapped.
+/// The list is incomplete if the time limit is reached.
 pub(super) async fn holders(supervisor: u32, folder: &CanonicalPath) -> Vec<String> {
     let (folder, deadline) = (folder.clone(), Instant::now() + BOUND);
     let find = move || find(supervisor, &folder, &|| Instant::now() < deadline);
-    // A program can also block a single system call. Starting the search fails only while the trusted process is exiting.
+    // A program can also block a single system call. Starting the search fails only while the daemon is exiting.
     tokio::time::timeout(2 * BOUND, tokio::task::spawn_blocking(find))
         .await
         .map_or_else(|_| Vec::new(), Result::unwrap_or_default)
 }
 
-/// Searches until enough programs are found, or `is_in_time` returns false.
+/// Searches until [`MOST`] programs are found or `is_in_time` returns `false`.
 fn find(supervisor: u32, folder: &CanonicalPath, is_in_time: &dyn Fn() -> bool) -> Vec<String> {
     let is_inside = |path: PathBuf| path.starts_with(folder.as_path());
     let holds = |process: &u32| {

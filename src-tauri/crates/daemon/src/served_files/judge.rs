@@ -1,4 +1,4 @@
-//! Judges an access to a file by the rules for calls.
+//! Judges an access to a file by the same rules as a call.
 
 use super::ServedFiles;
 use crate::judging::{InspectedCall, JudgingContext};
@@ -55,8 +55,8 @@ impl ServedFiles {
         JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
 
-    /// Returns whether everything in a folder may be read, changed and deleted without a question. Blocking for as long as
-    /// resolving a path takes.
+    /// Returns `true` if everything in a folder may be read, changed and deleted without a question. Blocks while the
+    /// path is resolved.
     pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
         let context = self.judging(&self.services.snapshot(), table);
         if context.snapshot.protected.would_be_exposed_by(folder, true) {
@@ -72,13 +72,13 @@ impl ServedFiles {
         })
     }
 
-    /// Returns the context of a judgement without approvals.
+    /// Returns the context for judging without approvals.
     fn judging(&self, snapshot: &Arc<PolicySnapshot>, table: &GrantTable) -> JudgingContext {
         let grants = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
         JudgingContext {
             snapshot: self.profile.snapshot(snapshot, table),
             server: self.principal.server.clone(),
-            // A file is opened by itself, so nothing around it becomes accessible.
+            // Only the file itself is opened, so nothing around it becomes accessible.
             contained: None,
             unannotated: Unannotated::Deny,
             sandbox: None,
@@ -109,8 +109,8 @@ fn judged(
     Ok((judgement.verdict, judgement.inspected))
 }
 
-/// Denies the access unless the user approved this single access: only the working folder is watched for autostart
-/// files, so elsewhere no rule or grant may allow changing one.
+/// Denies the access if it is allowed by a rule or grant instead of the user's answer. Only the working folder is
+/// watched for autostart files, so changing one elsewhere always requires its own approval.
 fn asked_each_time(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
@@ -120,7 +120,7 @@ fn asked_each_time(verdict: Verdict) -> Verdict {
     }
 }
 
-/// Returns the file operation as which an access is judged.
+/// Returns the file operation that an access is judged as.
 pub(super) fn operation(access: FileAccess) -> FileOperation {
     match access {
         FileAccess::Read => FileOperation::Read,

@@ -1,4 +1,4 @@
-//! Connection to a file view. Receives questions, and sends answers and permissions.
+//! Connection to a file view. Receives access requests, and sends answers and permissions.
 
 use super::ServedFiles;
 use super::asking::AskedByProgram;

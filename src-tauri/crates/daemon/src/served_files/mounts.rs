@@ -1,9 +1,11 @@
-//! Mounts the folders in which a sandbox may do everything, so that work in them needs no requests to the view.
+//! Mounts the folders to which a sandbox has full access, so that programs use them without requests to the view.
 //!
-//! - Computed from grants, rules and protected paths, like every other permission.
-//! - A folder is mounted as the working folder is: autostart files in it are read-only, and new ones are watched for.
-//! - INVARIANT: the grants of a version are reported as applied only after everything that they no longer cover is unmounted.
-//! - INVARIANT: a folder is mounted only while the view lets no request wait that would block the mount.
+//! - Mounts follow from grants, rules and protected paths, like every other permission.
+//! - A folder is mounted like the working folder: existing autostart files are read-only, and the folder is watched for
+//!   new ones.
+//! - INVARIANT: a version of the grants is reported as applied only after every folder that it no longer covers is
+//!   unmounted.
+//! - INVARIANT: a folder is mounted only while the view has reserved it, so no pending request can block the mount.
 
 use super::ServedFiles;
 use super::holders::holders;
@@ -19,26 +21,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// Maximum number of folders that are mounted for grants. Others are served.
+/// Maximum number of folders that are mounted for grants. The view serves any further folders.
 const MOST: usize = 100;
 
-/// Interval at which mounted folders are compared with those at their paths. One that is moved outside stays writable until then.
+/// Interval between checks that mounted folders are still at their paths. A folder that is moved elsewhere stays
+/// writable until the next check.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// Device and inode number.
 type Identity = (u64, u64);
 
-/// Folders that are mounted for grants. Owned by the task that follows the grants.
+/// Folders that are mounted for grants. Owned by the task that applies changed grants.
 pub(super) struct GrantedMounts {
     mounted: BTreeMap<CanonicalPath, Identity>,
-    /// Unmounted folders that programs still held, and their names. Once they are revoked, only the end of the sandbox proves it.
+    /// Unmounted folders that programs were still using, with the names of the programs. Revoking such a folder
+    /// requires terminating the sandbox.
     held: BTreeMap<CanonicalPath, Vec<String>>,
-    /// Folders that cannot be mounted, and the version of the grants at which that was found.
+    /// Folders that could not be mounted, with the version of the grants at that time.
     refused: BTreeMap<CanonicalPath, u64>,
-    /// Folder that is to be mounted next, with the number of its reservation.
+    /// Next folder to mount, with the number of its reservation.
     next: Option<(CanonicalPath, u64)>,
     reservations: u64,
-    /// Newest reservation that the view has made.
+    /// Number of the view's latest reservation.
     reserved: watch::Receiver<u64>,
 }
 
@@ -58,12 +62,12 @@ impl GrantedMounts {
     /// Completes when the view has reserved a folder.
     pub(super) async fn reserved(&mut self) {
         if self.reserved.changed().await.is_err() {
-            // Without a sender, no folder is reserved any more.
+            // The sender was dropped, so no further folder will be reserved.
             std::future::pending().await
         }
     }
 
-    /// Completes when another folder is at the path of a mounted one.
+    /// Completes when a mounted folder is no longer at its path.
     pub(super) fn moved(&self) -> impl Future<Output = ()> + use<> {
         let mounted = self.mounted.clone();
         async move {
@@ -79,7 +83,7 @@ impl GrantedMounts {
         }
     }
 
-    /// Unmounts what is not to be mounted any more. If a program still holds it, the sandbox is ended.
+    /// Unmounts folders that are not in `wanted`. Terminates the sandbox if a program is still using a revoked one.
     pub(super) async fn remove_others(&mut self, files: &ServedFiles, wanted: &BTreeSet<CanonicalPath>) {
         let replaced = replaced(self.mounted.clone()).await;
         let is_ended =
@@ -99,14 +103,14 @@ impl GrantedMounts {
         }
     }
 
-    /// Mounts the folder that the view has reserved, and has it reserve the next one.
+    /// Mounts the folder that the view has reserved, and requests the next reservation.
     pub(super) async fn add(&mut self, files: &ServedFiles, wanted: &BTreeSet<CanonicalPath>, version: u64) {
         self.refused.retain(|_, refused_at| *refused_at == version);
         if let Some((path, number)) = &self.next {
             if *self.reserved.borrow_and_update() != *number {
                 return;
             }
-            // A folder that is replaced meanwhile is unmounted in the next round.
+            // If the folder is replaced concurrently, the next check unmounts it.
             let folder = path.clone();
             let identity = tokio::task::spawn_blocking(move || identity(&folder)).await.unwrap_or_default();
             match identity {
@@ -129,7 +133,7 @@ impl GrantedMounts {
         }
     }
 
-    /// Tells the view what is mounted, which ends the reservation.
+    /// Sends the list of mounted folders to the view, which releases the reservation.
     fn report(&self, files: &ServedFiles) {
         let mounted = self.mounted.keys().map(|path| path.as_str().to_owned());
         files.tell(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
@@ -137,18 +141,18 @@ impl GrantedMounts {
 }
 
 impl ServedFiles {
-    /// Returns the folders to be mounted for the current grants, none inside another.
+    /// Returns the folders to mount for the current grants. No folder is inside another.
     pub(super) async fn folders_to_mount(
         self: &Arc<Self>,
         table: Arc<GrantTable>,
     ) -> BTreeSet<CanonicalPath> {
         let files = self.clone();
-        // Fails only while the trusted process is exiting, which ends the sandbox.
+        // Fails only while the daemon is exiting, which terminates the sandbox.
         tokio::task::spawn_blocking(move || files.to_mount(&table)).await.unwrap_or_default()
     }
 
     fn to_mount(&self, table: &GrantTable) -> BTreeSet<CanonicalPath> {
-        // A program may still use a folder when a grant expires, and that must not end the sandbox.
+        // Skip grants that expire: a program may still be using the folder then, which must not terminate the sandbox.
         let lasts = |grant: &&StandingGrant| grant.expires_ms.is_none() && self.may_use(&grant.subject);
         let table = &GrantTable::of(table.grants.iter().filter(lasts).cloned().collect());
         let folders = table.grants.iter().filter_map(StandingGrant::files);
@@ -168,18 +172,18 @@ impl ServedFiles {
         wanted.into_iter().collect()
     }
 
-    /// Returns the writable folders that are mounted since the start and not unmounted since.
+    /// Returns the writable folders that were mounted at the start and have not been unmounted.
     fn mounted_from_start(&self) -> Vec<String> {
         let own = self.mounted.iter().map(|folder| folder.as_str().to_owned());
         own.chain(self.profile.mounted()).collect()
     }
 
-    /// Mounts a folder, and returns whether that was possible.
+    /// Mounts a folder. Returns `false` if that fails.
     async fn mount(&self, path: &CanonicalPath) -> bool {
         let mount = Mount::new(path.as_str(), MountAccess::ReadWrite).keeping(self.kept_in(path));
         match self.order(ControlOp::Add(mount)).await {
             Some(ControlAnswer::Added) => true,
-            // It stays served.
+            // The view continues to serve the folder.
             Some(ControlAnswer::Refused { message, .. }) => {
                 tracing::info!(session = self.id, %path, message, "a granted folder is not mounted");
                 false
@@ -192,7 +196,7 @@ impl ServedFiles {
         }
     }
 
-    /// Unmounts a folder. The error names the programs that hold it.
+    /// Unmounts a folder. The error contains the names of the programs that are still using it.
     pub(super) async fn unmount(&self, path: &CanonicalPath) -> Result<(), Vec<String>> {
         let holders = holders(self.pid, path).await;
         let answer = self.order(ControlOp::Remove { path: path.as_str().to_owned() }).await;
@@ -202,7 +206,7 @@ impl ServedFiles {
         Err(holders)
     }
 
-    /// Ends the sandbox, because a program still holds a revoked folder.
+    /// Terminates the sandbox because a program is still using a revoked folder.
     pub(super) async fn end_holding(&self, path: &CanonicalPath, holders: &[String]) {
         let holders = if holders.is_empty() { "a program".to_owned() } else { holders.join(", ") };
         let why = format!("{holders} still used {path} after it was revoked");
@@ -211,27 +215,27 @@ impl ServedFiles {
         self.gone.cancelled().await;
     }
 
-    /// Carries out an order in the sandbox. Returns nothing if the sandbox has exited.
+    /// Sends an order to the supervisor and returns its response, or `None` if the sandbox has exited.
     async fn order(&self, op: ControlOp) -> Option<ControlAnswer> {
         let (answer, answered) = oneshot::channel();
         self.to_sandbox.send((op, answer)).ok()?;
         answered.await.ok().flatten()
     }
 
-    /// Returns the paths in a folder that no program may change.
+    /// Returns the paths in a folder that must stay read-only.
     fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         let snapshot = self.services.snapshot();
         snapshot.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
     }
 }
 
-/// Returns the mounted folders that are not at their paths any more.
+/// Returns the mounted folders that are no longer at their paths.
 async fn replaced(mut mounted: BTreeMap<CanonicalPath, Identity>) -> BTreeSet<CanonicalPath> {
     let replaced = move || {
         mounted.retain(|path, mounted| identity(path) != Some(*mounted));
         mounted.into_keys().collect()
     };
-    // Fails only while the trusted process is exiting, which ends the sandbox.
+    // Fails only while the daemon is exiting, which terminates the sandbox.
     tokio::task::spawn_blocking(replaced).await.unwrap_or_default()
 }
 

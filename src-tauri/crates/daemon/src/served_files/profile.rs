@@ -27,13 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of files to remember for proposing a profile.
 const MOST_LEARNED: usize = 10_000;
 
-/// Reason why a profile cannot be used for a run.
+/// Error returned when a profile cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProfileError {
     /// The profile does not exist or is invalid.
     #[error(transparent)]
     Profile(#[from] RunProfileError),
-    /// A path in the profile must not be opened.
+    /// The profile contains a path that must not be opened.
     #[error(transparent)]
     Plan(#[from] RunPlanError),
     /// A settings folder cannot be created.
@@ -152,8 +152,8 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns the settings file that `path` denotes, or that it belongs to as a lock or temporary file. Returns `None`
-    /// for other paths.
+    /// Returns the settings file at `path`, or the one whose lock or temporary file is at `path`. Returns `None` for
+    /// other paths.
     pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
         self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
     }

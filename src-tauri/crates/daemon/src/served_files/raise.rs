@@ -10,13 +10,13 @@ use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::sync::Arc;
 
-/// Reason why a question could not be raised, or a request was not approved.
+/// Error returned when a question cannot be raised or a request is not approved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RaiseError {
     /// The path cannot be resolved.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The policy denies the access, so there is nothing to ask.
+    /// The policy denies the access, so the user is not asked.
     #[error("denied without a question: {0}")]
     Denied(Arc<str>),
     /// The access is already permitted. Contains the name of the operation.

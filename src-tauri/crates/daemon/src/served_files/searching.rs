@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Number of files that must be waiting at the same time for their reads to be combined. Lower if the limit on
-/// questions is lower.
+/// Minimum number of concurrently waiting files for their reads to be combined. A lower limit on questions reduces it.
 const MANY: usize = 20;
 
 /// Reads of a run that are waiting for an answer.
@@ -37,7 +36,7 @@ pub(super) enum SearchAnswer {
     Denied,
 }
 
-/// Role of a read among those that are waiting.
+/// Role of a waiting read.
 pub(super) enum Part<'a> {
     /// The read needs its own question.
     Alone(WaitingRead<'a>),
@@ -55,7 +54,7 @@ pub(super) struct Search {
     answer: watch::Sender<Option<SearchAnswer>>,
 }
 
-/// Read that counts as waiting until this value is dropped.
+/// Guard that counts a read as waiting until it is dropped.
 pub(super) struct WaitingRead<'a> {
     searches: &'a Searches,
     id: u64,

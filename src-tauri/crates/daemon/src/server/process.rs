@@ -44,9 +44,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// Kind of containment in which a server runs.
 #[derive(Debug, Clone)]
 pub enum Containment {
-    /// Our own sandbox. Its mounts change with the grants while the server runs.
+    /// IronCurtain's sandbox. Its mounts change with the grants while the server is running.
     Native(Box<Profile>, FileView),
-    /// Our own sandbox, whose view serves the user's files and asks about each of them.
+    /// IronCurtain's sandbox with a view that serves the user's files and asks about each access.
     Asking(Box<Profile>),
     /// Sandbox created by `srt`, and recreated when grants change. The directory holds its configuration files.
     Srt(Box<Profile>, PathBuf),

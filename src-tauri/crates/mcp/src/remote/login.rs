@@ -1,10 +1,11 @@
-//! Login at a remote server, as the MCP authorization specification describes it (OAuth 2.1). The protocol is rmcp's.
+//! Login to a remote server according to the MCP authorization specification (OAuth 2.1). rmcp implements the protocol.
 //!
-//! - Every request (metadata, registration, tokens) goes through our dialer, under rules for exactly its host.
-//! - INVARIANT: no error and no log line contains a token, an authorization code or a client secret. rmcp's log is off.
-//! - A login belongs to the address of one server. Its token endpoint is the one that the user approved: it is stored, and not
-//!   discovered again.
-//! - Decides nothing for the user: the caller shows an [`LoginOffer`] and asks before it calls [`LoginOffer::begin`].
+//! - Every request (metadata, registration, tokens) goes through IronCurtain's dialer, with rules that allow only its
+//!   host.
+//! - INVARIANT: no error or log line contains a token, an authorization code or a client secret. rmcp's logging is
+//!   disabled.
+//! - A login is bound to one server's URL. The token endpoint that the user approved is stored and never rediscovered.
+//! - The caller must show the [`LoginOffer`] and get the user's approval before calling [`LoginOffer::begin`].
 
 mod access;
 mod callback;
@@ -29,26 +30,27 @@ use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 use url::Url;
 
-/// Creates a dialer with these rules.
+/// Function that creates a dialer with the given rules.
 pub type Dial = Arc<dyn Fn(HostRules) -> Dialer + Send + Sync>;
 
-/// Server to log in to, and the hosts that the login may contact.
+/// Server to log in to, with the non-public addresses that the login may contact.
 #[derive(Clone)]
 pub struct LoginServer {
-    /// Name in the configuration.
+    /// Name of the server in the configuration.
     pub name: String,
-    /// Its address.
+    /// URL of the server.
     pub url: Url,
-    /// Host and port of its address.
+    /// Host and port of the server.
     pub target: HostPort,
-    /// Addresses that are not public and that its entry allows.
+    /// Non-public addresses that the server's entry allows.
     pub allowed_addresses: Vec<IpAddr>,
-    /// Creates dialers.
+    /// Creates the dialer for each request.
     pub dial: Dial,
 }
 
 impl LoginServer {
-    /// Returns whether a URL may be contacted without encryption, because it is on this machine or in its network.
+    /// Returns whether unencrypted HTTP to this host is allowed: it is the server itself, configured with `http`, or an
+    /// address that the server's entry allows.
     fn may_be_plain(&self, target: &HostPort) -> bool {
         *target == self.target && self.url.scheme() == "http" || self.is_listed(&target.host)
     }
@@ -63,7 +65,7 @@ impl LoginServer {
     }
 }
 
-/// Runs a step of rmcp without its log, which contains codes and server responses.
+/// Runs a future with logging disabled, because rmcp logs authorization codes and server responses.
 async fn unlogged<T>(step: impl Future<Output = T>) -> T {
     step.with_subscriber(NoSubscriber::default()).await
 }

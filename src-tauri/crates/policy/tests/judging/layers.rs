@@ -1,11 +1,11 @@
-//! Managed rules beside the user's rules: the stricter decision applies, and grants that are older than a managed rule
-//! do not satisfy it.
+//! Managed rules combined with user rules: the stricter decision applies, and grants older than a managed rule do not
+//! satisfy it.
 
 use crate::scene::{Scene, grant, policy};
 use ironcurtain_policy::{Access, GrantKind, SettledBy, is_suspended, open_folders};
 use serde_json::{Value, json};
 
-/// Time at which the managed rules arrived, which is the creation time of [`grant`] plus one.
+/// Arrival time of the managed rules: the creation time of [`grant`] plus one.
 const ARRIVED: u64 = 1001;
 
 fn scene(managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]) -> Scene {

@@ -1,17 +1,17 @@
-//! Handles events of the files about which the user is asked.
+//! Handles events of a process's served files.
 
 use super::served::{FilesEvent, obey};
 use super::{Actor, Running};
 
 impl Actor {
-    /// Waits until the process uses no grants that are older than this version. Returns `false` if only stopping the
-    /// process ensures that.
+    /// Waits until the process no longer uses grants older than this version. Returns `false` if the process must be
+    /// stopped to ensure that.
     pub(super) async fn files_are_within(&mut self, version: u64) -> bool {
         let Some(Running { hold, files: Some(served), .. }) = &mut self.running else { return true };
         served.is_within(version, hold).await
     }
 
-    /// Carries out what the files require. The process is stopped if it kept using revoked access.
+    /// Handles an event. Stops the process if it kept using revoked access.
     pub(super) async fn files_event(&mut self, event: FilesEvent) {
         match event {
             FilesEvent::Order(order) => {

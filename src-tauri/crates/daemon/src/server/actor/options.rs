@@ -67,7 +67,7 @@ pub struct ActorOptions {
     pub session: String,
     /// Token that keeps the daemon running until the actor has exited.
     pub(crate) waited_for: TaskTrackerToken,
-    /// Parameters for asking the user about the server's files, or `None` if grants are mounted.
+    /// Dependencies for asking the user about the server's files, or `None` if grants are mounted instead.
     pub(crate) asking: Option<AskingOptions>,
     /// Cancelled once the server may start.
     pub may_start: CancellationToken,

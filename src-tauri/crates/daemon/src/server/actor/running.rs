@@ -19,7 +19,7 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 /// Server process, with the handles that keep it running.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
-    /// Files about which the user is asked, or `None` if grants are mounted.
+    /// State of the served files, or `None` if grants are mounted instead.
     pub(super) files: Option<ServedProcess>,
     pub(super) hold: ProcessHold,
     pub(super) reading: ReaderTask,
@@ -108,7 +108,7 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
 pub(super) enum News {
     /// The `initialize` handshake has succeeded or failed.
     Handshake(HandshakeOutcome),
-    /// The files about which the user is asked require something.
+    /// An event of the served files.
     Files(FilesEvent),
     /// The process closed its output.
     Ended,

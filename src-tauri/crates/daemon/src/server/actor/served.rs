@@ -1,6 +1,6 @@
-//! Files and ports of a running server that asks the user before it uses them.
+//! Serves the files and ports of a running server whose entry has `"access": "ask"`.
 //!
-//! - They end with the process. The next process starts with a new view, and with no access that was allowed once.
+//! - The state is dropped with the process. The next process gets a new view, without any access that was allowed once.
 
 use crate::network::{LocalServices, ServerNetwork, serve_ports};
 use crate::run_notes::RunNotes;
@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Parameters for asking the user about a server's files.
+/// Dependencies for asking the user about a server's files.
 pub struct AskingOptions {
     pub(crate) services: Services,
     pub(crate) principal: Arc<Principal>,
@@ -30,27 +30,27 @@ pub struct AskingOptions {
     pub(crate) counts: Arc<AccessCounts>,
 }
 
-/// Files and ports of one process. Dropping this value withdraws its questions.
+/// File and port access of one process. Dropping this value withdraws its questions.
 pub(super) struct ServedProcess {
     files: Arc<ServedFiles>,
     serving: ServingFiles,
-    /// Orders from the task that follows the grants.
+    /// Orders from the task that applies changed grants.
     orders: UnboundedReceiver<SandboxOrder>,
     local: Option<Arc<LocalServices>>,
     _ports: JoinSet<()>,
     logging: AbortHandle,
 }
 
-/// Something that the files of a server require from its actor.
+/// Event that the server's actor must handle.
 pub(super) enum FilesEvent {
-    /// An order to the supervisor.
+    /// An order must be sent to the supervisor.
     Order(SandboxOrder),
-    /// The process must be stopped, for this reason.
+    /// The process must be stopped. Contains the reason.
     Stop(String),
 }
 
 impl ServedProcess {
-    /// Starts to serve a process's files and ports.
+    /// Starts serving a process's files and ports.
     pub(super) fn start(
         options: &AskingOptions,
         (session, resolver, mounted, log): (&str, &Resolver, &[Need], SessionLog),
@@ -84,8 +84,8 @@ impl ServedProcess {
         Ok(Self { files, serving, orders, local, _ports: ports, logging })
     }
 
-    /// Waits until the view uses no grants that are older than this version. Returns `false` if only stopping the process
-    /// ensures that.
+    /// Waits until the view no longer uses grants older than this version. Returns `false` if the process must be
+    /// stopped to ensure that.
     pub(super) async fn is_within(&mut self, version: u64, hold: &mut ProcessHold) -> bool {
         let Self { files, serving, orders, .. } = self;
         loop {

@@ -79,7 +79,7 @@ impl Actor {
         process::start(containment, start).await
     }
 
-    /// Serves the files of a process if the user is asked about them.
+    /// Starts serving a process's files if the server's entry has `"access": "ask"`.
     fn serve_files(
         &self,
         pid: Option<u32>,

@@ -1,4 +1,4 @@
-//! Ends logins at remote servers.
+//! Logs the user out of remote servers.
 
 use super::alone::unrecorded;
 use super::remote_login::login_server;
@@ -6,19 +6,20 @@ use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::StoredLogin;
 use ironcurtain_secrets::{LoginMark, Logins, SecretError, SecretStore, in_time};
 
-/// Login that has ended.
+/// Result of logging out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedLogin {
-    /// Authorization server.
+    /// Issuer of the authorization server.
     pub issuer: String,
-    /// The authorization server has revoked the tokens.
+    /// `true` if the authorization server has revoked the tokens.
     pub is_revoked: bool,
 }
 
-/// Ends the login at a server, and removes and revokes its tokens. Returns `None` if there was no login.
+/// Logs out of a server, and removes and revokes the tokens. Returns `None` if there was no login.
 ///
 /// # Errors
-/// Returns [`SecretError`] if the list of logins cannot be written, or if the tokens cannot be removed; the login has ended then.
+/// Returns [`SecretError`] if the list of logins cannot be written, or if the tokens cannot be removed. In the second
+/// case, the user is logged out nevertheless.
 pub async fn log_out(
     store: &SecretStore,
     name: &str,
@@ -29,8 +30,8 @@ pub async fn log_out(
     remove_tokens(store, (name, remote), mark).await
 }
 
-/// Removes the tokens of a login that was struck from the list, and revokes them if the authorization server offers that and the
-/// server has an entry. Without a login, removes tokens that are left over.
+/// Removes the tokens of a login that is no longer in the list. Revokes them if the authorization server supports
+/// revocation and the server has an entry. Without a login, removes leftover tokens.
 ///
 /// # Errors
 /// Returns [`SecretError`] if the tokens cannot be removed.
@@ -45,7 +46,7 @@ pub async fn remove_tokens(
         tokens => tokens?,
     };
     let login = tokens.and_then(|tokens| StoredLogin::parse(tokens.reveal()));
-    // For another address, the entry does not say which hosts may be contacted.
+    // If the entry has a different URL, it does not determine which hosts the revocation may contact.
     let login = login.zip(remote).filter(|(login, remote)| login.url() == remote.url().as_str());
     let is_revoked = match login {
         Some((login, remote)) => login.revoke(&login_server(name, remote, unrecorded(name))).await,

@@ -11,7 +11,7 @@ use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, l
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Starts the server. If `view` is `None`, the sandbox serves the user's files and asks about each of them.
+/// Starts the server. If `view` is `None`, the sandbox serves the user's files and asks about each access.
 pub(super) async fn start(
     profile: &Profile,
     view: Option<FileView>,

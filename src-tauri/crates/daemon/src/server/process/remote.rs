@@ -1,4 +1,4 @@
-//! Starts the connection to a remote server, with the secrets that its headers name, or the user's login.
+//! Starts the connection to a remote server, with the secrets in its headers or the user's login.
 
 use super::remote_login::{Advice, KeptLogin, Masks, login_server};
 use super::{Process, ProcessHold, RemoteTransport, ServerStderr};
@@ -10,7 +10,7 @@ use ironcurtain_secrets::{Filled, Logins, SecretStore, filled_headers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Notifies the user.
+/// Callback that notifies the user.
 pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options for connecting to a remote server.
@@ -18,7 +18,7 @@ pub(super) struct RemoteStart<'a> {
     /// Name of the server.
     pub(super) name: &'a str,
     pub(super) server: &'a RemoteServer,
-    /// Holds the secrets that the headers name, and the login.
+    /// Store with the headers' secrets and the login.
     pub(super) secrets: &'a SecretStore,
     pub(super) transport: RemoteTransport,
 }

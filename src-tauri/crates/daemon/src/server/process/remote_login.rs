@@ -1,4 +1,4 @@
-//! The user's login at a remote server, and advice if the server rejects credentials.
+//! Provides the user's login to a remote server, and advice if the server rejects credentials.
 
 use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
@@ -11,7 +11,7 @@ use ironcurtain_secrets::{
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Returns the parameters of a login at a server.
+/// Returns the parameters for logging in to a server.
 #[must_use]
 pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServer {
     LoginServer {
@@ -23,10 +23,10 @@ pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServe
     }
 }
 
-/// Number of tokens that are redacted. A server can repeat only tokens that it was sent.
+/// Maximum number of tokens to redact. A server can only echo tokens that were sent to it.
 const MOST_TOKENS: usize = 32;
 
-/// Redacts the secrets of the headers, and the tokens that were sent. Clones share the tokens.
+/// Redacts the headers' secrets and the tokens that were sent. Clones share the tokens.
 #[derive(Clone)]
 pub(super) struct Masks {
     headers: SecretMask,
@@ -56,7 +56,7 @@ impl Masks {
     }
 }
 
-/// Login in the keyring or the encrypted file.
+/// Login store that uses the keyring or the encrypted file.
 pub(super) struct KeptLogin {
     server: String,
     logins: Logins,
@@ -107,7 +107,7 @@ impl LoginStore for KeptLogin {
 
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
         Box::pin(async move {
-            // Before it is sent for the first time.
+            // Redact the token before it is sent for the first time.
             self.masks.add(login);
             let (logins, server) = (self.logins.clone(), self.server.clone());
             let (id, ends_at) = (login.id().to_owned(), login.ends_at());
@@ -120,27 +120,27 @@ impl LoginStore for KeptLogin {
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let (logins, server, id) = (self.logins.clone(), self.server.clone(), login.id().to_owned());
-            // Without the note, the login is only listed as valid; the agent gets the error in any case.
+            // Ignore the error: the login is then still listed as valid, but the agent gets the error in any case.
             let _ = in_time(move || logins.note_expired(&server, &id)).await;
         })
     }
 }
 
-/// Credentials for a remote server, for advice.
+/// Description of a remote server's credentials, for advice.
 pub(super) struct Advice {
     server: String,
     url: String,
     address: String,
-    /// Command that stores a token for the server, without the query of its address.
+    /// Command that stores a token for the server. The URL in it has no query.
     add_token: String,
     with: Credentials,
     logins: Logins,
 }
 
 enum Credentials {
-    /// The user's login, if there is one.
+    /// The user's login, if any.
     Login,
-    /// A value in the entry itself.
+    /// A plain value in the server's entry.
     Plain,
     Secret(SecretName),
 }
@@ -160,7 +160,7 @@ impl Advice {
         Self { server: name.to_owned(), url, address, add_token, with, logins }
     }
 
-    /// Returns a message that the server refused the credentials with this status, and what to do.
+    /// Returns a message that the server refused the credentials with this status, including advice.
     pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
         let Self { server, url, address, add_token, with, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
@@ -197,7 +197,7 @@ impl Advice {
     }
 }
 
-/// Returns the scopes of the login, and those that the server requires in addition. Some servers separate them with commas.
+/// Returns the login's scopes and the additional scopes that the server requires, which may be separated by commas.
 fn together<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
     let is_new = move |scope: &&str| !scopes.iter().any(|had| had == scope);
     scopes.iter().map(String::as_str).chain(named(required).filter(is_new))

@@ -1,9 +1,9 @@
-//! Access tokens for the requests of a connection.
+//! Provides the access token for each request on a connection, and renews it.
 //!
-//! - A login that was made or ended during the connection takes effect with the next request.
-//! - Of all connections and processes that need a new token for one server, one renews it.
-//! - A renewal that has begun is finished and stored even if the request that needs it is cancelled, because a refresh token may
-//!   be used only once.
+//! - When the user logs in or out, the change takes effect with the next request.
+//! - If several connections or processes need a new token for the same server, only one of them renews it.
+//! - A renewal completes and is stored even if its request is cancelled, because a refresh token may be valid for only
+//!   one use.
 
 use super::LoginServer;
 use super::error::LoginError;
@@ -15,25 +15,26 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Stored logins, as one server's connection sees them.
+/// Access to the stored login of one server.
 pub trait LoginStore: Send + Sync {
-    /// Returns the id of the login, which changes when the user logs in or out; `None` without a login. Called for each request.
+    /// Returns the login's id, which changes with each login, or `None` if there is no login. Called for each request.
     fn mark(&self) -> BoxFuture<'_, Option<String>>;
 
-    /// Returns the login.
+    /// Reads the login. Returns `None` if the user is not logged in.
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>>;
 
-    /// Waits until no other connection or process changes the login, and excludes them until the returned value is dropped.
+    /// Acquires the lock that excludes other connections and processes from changing the login. Dropping the returned
+    /// value releases the lock.
     fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
 
-    /// Stores a renewed login, unless the user has logged in or out since.
+    /// Stores a renewed login, unless the user has since logged in again or out.
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>>;
 
-    /// Notes that the user must log in again.
+    /// Records that the user must log in again.
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
 }
 
-/// Login of one connection.
+/// A connection's login to its server.
 pub struct ServerLogin {
     source: Arc<LoginSource>,
     held: Arc<Mutex<Option<HeldLogin>>>,
@@ -51,7 +52,8 @@ struct HeldLogin {
 }
 
 impl ServerLogin {
-    /// Creates the login of a connection. Nothing is read before the first request. A renewal holds `waited_for`.
+    /// Creates the login for a connection. The store is first read on the first request. Each renewal holds a clone of
+    /// `waited_for` until it completes, so that shutdown can wait for it.
     #[must_use]
     pub fn new(
         server: LoginServer,
@@ -61,7 +63,7 @@ impl ServerLogin {
         Self { source: Arc::new(LoginSource { server, store }), held: Arc::default(), waited_for }
     }
 
-    /// Returns the `Authorization` header for a request; `None` without a login. Renews a token that expires soon.
+    /// Returns the `Authorization` header for a request, or `None` without a login. Renews a token that expires soon.
     pub(crate) async fn header(&self) -> Result<Option<HeaderValue>, LoginError> {
         let mut held = Arc::clone(&self.held).lock_owned().await;
         let Some(login) = self.source.current(&mut held).await? else { return Ok(None) };
@@ -74,13 +76,13 @@ impl ServerLogin {
         }
     }
 
-    /// Returns the header as it is, for the last request of a connection. Renews nothing.
+    /// Returns the header for a connection's last request, without renewing the token.
     pub(crate) async fn last_header(&self) -> Option<HeaderValue> {
         let mut held = Arc::clone(&self.held).lock_owned().await;
         bearer(&self.source.current(&mut held).await.ok()??)
     }
 
-    /// Returns another header after the server refused this one with 401; `None` if there is no other.
+    /// Returns a new header after the server responded to `refused` with status 401, or `None` if there is no login.
     pub(crate) async fn after(
         &self,
         refused: Option<&HeaderValue>,
@@ -108,7 +110,7 @@ impl ServerLogin {
 }
 
 impl LoginSource {
-    /// Returns the login that is in force, reading it if it changed.
+    /// Returns the current login, reading it again if it has changed.
     async fn current(&self, held: &mut Option<HeldLogin>) -> Result<Option<StoredLogin>, LoginError> {
         let mark = self.store.mark().await;
         if held.as_ref().map(|held| &held.login.id) != mark.as_ref() {
@@ -120,7 +122,7 @@ impl LoginSource {
         Ok(held.as_ref().map(|held| held.login.clone()))
     }
 
-    /// Reads the login with this id, if it is for this address.
+    /// Reads the login. Returns `None` if it has another id or belongs to another URL.
     async fn read(&self, id: &str) -> Result<Option<StoredLogin>, LoginError> {
         let is_ours = |login: &StoredLogin| login.url == self.server.url.as_str() && login.id == id;
         Ok(self.store.load().await?.filter(is_ours))
@@ -135,7 +137,7 @@ impl LoginSource {
         let is_saved = held.as_ref().is_none_or(|held| held.is_saved);
         let login = match self.read(&stale.id).await? {
             None => None,
-            // Another connection, or another process, has renewed it.
+            // Another connection or process has renewed the login.
             Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
             Some(_) => {
                 let login = renewed(&self.server, &stale).await;
@@ -143,13 +145,13 @@ impl LoginSource {
                     self.store.note_expired(&stale).await;
                 }
                 let login = login?;
-                // The old refresh token may be used up, so the new one counts even if it cannot be stored.
+                // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *held = Some(HeldLogin { login: login.clone(), is_saved: false });
                 self.store.save(&login).await?;
                 Some(login)
             }
         };
-        // The user may have logged in or out in the meantime.
+        // The user may have logged in or out during the renewal.
         let login = match self.store.mark().await {
             Some(mark) => login.filter(|login| login.id == mark),
             None => None,

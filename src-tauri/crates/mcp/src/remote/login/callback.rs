@@ -1,8 +1,8 @@
-//! Waits for the browser on a random loopback port.
+//! Receives the browser's redirect on a random loopback port.
 //!
-//! - Only a request with the `state` of this login is an answer. Any other gets an error page, and the login goes on.
-//! - Only this user's processes can answer.
-//! - Takes one answer, then closes the port. Never redirects, and repeats nothing of a request in a page.
+//! - Only a request with this login's `state` completes the login. Any other request gets an error page.
+//! - Connections from other users' processes are rejected.
+//! - Accepts one callback, then closes the port. Never redirects, and never echoes request data in a page.
 
 use super::error::{LoginError, said};
 use super::peer::is_own;
@@ -14,29 +14,29 @@ use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 use zeroize::Zeroizing;
 
-/// Time for the user to log in, in minutes.
+/// Timeout for the user to log in, in minutes.
 const BOUND_MINUTES: u64 = 5;
 
 /// Timeout for one request.
 const REQUEST_BOUND: Duration = Duration::from_secs(5);
 
-/// Maximum size of a request's head, in bytes.
+/// Maximum size of a request head, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
 /// Maximum number of connections that are read concurrently.
 const MOST_CONNECTIONS: usize = 16;
 
-/// Path of the redirect address.
+/// Path of the redirect URI.
 const PATH: &str = "/callback";
 
-/// Waits for the browser.
+/// Listener for the browser's redirect.
 #[derive(Debug)]
 pub struct CallbackListener {
     listener: TcpListener,
     port: u16,
 }
 
-/// Answer that the browser brought.
+/// Parameters of a successful redirect.
 pub struct Callback {
     pub(super) code: Zeroizing<String>,
     pub(super) state: String,
@@ -57,26 +57,26 @@ enum Heard {
 }
 
 impl CallbackListener {
-    /// Opens a random port of this computer.
+    /// Binds a random port on the loopback interface.
     ///
     /// # Errors
-    /// [`LoginError::Listen`].
+    /// Returns [`LoginError::Listen`] if no port can be bound.
     pub async fn open() -> Result<Self, LoginError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         Ok(Self { listener, port })
     }
 
-    /// Returns the redirect address.
+    /// Returns the redirect URI.
     #[must_use]
     pub fn redirect(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Waits for the answer with this `state`, for at most five minutes, and closes the port.
+    /// Waits up to five minutes for a redirect with this `state`, then closes the port.
     ///
     /// # Errors
-    /// [`LoginError`] if the user or the authorization server refused, or nobody came.
+    /// Returns [`LoginError`] if the user or the authorization server refused the login, or if it timed out.
     pub async fn answer(self, state: &str) -> Result<Callback, LoginError> {
         let heard = tokio::time::timeout(Duration::from_secs(60 * BOUND_MINUTES), self.hear(state)).await;
         heard.unwrap_or(Err(LoginError::TimedOut(BOUND_MINUTES)))
@@ -107,9 +107,9 @@ impl CallbackListener {
     }
 }
 
-/// Reads one request and answers it.
+/// Reads one request and sends the response.
 async fn serve(mut stream: TcpStream, is_own: bool, state: &str, port: u16) -> Heard {
-    // Another user's request is not even read.
+    // Do not read requests from other users.
     let heard = match is_own {
         true => match head(&mut stream).await {
             Some(head) => heard(&head, state, port),
@@ -129,13 +129,13 @@ async fn serve(mut stream: TcpStream, is_own: bool, state: &str, port: u16) -> H
          Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\r\n{page}",
         page.len()
     );
-    // The answer counts even if the browser does not read the page.
+    // Ignore errors: the login succeeds even if the browser does not read the page.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
     heard
 }
 
-/// Reads the head of a request.
+/// Reads a request head. Returns `None` if it is incomplete, too long or not UTF-8.
 async fn head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut piece) = (Vec::new(), [0; 1024]);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -162,7 +162,7 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
         return Heard::Other;
     }
     let mut values = HashMap::new();
-    // A parameter that occurs twice is ambiguous.
+    // A repeated parameter is ambiguous.
     if url.query_pairs().into_owned().any(|(key, value)| values.insert(key, value).is_some()) {
         return Heard::Other;
     }
@@ -178,7 +178,7 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
         Some(code) => {
             Heard::Answer(Callback { code: code.into(), state: state.to_owned(), issuer: value("iss") })
         }
-        // A token in the address, as of the implicit flow, is never accepted.
+        // The implicit flow, which passes a token in the URL, is not supported.
         None => Heard::Refused("it sent no code".to_owned()),
     }
 }

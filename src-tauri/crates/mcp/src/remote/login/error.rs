@@ -1,4 +1,4 @@
-//! Reasons that a login fails, with advice. Text of a server is shortened and made visible.
+//! Errors of a login, with advice. Text from a server is truncated, and its control characters are made visible.
 
 use super::LoginServer;
 use ironcurtain_visible as visible;
@@ -8,22 +8,22 @@ use std::error::Error;
 use std::io;
 use url::{Position, Url};
 
-/// Maximum number of characters to repeat of a server's text.
+/// Maximum length of quoted server text, in characters.
 const LONGEST_SAID: usize = 300;
 
-/// Reason that a login failed, or cannot be used.
+/// Error returned when a login fails or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// The server announces no login.
+    /// The server does not announce an authorization server.
     #[error(
-        "`{url}` does not say where to log in; if you have a token, run: ironcurtain servers add {typed} --token",
+        "`{url}` does not announce a login server; if you have a token, run: ironcurtain servers add {typed} --token",
         typed = typed(.url)
     )]
     NotOffered {
-        /// Address of the server.
+        /// URL of the server.
         url: String,
     },
-    /// The authorization server registers no clients, and none was given.
+    /// The authorization server does not support client registration, and no client id was given.
     #[error(
         "`{issuer}` does not let programs register themselves; register an application there with the redirect address \
          `http://127.0.0.1/callback`, then run: ironcurtain servers login {server} --client-id ID   (add --client-secret if it gives you \
@@ -31,14 +31,14 @@ pub enum LoginError {
         server = typed(.server), url = typed(.url)
     )]
     NeedsClient {
-        /// Authorization server.
+        /// Issuer of the authorization server.
         issuer: String,
         /// Name of the server.
         server: String,
-        /// Address of the server.
+        /// URL of the server.
         url: String,
     },
-    /// A stored client was registered at another authorization server.
+    /// The stored client id was registered with another authorization server.
     #[error(
         "the authorization server of `{server}` changed from `{before}` to `{now}`, so your client id was not sent to it; if you trust \
          the change, run: ironcurtain servers logout {typed}", typed = typed(.server)
@@ -46,31 +46,31 @@ pub enum LoginError {
     OtherIssuer {
         /// Name of the server.
         server: String,
-        /// Authorization server for which the client was given.
+        /// Authorization server that the client id is for.
         before: String,
-        /// Authorization server that the server announces now.
+        /// Authorization server that the server now announces.
         now: String,
     },
-    /// A response names another issuer than the one that was asked.
+    /// A response came from an unexpected issuer.
     #[error("the login was refused: expected an answer of `{expected}`, received one of `{received}`")]
     Issuer {
-        /// Issuer that was asked.
+        /// Issuer that the request was sent to.
         expected: String,
-        /// Issuer that answered.
+        /// Issuer that the response names.
         received: String,
     },
-    /// The authorization server does not say that it checks the code's verifier (PKCE).
+    /// The authorization server does not announce support for PKCE with `S256`.
     #[error(
         "`{issuer}` does not announce PKCE with `S256`, so an intercepted answer could be used; if you have a token, run: ironcurtain \
          servers add {url} --token", url = typed(.url)
     )]
     NoPkce {
-        /// Authorization server.
+        /// Issuer of the authorization server.
         issuer: String,
-        /// Address of the server.
+        /// URL of the server.
         url: String,
     },
-    /// The token allows more than what the user approved.
+    /// The token has scopes that the user did not approve.
     #[error(
         "the authorization server granted more than was requested (`{extra}`), so its token was discarded{advice}",
         advice = .command.as_ref().map(|command| format!("; to request this too, run: {command}")).unwrap_or_default()
@@ -78,21 +78,21 @@ pub enum LoginError {
     Scope {
         /// Scopes that were not requested.
         extra: String,
-        /// Command that requests them too; `None` if they are not safe to type.
+        /// Command that also requests these scopes, or `None` if [`login_command`] returns none.
         command: Option<String>,
     },
-    /// The user or the authorization server refused.
+    /// The user or the authorization server refused the login.
     #[error("the authorization server refused the login: `{0}`")]
     Refused(String),
-    /// A step failed.
+    /// A step of the login failed.
     #[error("{step} failed: {reason}")]
     Step {
-        /// Step of the login.
+        /// Name of the step.
         step: &'static str,
         /// Reason.
         reason: String,
     },
-    /// The browser did not come back.
+    /// The browser did not open the redirect URI in time.
     #[error("the login was not completed within {0} minutes")]
     TimedOut(u64),
     /// The login has expired and cannot be renewed.
@@ -109,13 +109,13 @@ pub enum LoginError {
         /// Reason.
         reason: String,
     },
-    /// The listener failed.
+    /// Listening for the browser's redirect failed.
     #[error("failed to wait for the browser: {0}")]
     Listen(#[from] io::Error),
 }
 
 impl LoginError {
-    /// Converts an error of rmcp in one step of the login. The other side may repeat the secrets that it was sent.
+    /// Converts an error from rmcp. Removes the secrets in `sent`, because a server may echo them in its response.
     pub(super) fn of(step: &'static str, problem: &AuthError, server: &LoginServer, sent: &[&str]) -> Self {
         if let AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } = problem {
             return Self::Issuer { expected: said(expected_issuer), received: said(received_issuer) };
@@ -132,14 +132,14 @@ impl LoginError {
         for sent in sent.iter().filter(|sent| !sent.is_empty()) {
             reason = reason.replace(sent, "[secret]");
         }
-        // Some providers put API keys into the query.
+        // Some servers expect an API key in the URL's query.
         if let Some(query) = server.url.query().filter(|query| !query.is_empty()) {
             reason = reason.replace(&format!("?{query}"), "");
         }
         Self::Step { step, reason: said(&reason) }
     }
 
-    /// Adds the advice to use a token, if a step failed.
+    /// Adds the advice to use a token if the error is [`Self::Step`].
     pub(super) fn or_a_token(mut self, server: &LoginServer) -> Self {
         if let Self::Step { reason, .. } = &mut self {
             let url = shown(&server.url);
@@ -150,7 +150,8 @@ impl LoginError {
     }
 }
 
-/// Returns the command that logs in with these scopes; `None` if a scope has a character that a shell may interpret.
+/// Returns the command that logs in with these scopes. Returns `None` if they are too long, or contain a character
+/// that a shell could interpret.
 #[must_use]
 pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ":/._~+*-".contains(c);
@@ -160,19 +161,19 @@ pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>
     fits.then(|| format!("ironcurtain servers login {} --scope \"{all}\"", typed(server)))
 }
 
-/// Returns a name or an address as an argument of a command, quoted if a shell could interpret it.
+/// Quotes a command-line argument if a shell could interpret it.
 #[must_use]
 pub fn typed(argument: &str) -> Cow<'_, str> {
-    // Fails for NUL, which no argument can contain.
+    // Fails only for NUL, which an argument cannot contain.
     shlex::try_quote(argument).unwrap_or(Cow::Borrowed("NAME"))
 }
 
-/// Returns an address without its query.
+/// Returns a URL without its query and fragment.
 pub(super) fn shown(url: &Url) -> String {
     url[..Position::AfterPath].to_owned()
 }
 
-/// Returns a text of a server for a sentence.
+/// Returns server text for use in a message: on one line, truncated, and without control characters.
 pub(super) fn said(text: &str) -> String {
     visible::head(&visible::line(text), LONGEST_SAID)
 }

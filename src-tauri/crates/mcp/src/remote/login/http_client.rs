@@ -1,8 +1,8 @@
-//! HTTP requests of a login, through our own dialer.
+//! HTTP client for logins, which connects through IronCurtain's dialer.
 //!
-//! - Requires `https`, except on this machine and its network where the server's entry allows the address.
-//! - Connects to an address that is not public only if the server has it itself, or its entry lists it.
-//! - Follows no redirect.
+//! - Requires `https`, except for the server itself and for addresses that the server's entry allows.
+//! - Connects to a non-public address only if it is the server's own or its entry allows it.
+//! - Does not follow redirects.
 
 use super::LoginServer;
 use http_body_util::{BodyExt, Full, Limited};
@@ -27,7 +27,7 @@ const BOUND: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes.
 const LARGEST: usize = 256 * 1024;
 
-/// Reason that a request of a login failed.
+/// Error returned when a login's HTTP request fails.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoginRequestError {
     #[error("`{0}` is not an address for a login; it must start with `https://`")]
@@ -44,13 +44,13 @@ pub(super) enum LoginRequestError {
     Interrupted { host: String, source: hyper::Error },
     #[error("`{host}` did not answer within {n} s", n = BOUND.as_secs())]
     Slow { host: String },
-    #[error("the answer of `{host}` is larger than {n} KiB, or incomplete", n = LARGEST >> 10)]
+    #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = LARGEST >> 10)]
     Body { host: String },
     #[error(transparent)]
     Setup(#[from] TlsError),
 }
 
-/// Sends rmcp's requests.
+/// HTTP client that rmcp uses for the login.
 pub(super) struct LoginHttpClient {
     server: LoginServer,
     found: Mutex<Option<Url>>,
@@ -73,7 +73,7 @@ impl OAuthHttpClient for LoginHttpClient {
     }
 }
 
-/// Returns the error code of a token endpoint (RFC 6749, section 5.2).
+/// Returns the OAuth error code in a response from the token endpoint (RFC 6749, section 5.2).
 fn error_code(response: &Response<Vec<u8>>) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
@@ -90,12 +90,12 @@ impl LoginHttpClient {
         Self { server, found: Mutex::default(), error: Mutex::default() }
     }
 
-    /// Returns the URL of the last GET that was answered with 200.
+    /// Returns the URL of the last GET request that returned status 200.
     pub(super) fn found(&self) -> Option<Url> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the error code of the answer to the last POST, if it was an error of OAuth.
+    /// Returns the OAuth error code in the response to the last POST request, if any.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -145,7 +145,7 @@ impl LoginHttpClient {
         }
         let request = Request::from_parts(head, Full::new(Bytes::from(body)));
         let (head, body) = sender.send_request(request).await.map_err(broke)?.into_parts();
-        // Metadata is never an event stream, and a stream does not end.
+        // Do not read an event stream: it does not end, and metadata is never sent as one.
         let kind =
             head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let body = if kind.starts_with("text/event-stream") {
@@ -160,7 +160,7 @@ impl LoginHttpClient {
 }
 
 impl LoginServer {
-    /// Returns the host of a URL that a login may use.
+    /// Checks that the login may contact this URL, and returns its host and port.
     pub(super) fn checked(&self, url: &Url) -> Result<HostPort, LoginRequestError> {
         let not_secure = || LoginRequestError::NotSecure(url[..Position::AfterPath].to_owned());
         let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(not_secure)?;
@@ -180,7 +180,7 @@ impl LoginServer {
         }
     }
 
-    /// Returns the refusal of a host that is written as an address that is not public.
+    /// Returns an error if the host is a non-public address, or `localhost`, that the login may not contact.
     fn not_public(&self, target: &HostPort) -> Option<LoginRequestError> {
         let refused = LoginRequestError::NotPublic { host: target.to_string() };
         let is_refused = *target != self.target
@@ -192,7 +192,7 @@ impl LoginServer {
         is_refused.then_some(refused)
     }
 
-    /// Returns rules for one host. A name may have a listed address; the others that are not public stay refused.
+    /// Returns rules for one host. A name may resolve to a public address or to one that the server's entry allows.
     fn rules(&self, target: &HostPort) -> Result<HostRules, LoginRequestError> {
         let listed = self.allowed_addresses.iter();
         let listed = listed.filter(|address| scope(**address) != Some(AddressScope::Metadata));

@@ -1,4 +1,4 @@
-//! The steps of a login: what the server offers, what the user approved, and the browser's answer.
+//! Steps of a login: discovers the authorization server, opens the login page, and exchanges the code for tokens.
 
 use super::callback::Callback;
 use super::error::{LoginError, said, shown};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use url::Url;
 
-/// Parameters of the page that only this login may set.
+/// Query parameters that the authorization endpoint's URL must not already contain.
 const RESERVED: [&str; 8] = [
     "state",
     "resource",
@@ -22,10 +22,10 @@ const RESERVED: [&str; 8] = [
     "response_type",
 ];
 
-/// Name under which a client is registered.
+/// Client name used for registration.
 const CLIENT_NAME: &str = "IronCurtain Desktop";
 
-/// Login that a server offers. Nothing was registered yet.
+/// Login that a server offers, before a client is registered.
 pub struct LoginOffer {
     server: LoginServer,
     manager: AuthorizationManager,
@@ -33,20 +33,20 @@ pub struct LoginOffer {
     scopes: Vec<String>,
 }
 
-/// Client and scopes to log in with.
+/// Client and scopes for a login.
 #[derive(Clone, Default)]
 pub struct ClientChoice {
-    /// Client that the user registered; `None` to register one.
+    /// Id of a client that the user registered, or `None` to register one automatically.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// Secret of that client.
     pub client_secret: Option<String>,
-    /// Authorization server for which a stored client was given.
+    /// Authorization server that a stored client id is for.
     pub issuer: Option<String>,
-    /// Scopes in place of those that the server names.
+    /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
 
-/// Login that waits for the browser.
+/// Login whose page is ready to be opened in a browser.
 pub struct BegunLogin {
     server: LoginServer,
     manager: AuthorizationManager,
@@ -55,10 +55,10 @@ pub struct BegunLogin {
 }
 
 impl LoginOffer {
-    /// Reads from the server where to log in, and from the authorization server how. Sends no secret.
+    /// Discovers the server's authorization server and its metadata. Sends no secrets.
     ///
     /// # Errors
-    /// [`LoginError`] if the server offers no login, or names an address that may not be contacted.
+    /// Returns [`LoginError`] if the server offers no login, or if an endpoint's URL is not allowed.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
         let http = Arc::new(LoginHttpClient::new(server.clone()));
         let failed =
@@ -91,19 +91,19 @@ impl LoginOffer {
         Ok(Self { server, manager, metadata, scopes })
     }
 
-    /// Returns the authorization server.
+    /// Returns the authorization server's issuer.
     #[must_use]
     pub fn issuer(&self) -> &str {
         self.metadata.issuer.as_deref().unwrap_or(&self.metadata.authorization_endpoint)
     }
 
-    /// Returns the host of the page to open.
+    /// Returns the host of the login page.
     #[must_use]
     pub fn page_host(&self) -> String {
         host(&self.metadata.authorization_endpoint).unwrap_or_default()
     }
 
-    /// Returns the hosts of all endpoints that are not the issuer's.
+    /// Returns the hosts of all endpoints, except the issuer's host.
     #[must_use]
     pub fn other_hosts(&self) -> Vec<String> {
         let issuer = host(self.issuer());
@@ -112,22 +112,23 @@ impl LoginOffer {
         hosts.into_iter().collect()
     }
 
-    /// Returns whether the authorization server is on another host than the server.
+    /// Returns `true` if the authorization server and the MCP server have different hosts.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         Url::parse(self.issuer()).ok().is_none_or(|issuer| issuer.host_str() != self.server.url.host_str())
     }
 
-    /// Returns the scopes to request; empty if the server names none.
+    /// Returns the scopes to request. Empty if neither the user nor the server names any.
     #[must_use]
     pub fn scopes<'a>(&'a self, choice: &'a ClientChoice) -> &'a [String] {
         choice.scopes.as_deref().unwrap_or(&self.scopes)
     }
 
-    /// Returns whether the user must register a client first.
+    /// Checks that a client is available for this authorization server.
     ///
     /// # Errors
-    /// [`LoginError`] with advice if there is no client, or if it belongs to another authorization server.
+    /// Returns [`LoginError::NeedsClient`] if the user must register a client, or [`LoginError::OtherIssuer`] if the
+    /// stored client is for another authorization server.
     pub fn check(&self, choice: &ClientChoice) -> Result<(), LoginError> {
         let now = self.issuer();
         if let Some(before) = choice.issuer.as_deref().filter(|before| *before != now) {
@@ -141,10 +142,10 @@ impl LoginOffer {
         Ok(())
     }
 
-    /// Registers a client if needed, and returns the page to open. Call this after the user approved the offer.
+    /// Registers a client if necessary and prepares the login page. Call this only after the user approved the offer.
     ///
     /// # Errors
-    /// [`LoginError`] as of [`Self::check`], or if the registration fails.
+    /// Returns the errors of [`Self::check`], or [`LoginError::Step`] if the registration fails.
     pub async fn begin(self, choice: ClientChoice, redirect: &str) -> Result<BegunLogin, LoginError> {
         self.check(&choice)?;
         let scopes = self.scopes(&choice).to_vec();
@@ -197,13 +198,13 @@ impl LoginOffer {
 }
 
 impl BegunLogin {
-    /// Returns the page to open in a browser.
+    /// Returns the URL to open in a browser.
     #[must_use]
     pub fn page(&self) -> &Url {
         &self.page
     }
 
-    /// Returns the `state` that the browser must bring back.
+    /// Returns the `state` that the redirect must contain.
     #[must_use]
     pub fn state(&self) -> String {
         self.page
@@ -213,10 +214,11 @@ impl BegunLogin {
             .unwrap_or_default()
     }
 
-    /// Exchanges the code for tokens, once.
+    /// Exchanges the authorization code for tokens.
     ///
     /// # Errors
-    /// [`LoginError`] if the answer is another issuer's, or if the authorization server refuses the code.
+    /// Returns [`LoginError`] if the redirect names another issuer, or if the authorization server refuses the code or
+    /// grants more scopes than requested.
     pub async fn finish(self, callback: Callback) -> Result<StoredLogin, LoginError> {
         let Self { server, manager, mut login, .. } = self;
         let Callback { code, state, issuer } = callback;
@@ -230,7 +232,7 @@ impl BegunLogin {
     }
 }
 
-/// Step that checks the metadata.
+/// Name of the step that checks the metadata, for error messages.
 const CHECKING: &str = "checking the authorization server's addresses";
 
 fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
@@ -240,7 +242,7 @@ fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
     Ok(parsed)
 }
 
-/// Checks that the metadata names an issuer, of the host that published it.
+/// Checks that the metadata names an issuer with the same origin as the URL that it was read from.
 fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result<(), LoginError> {
     let expected = found.map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     let received = metadata.issuer.as_deref();
@@ -254,7 +256,7 @@ fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result
     Err(LoginError::Issuer { expected: said(&expected), received: said(received.unwrap_or("nobody")) })
 }
 
-/// Checks that the page's address leaves the parameters of the login to us.
+/// Checks that the authorization endpoint's URL contains no parameter that the login itself sets.
 fn check_query(endpoint: &str) -> Result<(), LoginError> {
     let url = Url::parse(endpoint).ok();
     let mut pairs = url.iter().flat_map(Url::query_pairs);
@@ -263,7 +265,7 @@ fn check_query(endpoint: &str) -> Result<(), LoginError> {
     Err(LoginError::Step { step: CHECKING, reason })
 }
 
-/// Returns the addresses that the login may contact or open.
+/// Returns the URLs of all endpoints that the login may contact or open.
 fn endpoints(metadata: &AuthorizationMetadata) -> impl Iterator<Item = &str> {
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     let endpoints = endpoints.into_iter().chain(&metadata.registration_endpoint).map(String::as_str);

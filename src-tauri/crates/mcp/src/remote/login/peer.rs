@@ -1,20 +1,20 @@
-//! Finds out whose process is at the other end of a loopback connection.
+//! Determines which user owns the other end of a loopback connection.
 //!
-//! - Other users of this computer can see the port and, while the browser starts, the page's address, so they could send an answer of
-//!   their own.
+//! - Other users of this computer can see the port and, while the browser is starting, the login page's URL in its
+//!   command line. They could use both to send a forged redirect.
 
 use rustix::process::getuid;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use tokio::net::TcpStream;
 
-/// Tables of the kernel with all connections, for sockets of either address family.
+/// Kernel tables of TCP sockets. An IPv4 connection is in the second one if its socket is IPv6.
 const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
-/// Column of the owner in a line of a table.
+/// Index of the column with the owner's user id.
 const OWNER: usize = 7;
 
-/// Returns whether the peer's socket belongs to this user.
+/// Returns `true` if the current user owns the peer's socket.
 pub(super) fn is_own(stream: &TcpStream) -> bool {
     let (Ok(SocketAddr::V4(peer)), Ok(SocketAddr::V4(own))) = (stream.peer_addr(), stream.local_addr())
     else {
@@ -24,7 +24,7 @@ pub(super) fn is_own(stream: &TcpStream) -> bool {
     owner == Some(getuid().as_raw())
 }
 
-/// Returns the owner of the socket that connects `from` one address `to` another.
+/// Returns the user id of the owner of the socket with local address `from` and remote address `to`.
 fn owner(table: &str, from: SocketAddrV4, to: SocketAddrV4) -> Option<u32> {
     let (from, to) = (written(from), written(to));
     table.lines().find_map(|line| {
@@ -35,11 +35,11 @@ fn owner(table: &str, from: SocketAddrV4, to: SocketAddrV4) -> Option<u32> {
     })
 }
 
-/// Formats an address as the kernel does: in the byte order of the machine.
+/// Formats an address as in the kernel's tables, which use native byte order.
 fn written(address: SocketAddrV4) -> String {
     let mut text = String::new();
     let ip: Ipv4Addr = *address.ip();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(text, "{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port());
     text
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Exchanges the refresh token for new tokens.
 ///
 /// # Errors
-/// [`LoginError::Expired`] if the user must log in again, and other errors if the authorization server does not answer.
+/// Returns [`LoginError::Expired`] if the user must log in again, or another error if the request fails.
 pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result<StoredLogin, LoginError> {
     let expired = || LoginError::Expired { server: server.name.clone() };
     let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
@@ -24,7 +24,7 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
     let http = Arc::new(LoginHttpClient::new(server.clone()));
     let sender = http.clone();
     let refreshed = unlogged(async {
-        // The manager names its base address as the resource.
+        // The manager sends its base URL as the resource (RFC 8707).
         let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, sender).await?;
         manager.set_metadata(login.metadata());
         let mut client = OAuthClientConfig::new(login.client_id.as_str(), "http://127.0.0.1/callback");
@@ -47,7 +47,7 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
     let response = refreshed.await.map_err(|problem| {
         let is_over =
             matches!(problem, AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired);
-        // The authorization server has forgotten the client, or does not accept it any more.
+        // The authorization server no longer knows or accepts the client.
         let is_over = is_over
             || http.error().is_some_and(|code| ["invalid_client", "unauthorized_client"].contains(&&*code));
         if is_over { expired() } else { LoginError::of("renewing the login", &problem, server, &sent) }

@@ -1,4 +1,4 @@
-//! Revokes the tokens of a login at its authorization server (RFC 7009).
+//! Token revocation (RFC 7009).
 
 use super::LoginServer;
 use super::http_client::LoginHttpClient;
@@ -10,14 +10,15 @@ use hyper::{Method, Request};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 impl StoredLogin {
-    /// Revokes the refresh token, or the access token if there is no other. Returns whether the authorization server did it.
+    /// Revokes the refresh token, or the access token if there is no refresh token. Returns `true` if the authorization
+    /// server confirms the revocation.
     pub async fn revoke(&self, server: &LoginServer) -> bool {
         let Some(request) = self.revocation() else { return false };
         let answer = LoginHttpClient::new(server.clone()).fetch(request).await;
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// Returns the request; `None` if the authorization server does not offer revocation.
+    /// Returns the revocation request, or `None` if the authorization server does not support revocation.
     fn revocation(&self) -> Option<Request<Vec<u8>>> {
         let (token, kind) = match &self.refresh_token {
             Some(refresh) => (refresh, "refresh_token"),

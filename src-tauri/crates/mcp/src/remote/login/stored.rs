@@ -1,4 +1,4 @@
-//! A login as it is stored: the client, its tokens, and the authorization server that the user approved.
+//! Stored form of a login: the tokens, the client, and the authorization server that the user approved.
 
 use super::error::{LoginError, login_command, said};
 use oauth2::TokenResponse;
@@ -9,18 +9,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
 use zeroize::{Zeroize, Zeroizing};
 
-/// A token is renewed this long before it expires.
+/// Time before its expiry at which a token is renewed.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// Tokens for one server. Overwritten in memory on drop.
+/// Login to one server. Its secrets are overwritten in memory on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StoredLogin {
-    /// Id of the entry in the list of logins. Tokens with another id belong to an earlier login.
+    /// Id of the entry in the list of logins. If the ids differ, these tokens are from another login.
     pub(super) id: String,
-    /// Address of the server that gets the access token.
+    /// URL of the server that receives the access token.
     pub(super) url: String,
-    /// Identifier of the server at the authorization server (RFC 8707).
+    /// Resource indicator of the server (RFC 8707).
     pub(super) resource: String,
     pub(super) issuer: Option<String>,
     pub(super) authorization_endpoint: String,
@@ -29,18 +29,18 @@ pub struct StoredLogin {
     pub(super) revocation_endpoint: Option<String>,
     pub(super) client_id: String,
     pub(super) client_secret: Option<String>,
-    /// The client was given by the user, not registered by us.
+    /// `true` if the user provided the client, `false` if IronCurtain registered it.
     pub(super) is_own_client: bool,
-    /// Scopes of the tokens: first those that the user approved, then those that were granted. Empty if nobody named any.
+    /// Scopes that the user approved, replaced by the granted ones once known. Empty if none were named.
     pub(super) scopes: Vec<String>,
     pub(super) access_token: String,
     pub(super) refresh_token: Option<String>,
-    /// Seconds since 1970.
+    /// Expiry time of the access token, in seconds since the Unix epoch.
     pub(super) expires_at: Option<u64>,
 }
 
 impl StoredLogin {
-    /// Parses a stored login. Returns `None` if it is not one.
+    /// Parses a stored login. Returns `None` if it is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -59,63 +59,63 @@ impl StoredLogin {
         &self.id
     }
 
-    /// Returns the time at which the user must log in again, in seconds since 1970; `None` if it is unknown because the login is
-    /// renewed.
+    /// Returns the time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login
+    /// can be renewed or does not expire.
     #[must_use]
     pub fn ends_at(&self) -> Option<u64> {
         self.expires_at.filter(|_| self.refresh_token.is_none())
     }
 
-    /// Returns the form that is stored. It is secret.
+    /// Serializes the login, including its secrets.
     #[must_use]
     pub fn text(&self) -> Zeroizing<String> {
         Zeroizing::new(serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// Returns the secrets in it.
+    /// Returns the tokens and the client secret.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let others = self.refresh_token.iter().chain(&self.client_secret);
         std::iter::once(&self.access_token).chain(others).map(String::as_str)
     }
 
-    /// Returns the address of the server.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the authorization server.
+    /// Returns the authorization server's issuer.
     #[must_use]
     pub fn issuer(&self) -> &str {
         self.issuer.as_deref().unwrap_or(&self.token_endpoint)
     }
 
-    /// Returns the scopes of the tokens; empty if nobody named any.
+    /// Returns the scopes of the tokens. Empty if none were named.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Returns the client that the user gave, and its secret.
+    /// Returns the id and secret of the client that the user provided, or `None` if IronCurtain registered the client.
     #[must_use]
     pub fn own_client(&self) -> Option<(&str, Option<&str>)> {
         self.is_own_client.then_some((self.client_id.as_str(), self.client_secret.as_deref()))
     }
 
-    /// Returns whether the access token expires soon.
+    /// Returns `true` if the access token has expired or is about to.
     pub(super) fn is_expiring(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= (now() + EARLY).as_secs())
     }
 
-    /// Returns whether the access token has not expired yet.
+    /// Returns `true` if the access token has not expired.
     pub(super) fn is_valid(&self) -> bool {
         self.expires_at.is_none_or(|at| at > now().as_secs())
     }
 
-    /// Takes the tokens of a login and their scopes, unless they allow more than what the user approved.
+    /// Sets the first tokens and their scopes.
     ///
     /// # Errors
-    /// [`LoginError::Scope`].
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the user did not approve.
     pub(super) fn take_first(
         &mut self,
         server: &str,
@@ -129,10 +129,10 @@ impl StoredLogin {
         Ok(())
     }
 
-    /// Takes the tokens of a renewal, unless they allow more than the earlier ones.
+    /// Sets renewed tokens, keeping the scopes.
     ///
     /// # Errors
-    /// [`LoginError::Scope`].
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the previous tokens did not have.
     pub(super) fn take_renewed(
         &mut self,
         server: &str,
@@ -143,7 +143,7 @@ impl StoredLogin {
         Ok(())
     }
 
-    /// Returns the scopes that a response names, if each is among those of the tokens.
+    /// Returns the scopes that a response names, or `None` if it names none. Fails if a scope is not in `self.scopes`.
     fn granted(
         &self,
         server: &str,
@@ -152,7 +152,7 @@ impl StoredLogin {
         let is_known = |scope: &str| self.scopes.iter().any(|known| known == scope);
         let mut granted: Vec<&str> = Vec::new();
         for scope in response.scopes().into_iter().flatten() {
-            // Some servers separate scopes with commas, although a scope may contain one.
+            // Some servers separate scopes with commas, although a scope itself may contain a comma.
             let separators: &[char] = if is_known(scope) { &[] } else { &[','] };
             granted.extend(scope.split(separators).filter(|scope| !scope.is_empty()));
         }
@@ -174,7 +174,7 @@ impl StoredLogin {
         self.expires_at = response.expires_in().map(|after| now().saturating_add(after).as_secs());
     }
 
-    /// Returns the metadata of the authorization server as far as a refresh needs it.
+    /// Returns the authorization server's metadata that a renewal needs.
     pub(super) fn metadata(&self) -> AuthorizationMetadata {
         let mut metadata = AuthorizationMetadata::default();
         metadata.authorization_endpoint.clone_from(&self.authorization_endpoint);
@@ -187,13 +187,13 @@ impl StoredLogin {
         metadata
     }
 
-    /// Returns the resource as the base address of a refresh.
+    /// Returns the resource indicator as a URL.
     pub(super) fn resource(&self) -> Option<Url> {
         Url::parse(&self.resource).ok()
     }
 }
 
-/// Key of the metadata with the ways in which a client proves its identity.
+/// Metadata field with the supported client authentication methods.
 pub(super) const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
 
 impl Drop for StoredLogin {
@@ -204,7 +204,7 @@ impl Drop for StoredLogin {
     }
 }
 
-/// Omits the tokens.
+/// Omits all secrets.
 impl fmt::Debug for StoredLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredLogin")

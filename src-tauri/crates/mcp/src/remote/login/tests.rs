@@ -1,4 +1,4 @@
-//! Logins at a server and an authorization server of our own, honest and hostile. Each refusal has an allowed twin.
+//! Logins to local test servers, honest and hostile. Each refused case has an allowed counterpart.
 
 mod attacks;
 mod hosts;
@@ -10,14 +10,14 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hosts::{Hosts, got};
 use sha2::{Digest, Sha256};
 
-/// Registers a client and opens a port.
+/// Starts a login that registers a client and opens a port.
 async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
     let listener = CallbackListener::open().await?;
     let offer = LoginOffer::discover(server).await?;
     Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
 }
 
-/// Logs in as a user whose browser brings back these parameters beside `state`.
+/// Logs in with a redirect that contains these parameters in addition to `state`.
 async fn logged_in(server: LoginServer, brought: &str) -> Result<StoredLogin, LoginError> {
     let (begun, listener) = begun(server).await?;
     let answer = format!("{}?{brought}&state={}", listener.redirect(), begun.state());
@@ -76,7 +76,7 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
         "both are on 127.0.0.1"
     );
     assert_eq!(offer.scopes(&ClientChoice::default()), ["read"]);
-    // An OpenID provider has its metadata elsewhere.
+    // An OpenID provider publishes its metadata at another path.
     let metadata = hosts.auth.answer("/.well-known/oauth-authorization-server");
     hosts.auth.set("/.well-known/oauth-authorization-server", 404, "", "");
     hosts.auth.set("/.well-known/openid-configuration", 200, "Content-Type: application/json\r\n", &metadata);

@@ -1,4 +1,4 @@
-//! Hostile servers, authorization servers and pages.
+//! Attacks by hostile servers, authorization servers and web pages.
 
 use super::hosts::{FakeHost, Hosts, got, tokens};
 use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
@@ -20,7 +20,7 @@ async fn an_answer_of_another_issuer_is_refused() {
     assert_eq!(hosts.auth.count("/token"), 0, "the code was not sent");
     let own = format!("code=code-1&iss={}", hosts.auth.base);
     logged_in(hosts.server(), &own).await.unwrap();
-    // Without `iss`, if the server announces it.
+    // The server announces `iss`, but the redirect lacks it.
     logged_in(hosts.server(), "code=code-1").await.unwrap();
     hosts.metadata(|metadata| {
         metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
@@ -117,10 +117,10 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
 #[tokio::test]
 async fn a_token_is_accepted_only_from_the_token_endpoint() {
     let hosts = Hosts::start().await;
-    // In the browser's address, as in the implicit flow.
+    // A token in the redirect, as in the implicit flow.
     let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
     assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
-    // By a redirect of the token endpoint, which would send the code elsewhere.
+    // A redirect from the token endpoint, which would send the code to another host.
     hosts.mcp.json("/token", &tokens(9, "read"));
     hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
     let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
@@ -311,7 +311,7 @@ async fn a_hostile_server_gets_a_token_for_itself_only() {
     let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
     assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
     assert!(!page.contains(&of(honest.url())), "{page}");
-    // It cannot ask for a token of the honest server.
+    // It cannot request a token for the honest server.
     let borrowed = json!({ "resource": honest.url(), "authorization_servers": [honest.auth.base] });
     hostile.mcp.json("/.well-known/oauth-protected-resource/mcp", &borrowed);
     let said = refused(&hostile).await;

@@ -1,4 +1,4 @@
-//! An MCP server and an authorization server on this computer, with answers that a test can replace.
+//! Local MCP server and authorization server whose responses a test can replace.
 
 use crate::remote::login::LoginServer;
 use ironcurtain_egress::{
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use url::Url;
 
-/// A request as received.
+/// Received request.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub head: String,
@@ -33,7 +33,7 @@ impl Received {
     }
 }
 
-/// A response: status, headers and body.
+/// Response with status, headers and body.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -41,7 +41,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// One HTTP server.
+/// HTTP server on a local port.
 #[derive(Clone)]
 pub struct FakeHost {
     pub base: String,
@@ -87,7 +87,7 @@ impl FakeHost {
         self.set(path, 200, "Content-Type: application/json\r\n", &body.to_string());
     }
 
-    /// Returns the body of an answer.
+    /// Returns the body of a response.
     pub fn answer(&self, path: &str) -> String {
         self.answers.lock().unwrap().get(path).unwrap().body.clone()
     }
@@ -126,7 +126,7 @@ async fn read(stream: &mut TcpStream) -> (String, String) {
     }
 }
 
-/// Sends a request as a browser does. Fails if nothing listens.
+/// Sends a GET request as a browser does. Fails if nothing is listening.
 pub async fn got(url: &str) -> io::Result<Answer> {
     let url = Url::parse(url).unwrap();
     let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
@@ -140,17 +140,17 @@ pub async fn got(url: &str) -> io::Result<Answer> {
     Ok(Answer { status, headers: head.to_owned(), body: body.to_owned() })
 }
 
-/// An honest server and its honest authorization server.
+/// Honest MCP server and its authorization server.
 pub struct Hosts {
     pub mcp: FakeHost,
     pub auth: FakeHost,
-    /// Addresses of names; every other name does not exist.
+    /// Addresses of host names. All other names do not exist.
     pub names: BTreeMap<&'static str, IpAddr>,
-    /// Hosts to which a connection was allowed.
+    /// Hosts to which connections were allowed.
     pub dialled: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answer of the token endpoint.
+/// Returns a token endpoint's response.
 pub fn tokens(number: u32, scope: &str) -> Value {
     json!({
         "access_token": format!("access-{number}"), "token_type": "Bearer", "expires_in": 3600,
@@ -188,13 +188,13 @@ impl Hosts {
         format!("{}/mcp", self.mcp.base)
     }
 
-    /// Has the server name this authorization server.
+    /// Makes the MCP server announce this authorization server.
     pub fn announces(&self, issuer: &str) {
         let resource = json!({ "resource": self.url(), "authorization_servers": [issuer], "scopes_supported": ["read"] });
         self.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
     }
 
-    /// Changes the metadata of the authorization server.
+    /// Modifies the authorization server's metadata.
     pub fn metadata(&self, change: impl FnOnce(&mut Map<String, Value>)) {
         let path = "/.well-known/oauth-authorization-server";
         let mut metadata: Map<String, Value> = serde_json::from_str(&self.auth.answer(path)).unwrap();
@@ -202,12 +202,12 @@ impl Hosts {
         self.auth.json(path, &Value::Object(metadata));
     }
 
-    /// Returns the server with an entry that allows this computer.
+    /// Returns a login server whose entry allows loopback addresses.
     pub fn server(&self) -> LoginServer {
         LoginServer { allowed_addresses: vec!["127.0.0.1".parse().unwrap()], ..self.strict() }
     }
 
-    /// Returns the server with an entry that allows nothing but its own address.
+    /// Returns a login server whose entry allows no address except its own.
     pub fn strict(&self) -> LoginServer {
         let url = Url::parse(&self.url()).unwrap();
         let host = Host::parse(url.host_str().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Access tokens of a connection: read, renewed once, and never widened.
+//! Tests that access tokens are read from the store, renewed only once, and never gain scopes.
 
 use super::hosts::{Hosts, tokens};
 use super::logged_in;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A store with one login.
+/// Store that contains one login.
 #[derive(Clone, Default)]
 struct Kept {
     login: Arc<Mutex<Option<StoredLogin>>>,
@@ -86,7 +86,7 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     let (kept, login) = kept(&hosts).await;
     let first = login.header().await.unwrap();
     assert_eq!(bearer(first.clone()), "Bearer access-1");
-    // The server names another authorization server now, which does not get the refresh token.
+    // The server now announces another authorization server, which must not receive the refresh token.
     let other = Hosts::start().await;
     hosts.announces(&other.auth.base);
     hosts.auth.json("/token", &tokens(2, "read"));
@@ -104,7 +104,7 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     );
     assert_eq!(hosts.auth.count("/token"), 2);
 
-    // A response without a refresh token keeps the old one.
+    // If the response contains no refresh token, the old one is kept.
     hosts.auth.json("/token", &json!({ "access_token": "access-3", "token_type": "Bearer" }));
     kept.change(|login| login.expires_at = Some(1));
     let login = connection(&hosts, &kept);
@@ -138,7 +138,7 @@ async fn a_login_that_cannot_be_renewed_has_expired() {
         assert!(said.to_string().ends_with("run: ironcurtain servers login far"), "{said}");
         assert_eq!(std::mem::take(&mut *kept.expired.lock().unwrap()), ["first"], "{code}");
     }
-    // An authorization server that is down does not end the login.
+    // The login remains valid while the authorization server is unavailable.
     hosts.auth.set("/token", 503, "", "");
     let said = login.after(first.as_ref()).await.unwrap_err();
     assert!(matches!(said, LoginError::Step { .. }), "{said}");
@@ -170,7 +170,7 @@ async fn a_renewal_names_the_granted_scopes() {
             assert!(said.contains("granted more than was requested (`write`)"), "{said}");
         }
     }
-    // Scopes that a renewal names are not requested later.
+    // Scopes named in a renewal's response are not requested later.
     let resource = json!({ "resource": hosts.url(), "authorization_servers": [hosts.auth.base] });
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
     hosts
@@ -204,7 +204,7 @@ async fn a_renewal_is_stored_even_if_its_request_is_cancelled() {
     let login = Arc::new(login);
     let (connection, refused) = (login.clone(), first.clone());
     let request = tokio::spawn(async move { connection.after(refused.as_ref()).await });
-    // The renewal waits for its turn when the connection's login is locked.
+    // The renewal is waiting for the store's lock while the connection's login is locked.
     while Arc::strong_count(&kept.turn) < 3 {
         tokio::task::yield_now().await;
     }
@@ -226,7 +226,7 @@ async fn a_renewed_token_is_used_even_if_it_cannot_be_stored() {
     assert!(matches!(said, LoginError::Store { .. }), "{said}");
     let second = login.header().await.unwrap();
     assert_eq!(bearer(second.clone()), "Bearer access-2");
-    // The next renewal sends the new refresh token, and is stored.
+    // The next renewal uses the new refresh token and is stored.
     kept.is_broken.store(false, Ordering::Relaxed);
     hosts.auth.json("/token", &tokens(3, "read"));
     assert_eq!(bearer(login.after(second.as_ref()).await.unwrap()), "Bearer access-3");
@@ -283,7 +283,7 @@ async fn a_login_or_logout_during_a_renewal_counts() {
     assert_eq!(hosts.auth.count("/token"), 1);
 }
 
-/// A store that returns another id than that of the tokens, as between the two writes of a login.
+/// Store whose list and tokens have different ids, as between the two writes of a login.
 struct Between(Kept);
 impl LoginStore for Between {
     fn mark(&self) -> BoxFuture<'_, Option<String>> {
@@ -346,7 +346,7 @@ async fn logging_in_or_out_takes_effect_with_the_next_request() {
     hosts.auth.json("/token", &tokens(5, "read"));
     kept.set("second", logged_in(hosts.server(), "code=code-2").await.unwrap());
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-5");
-    // A login of another address is not sent.
+    // A login for another URL is not used.
     let other = Hosts::start().await;
     let moved = connection(&other, &kept);
     assert_eq!(moved.header().await.unwrap(), None);
