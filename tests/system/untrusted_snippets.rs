@@ -153,10 +153,7 @@ fn snippet_cannot_set_ironcurtain_options() {
     let (added, said) = run(&place.ours(), &["servers", "add", &snippet(&place, &talks), "--later"], "");
     assert!(added, "{said}");
     let keys = entry(&place, "printed");
-    assert_eq!(
-        keys.as_object().unwrap().keys().collect::<Vec<_>>(),
-        ["command", "sandbox", "env", "access"]
-    );
+    assert_eq!(keys.as_object().unwrap().keys().collect::<Vec<_>>(), ["command", "sandbox", "env", "access"]);
 }
 
 /// Moves a project's Claude Code servers to IronCurtain.

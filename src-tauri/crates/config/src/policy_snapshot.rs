@@ -14,8 +14,8 @@ use crate::{ManagedPolicy, Server, Servers};
 use ironcurtain_grants::{GrantLimits, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    AllowedHosts, Annotations, DynamicLists, OpenFolder, Policy, ProtectedPaths, WithinError,
-    is_suspended, open_folders,
+    AllowedHosts, Annotations, DynamicLists, OpenFolder, Policy, ProtectedPaths, WithinError, is_suspended,
+    open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -202,6 +202,11 @@ impl Session {
         }
     }
 
+    /// Makes the next check read the pins again.
+    pub(super) fn reread_pins(&self) {
+        self.pinned_tools.lock().pins = None;
+    }
+
     /// Makes the next call read the pins again, and makes a client that has a tool list request it again.
     pub(super) fn tools_changed(&self) {
         let mut known = self.pinned_tools.lock();

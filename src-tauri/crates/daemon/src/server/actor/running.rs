@@ -20,7 +20,7 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     /// State of the served files, or `None` if grants are mounted instead.
-    pub(super) files: Option<ServedProcess>,
+    pub(super) files: Option<Box<ServedProcess>>,
     pub(super) hold: ProcessHold,
     pub(super) reading: ReaderTask,
     pub(super) stderr_tail: StderrTail,
@@ -121,7 +121,7 @@ pub(super) async fn news(running: Option<&mut Running>) -> News {
     };
     tokio::select! {
         outcome = handshake_outcome(handshake) => News::Handshake(outcome),
-        event = files_event(files.as_mut()) => News::Files(event),
+        event = files_event(files.as_deref_mut()) => News::Files(event),
         // Ignore the result: the connection is closed after end of file and after an error.
         _ = &mut reading.ended => News::Ended,
     }

@@ -84,14 +84,16 @@ impl Actor {
         &self,
         pid: Option<u32>,
         asking: Option<AskingConnections>,
-    ) -> io::Result<Option<ServedProcess>> {
+    ) -> io::Result<Option<Box<ServedProcess>>> {
         let o = &self.options;
         let Some(((options, connections), pid)) = o.asking.as_ref().zip(asking).zip(pid) else {
             return Ok(None);
         };
         let mounted = o.containment.as_ref().map(|containment| containment.standing(&o.around));
         let of_session = (o.session.as_str(), &o.resolver, &*mounted.unwrap_or_default(), o.log.clone());
-        ServedProcess::start(options, of_session, o.network.as_deref(), (pid, connections)).map(Some)
+        ServedProcess::start(options, of_session, o.network.as_deref(), (pid, connections))
+            .map(Box::new)
+            .map(Some)
     }
 
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {

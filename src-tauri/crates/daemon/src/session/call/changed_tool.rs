@@ -137,12 +137,13 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
     if is_current && decision != PinDecision::Keep {
         session.tools_changed();
     }
-    Ok(is_current.then_some(decision))
+    if is_current { Ok(Some(decision)) } else { settled(session, tool).await }
 }
 
 /// Returns [`PinDecision::Keep`] if the user has decided elsewhere and the definition that the client knows is in
 /// effect. Returns `None` if the tool is still suspended.
 async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, CallRefusal> {
+    session.reread_pins();
     match session.check_pin(tool).await {
         Ok(()) => Ok(Some(PinDecision::Keep)),
         Err(CallRefusal::ToolChanged { .. }) => Ok(None),
