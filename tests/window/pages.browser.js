@@ -405,7 +405,12 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await press("login-open:far");
   await says("You are logged in to far.");
   await says("Logged in at https://auth.example.com (read, write)");
-  await made(`made.servers = structuredClone(made.servers); made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
+  // The list is read when the page is opened. The row stays open.
+  await made(`made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
+  for (const page of ["settings", "servers"]) {
+    await browser.run(`location.hash = "${page}"; return true`);
+    await browser.until(`document.querySelector("#page-${page} h1") !== null`);
+  }
   await says("Your login at https://auth.example.com has expired");
   await press("logout:far");
   await says("Agents can no longer use your account through far.");

@@ -354,7 +354,7 @@ mod tests {
             ("b", Limit::Memory, None, "`b` already has these limits"),
             ("a", Limit::Processes, Some(64), "`a` already has these limits"),
             ("open", Limit::Memory, Some(64), "`open` is not sandboxed"),
-            ("far", Limit::Memory, Some(64), "`far` is remote"),
+            ("far", Limit::Memory, Some(64), "`far` is a remote server"),
             ("nobody", Limit::Memory, Some(64), "no server is named `nobody`"),
         ] {
             let problem = planned(&home, server, &[(limit, value)]).unwrap_err();

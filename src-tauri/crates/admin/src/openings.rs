@@ -296,7 +296,7 @@ mod tests {
         assert!(host("a", "printer").starts_with("`printer` has no dot"));
         assert_eq!(host("b", "b.example"), "`b.example` is already allowed");
         assert!(host("open", "a.example").starts_with("`open` is not sandboxed"));
-        assert!(host("far", "a.example").starts_with("`far` is remote"));
+        assert!(host("far", "a.example").starts_with("`far` is a remote server"));
         assert!(host("nobody", "a.example").starts_with("no server is named `nobody`"));
         for path in [home.person.clone(), home.person.join(".ssh"), home.config.clone(), PathBuf::from("/")] {
             assert!(folder(path).contains("cannot be allowed, because it is or contains your home, keys"));

@@ -177,18 +177,19 @@ struct Actor {
 }
 
 impl Actor {
+    /// Handles events until the session closes. Boxes the handlers, so that an idle server needs no memory for them.
     async fn run(mut self) {
         if self.wait_to_start().await.is_none() {
             return;
         }
-        self.start_server().await;
-        self.reconcile().await;
+        Box::pin(self.start_server()).await;
+        Box::pin(self.reconcile()).await;
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
             let check = self.running.as_mut().and_then(Running::check);
             tokio::select! {
                 command = next_command(&mut self.postponed, &mut self.inbox) => match command {
-                    Some(command) => self.handle(command).await,
+                    Some(command) => Box::pin(self.handle(command)).await,
                     None => return,
                 },
                 changed = grants.changed() => {
@@ -198,7 +199,7 @@ impl Actor {
                     let version = grants.borrow_and_update().version;
                     // Using a grant changes the table too, but not the granted access.
                     if version != self.applied.borrow().versions.grants {
-                        self.reconcile().await;
+                        Box::pin(self.reconcile()).await;
                     }
                 }
                 changed = snapshots.changed() => {
@@ -207,14 +208,14 @@ impl Actor {
                     }
                     let version = snapshots.borrow_and_update().version;
                     if version != self.applied.borrow().versions.policy {
-                        self.reconcile().await;
+                        Box::pin(self.reconcile()).await;
                     }
                 }
-                () = uncovered(check) => self.check().await,
+                () = uncovered(check) => Box::pin(self.check()).await,
                 news = news(self.running.as_mut()) => match news {
-                    News::Handshake(outcome) => self.handshake_ended(outcome).await,
-                    News::Files(event) => self.files_event(event).await,
-                    News::Ended => self.process_ended().await,
+                    News::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
+                    News::Files(event) => Box::pin(self.files_event(event)).await,
+                    News::Ended => Box::pin(self.process_ended()).await,
                 },
             }
         }

@@ -8,7 +8,7 @@ impl Actor {
     /// stopped to ensure that.
     pub(super) async fn files_are_within(&mut self, version: u64) -> bool {
         let Some(Running { hold, files: Some(served), .. }) = &mut self.running else { return true };
-        Box::pin(served.is_within(version, hold)).await
+        served.is_within(version, hold).await
     }
 
     /// Handles an event. Stops the process if it kept using revoked access.
@@ -16,7 +16,7 @@ impl Actor {
         match event {
             FilesEvent::Order(order) => {
                 if let Some(running) = &mut self.running {
-                    Box::pin(obey(&mut running.hold, order)).await;
+                    obey(&mut running.hold, order).await;
                 }
             }
             FilesEvent::Stop(why) => {
