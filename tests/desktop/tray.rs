@@ -3,6 +3,8 @@
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
 use serde_json::{Value, json};
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
@@ -98,11 +100,21 @@ fn background_start_without_tray_opens_the_window() {
     screen.window(WINDOW);
 }
 
+/// Returns the window that embeds tray icons, or 0 if there is none.
+fn embedding_window(screen: &Screen) -> Option<u32> {
+    let (server, number) = RustConnection::connect(Some(screen.display())).ok()?;
+    let name = format!("_NET_SYSTEM_TRAY_S{number}");
+    let selection = server.intern_atom(false, name.as_bytes()).ok()?.reply().ok()?.atom;
+    Some(server.get_selection_owner(selection).ok()?.reply().ok()?.owner)
+}
+
 #[test]
 fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut screen = Screen::start();
     screen.spawn("tint2", &[]);
     let panel = screen.window("^tint2$");
+    // The panel's window appears before it takes the tray's selection.
+    until("a panel that embeds icons", || (embedding_window(&screen)? != 0).then_some(()));
     let own_tray = || screen.read("xwininfo", &["-tree", "-id", &panel]);
     let before = own_tray();
     let mut harness = Harness::start(&screen, &["app", "--background"]);
