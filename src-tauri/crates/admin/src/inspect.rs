@@ -39,6 +39,7 @@ use ironcurtain_visible as visible;
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use wants::TrialNetwork;
 
@@ -190,7 +191,7 @@ async fn start_alone(
         packages: Packages::of(&inspection.home),
         secrets: inspection.secrets.clone(),
     };
-    let protected = protection(&inspection.home, &person)?;
+    let protected = Arc::new(protection(&inspection.home, &person)?);
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let server = &at_home_in(&around.session_dir, server);

@@ -33,7 +33,7 @@ pub struct PolicySnapshot {
     /// Annotations of tools and their arguments.
     pub annotations: Annotations,
     /// Paths that no call may access.
-    pub protected: ProtectedPaths,
+    pub protected: Arc<ProtectedPaths>,
     /// Hosts that each server may reach without approval.
     pub gates: AllowedHosts,
     /// The user's home directory.
@@ -101,7 +101,7 @@ impl PolicySnapshot {
         policy.check_examples(&policy_file, &annotations, &person)?;
         let policy = managed.iter().try_fold(policy, |policy, managed| managed.over(policy, &within))?;
         let managed = managed.map(Arc::new);
-        let protected = protection(home, &person)?;
+        let protected = Arc::new(protection(home, &person)?);
         let (hash, gates) = (hash(&text, &hosts, managed.as_deref()), AllowedHosts::new(&hosts));
         Ok(Self {
             version: 1,
@@ -126,7 +126,7 @@ impl PolicySnapshot {
 
     /// Returns a copy of the snapshot with other protected paths.
     pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
-        Self { protected, ..self.clone() }
+        Self { protected: Arc::new(protected), ..self.clone() }
     }
 
     /// Returns the snapshot's hosts, updated with those of `servers`. Keeps a removed server's hosts, because a

@@ -13,6 +13,7 @@ use ironcurtain_policy::{Annotations, ProtectedPaths, Role};
 use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Folders and protected paths that affect a sandbox's view.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +25,7 @@ pub struct Surroundings {
     /// IronCurtain's own folders.
     pub own: Vec<CanonicalPath>,
     /// Paths that no server may read or change, including IronCurtain's own folders.
-    pub protected: ProtectedPaths,
+    pub protected: Arc<ProtectedPaths>,
     /// Folder with the journals and quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
     /// Folders that contain the servers' data folders. Each server sees only its own.
@@ -99,7 +100,7 @@ impl Surroundings {
     pub fn new(
         ours: &Home,
         home: &CanonicalPath,
-        protected: &ProtectedPaths,
+        protected: &Arc<ProtectedPaths>,
         session_dir: &CanonicalPath,
     ) -> io::Result<Self> {
         let canonical = |dir: PathBuf| {

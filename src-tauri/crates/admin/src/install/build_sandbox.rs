@@ -14,6 +14,7 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Prefix of build folder names. It cannot occur in the folder name of a registry.
@@ -40,7 +41,7 @@ impl BuildSandbox {
         let session_dir =
             session_dir.ok_or_else(|| folder(std::io::Error::other("the path is not valid UTF-8")))?;
         let person = canonical_home(&installer.home)?;
-        let protected = protection(&installer.home, &person)?;
+        let protected = Arc::new(protection(&installer.home, &person)?);
         let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
         let sandbox = Self {
             tree: all.join("tree"),
