@@ -14,7 +14,7 @@ import { HOME } from "./texts/home.js";
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 
 /** Number of rows shown initially. */
-const MOST = 5;
+const MAX_ROWS = 5;
 let isWhole = false;
 
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
@@ -46,7 +46,7 @@ export function needsYou(snapshot) {
     ...questions.missed.map((one) => ({ key: one.id, row: missedRow(one) })),
     ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
   ];
-  const shown = isWhole ? rows : rows.slice(0, MOST);
+  const shown = isWhole ? rows : rows.slice(0, MAX_ROWS);
   return html`
     ${parts.section(HOME.needsYou(n), rows.length > shown.length ? parts.button("needs:all", HOME.showAll, showAll, { kind: "plain" }) : nothing)}
     ${parts.group(repeat(shown, ({ key }) => key, ({ row }) => row))}

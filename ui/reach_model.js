@@ -11,7 +11,7 @@ import { list, short } from "./words.js";
 /** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
 /** Maximum number of targets shown per server. The others are only counted. */
-const MOST = 4;
+const MAX_ITEMS = 4;
 
 /**
  * Returns the agents with their servers and targets. Sessions of the same agent with the same server are combined.
@@ -112,8 +112,8 @@ function targets(how, sessions, files, home, page) {
   for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [], page: "#permissions" });
   const all = [...found.values()];
   if (all.length === 0) return [{ kind: "scratch", text: "", full: "", access: [], page }];
-  if (all.length <= MOST) return all;
-  return [...all.slice(0, MOST - 1), { kind: "more", text: String(all.length - MOST + 1), full: "", access: [], page }];
+  if (all.length <= MAX_ITEMS) return all;
+  return [...all.slice(0, MAX_ITEMS - 1), { kind: "more", text: String(all.length - MAX_ITEMS + 1), full: "", access: [], page }];
 }
 
 /**

@@ -17,14 +17,14 @@ mod linux {
     const OBJECT: &str = "/io/github/ironcurtain_desktop";
     const INTERFACE: &str = "org.freedesktop.Application";
     /// Timeout for a reply. A running app replies immediately, so a missing reply means that it hangs.
-    const PATIENCE: Duration = Duration::from_secs(3);
+    const TIMEOUT: Duration = Duration::from_secs(3);
 
     /// Opens the running app's window. Returns `false` if no app replies.
     pub(crate) fn activate_running() -> bool {
         let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
         let nothing = gtk::glib::VariantDict::new(None).end();
         let arguments = gtk::glib::Variant::tuple_from_iter([nothing]);
-        let patience = i32::try_from(PATIENCE.as_millis()).unwrap_or(i32::MAX);
+        let patience = i32::try_from(TIMEOUT.as_millis()).unwrap_or(i32::MAX);
         let flags = gio::DBusCallFlags::NO_AUTO_START;
         let none = gio::Cancellable::NONE;
         bus.call_sync(

@@ -2,7 +2,7 @@
 
 use crate::harness::{DIALOG, arm_by_keyboard};
 use crate::lifecycle::login_manager;
-use crate::screen::{BOUND, Screen, helper_path, until};
+use crate::screen::{Screen, TIMEOUT, helper_path, until};
 use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
@@ -105,7 +105,7 @@ fn killed_app_never_forwards_the_pending_call() {
     screen.window(DIALOG);
     app.0.kill().expect("a running app");
     until("the agent's connection to close", || {
-        let message = agent.shim.receive(BOUND);
+        let message = agent.shim.receive(TIMEOUT);
         message.as_ref().map_or(Some(()), |message| {
             assert!(!message.to_string().contains("ship on Tuesday"), "{message}");
             None

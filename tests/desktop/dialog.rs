@@ -4,7 +4,7 @@ use crate::harness::{
     DIALOG, Harness, arm_by_keyboard, arm_by_keyboard_in, arm_by_pointer, show_focused_question,
     show_question,
 };
-use crate::screen::{BOUND, Screen, until};
+use crate::screen::{Screen, TIMEOUT, until};
 use std::time::{Duration, Instant};
 
 const ALLOW: &str = "Allow once";
@@ -99,7 +99,7 @@ fn input_in_dialog_extends_question_timeout() {
 #[test]
 fn click_on_allow_while_dialog_opens_is_ignored() {
     let screen = Screen::start();
-    let harness = show_question(&screen, "write", BOUND * 4);
+    let harness = show_question(&screen, "write", TIMEOUT * 4);
     let allow = screen.control(DIALOG, "push button", ALLOW);
     screen.click(&allow);
     screen.activate(&screen.window(DIALOG));
@@ -208,7 +208,7 @@ fn denial_can_cover_the_session_or_pause_the_agent_with_a_note() {
 #[test]
 fn questions_are_shown_in_order_and_withdrawn_question_closes() {
     let screen = Screen::start();
-    let mut harness = show_question(&screen, "write", BOUND * 4);
+    let mut harness = show_question(&screen, "write", TIMEOUT * 4);
     harness.order("ask unsandboxed q2 120000");
     harness.order("ask many q3 120000");
     screen.control(DIALOG, "label", "2 more waiting");

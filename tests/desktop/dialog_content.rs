@@ -4,7 +4,7 @@ use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
     wait_until_unread,
 };
-use crate::screen::{BOUND, Control, Screen, until};
+use crate::screen::{Control, Screen, TIMEOUT, until};
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -242,7 +242,7 @@ fn fetch_question_shows_host_and_full_url() {
 #[test]
 fn hostile_text_is_escaped_and_does_not_move_buttons() {
     let screen = Screen::start();
-    let harness = show_question(&screen, "hostile", BOUND * 4);
+    let harness = show_question(&screen, "hostile", TIMEOUT * 4);
     for name in ["More ways to deny", "Deny", "Allow once"] {
         let found = until(name, || screen.find(DIALOG, "", name));
         assert!(on_screen(&found), "{name} is off the screen: {found:?}");

@@ -1,6 +1,6 @@
 //! The test program `desktop-harness` and the events that it prints.
 
-use crate::screen::{BOUND, Control, Screen, until};
+use crate::screen::{Control, Screen, TIMEOUT, until};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
@@ -46,7 +46,7 @@ impl Harness {
 
     /// Returns the next event, including `working`.
     pub(crate) fn any_event(&self) -> String {
-        self.events.recv_timeout(BOUND).expect("an event of the harness")
+        self.events.recv_timeout(TIMEOUT).expect("an event of the harness")
     }
 
     /// Returns the next event except `working`.

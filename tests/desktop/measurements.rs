@@ -6,7 +6,7 @@
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
-use crate::screen::{BOUND, Screen, helper_path, until};
+use crate::screen::{Screen, TIMEOUT, helper_path, until};
 use crate::tray;
 use crate::window_process::{alive, ended, family, memory, name};
 use ironcurtain_testkit::client::AgentClient;
@@ -174,7 +174,7 @@ fn measure_questions(
         while windows.try_recv().is_ok() {}
         let begin = Instant::now();
         let call = begin_reading(agent, &file);
-        let shown = windows.recv_timeout(BOUND).expect("a new window");
+        let shown = windows.recv_timeout(TIMEOUT).expect("a new window");
         times.push((shown - begin).as_secs_f64() * 1000.0);
         let dialog = screen.window(DIALOG);
         if n == 0 {

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// Timeout of each wait. It allows for busy machines, and a passing test needs far less.
-pub(crate) const BOUND: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause between two queries of the screen. Each query starts a program, and a query for controls makes the app
 /// answer hundreds of messages.
@@ -426,7 +426,7 @@ pub(crate) fn helper_path(script: &str) -> PathBuf {
 /// Waits until `look` returns a value, and returns that value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    wait::until(what, BOUND, || {
+    wait::until(what, TIMEOUT, || {
         let seen = look();
         if seen.is_none() {
             std::thread::sleep(PAUSE);

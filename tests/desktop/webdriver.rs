@@ -5,7 +5,7 @@
 //! - Elements are found by XPath, with a wait. Clicks are not repeated.
 
 use crate::app::{App, command};
-use crate::screen::{BOUND, Screen, until};
+use crate::screen::{Screen, TIMEOUT, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -94,7 +94,7 @@ impl Page {
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut driver = TcpStream::connect((Ipv4Addr::LOCALHOST, self.driver)).expect("the driver");
-        driver.set_read_timeout(Some(BOUND)).expect("a bound");
+        driver.set_read_timeout(Some(TIMEOUT)).expect("a bound");
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n",

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Timeout of a launch. Only a failing launch reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Denied paths: one through a symlink, one inside a writable path, and a single file.
 const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/locked"];
@@ -236,13 +236,13 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     let group = rustix::process::Pid::from_child(&child);
     let (end, ended) = mpsc::channel();
     thread::spawn(move || end.send(child.wait_with_output()));
-    let (output, hung) = match ended.recv_timeout(PATIENCE) {
+    let (output, hung) = match ended.recv_timeout(TIMEOUT) {
         Ok(output) => (output.unwrap(), false),
         Err(_) => {
             // The process may have just exited.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             clean_up(scene);
-            (ended.recv_timeout(PATIENCE).unwrap().unwrap(), true)
+            (ended.recv_timeout(TIMEOUT).unwrap().unwrap(), true)
         }
     };
     let said = [output.stdout, output.stderr].concat();
@@ -295,7 +295,7 @@ pub(crate) fn clean_up(scene: &Scene) {
 
 /// Waits until a condition is true. Returns `false` on timeout.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE / 4;
+    let deadline = Instant::now() + TIMEOUT / 4;
     while !is_so() {
         if Instant::now() > deadline {
             return false;

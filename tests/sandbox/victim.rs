@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::{scene::Scene, tools::Tools};
 
 /// Timeout for an answer from the process.
-const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
@@ -73,7 +73,7 @@ impl Victim {
     /// Waits for an answer from the process. The answer may have arrived just before the process was stopped.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
-        match poll(&mut polled, Some(&BOUND))? {
+        match poll(&mut polled, Some(&TIMEOUT))? {
             0 => Err(io::ErrorKind::TimedOut.into()),
             _ => Ok(()),
         }

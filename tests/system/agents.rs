@@ -27,7 +27,7 @@ const NOTE: &str = "ask my accountant instead";
 const REASON: &str = "the server `broken` is not running: exit status 1";
 
 /// Timeout for one prompt, in seconds. The clients are large programs, and several run at once.
-const PATIENCE: &str = "90";
+const TIMEOUT: &str = "90";
 
 /// Shell command that brings up the loopback interface and then runs a program.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
@@ -190,7 +190,7 @@ impl Desk {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
         command
-            .arg(PATIENCE)
+            .arg(TIMEOUT)
             .arg(program)
             .args(arguments)
             .current_dir(self.world.path("project"))

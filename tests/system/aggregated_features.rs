@@ -1,7 +1,7 @@
 //! Features of several servers behind one entry: the task list, instructions and remote servers.
 
 use crate::aggregation::{connect, edit, entry, lists, shim, wait_for_list_change};
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::remote_servers::FakeServer;
 use crate::scripted_user::Next;
 use crate::test_home::Prepared;
@@ -81,7 +81,7 @@ fn task_list_merges_servers_and_keeps_tasks_separate() {
     let greeted = initialize(&mut client);
     assert!(greeted["result"]["capabilities"]["tasks"]["list"].is_object(), "{greeted}");
     for tool in ["a__echo", "b__echo", "silent__echo"] {
-        eventually(tool, BOUND, || lists(&mut client, tool));
+        eventually(tool, TIMEOUT, || lists(&mut client, tool));
         begin_task(&mut client, tool);
     }
     // An unresponsive server delays the list only until a timeout.
@@ -114,7 +114,7 @@ fn server_instructions_are_attributed_to_their_server() {
     let world = World::with(|prepared| install(prepared, &servers));
     let mut client = shim(&world, &[]);
     initialize(&mut client);
-    eventually("tools of all servers are listed", BOUND, || {
+    eventually("tools of all servers are listed", TIMEOUT, || {
         lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
     });
     client.hang_up();
@@ -140,12 +140,12 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let entries = world.home.config.join("mcp-servers.json");
     let report = world.file("docs/report.txt", "numbers");
     let mut client = connect(&world, &[]);
-    eventually("tools of `a` are listed", BOUND, || lists(&mut client, "a__echo"));
+    eventually("tools of `a` are listed", TIMEOUT, || lists(&mut client, "a__echo"));
     let before = world.sessions()[0].id.clone();
 
     edit(&entries, |servers| servers["far"] = json!({ "url": far.url() }));
     wait_for_list_change(&mut client);
-    eventually("tools of the remote server are listed", BOUND, || lists(&mut client, "far__say"));
+    eventually("tools of the remote server are listed", TIMEOUT, || lists(&mut client, "far__say"));
     assert_eq!(client.call("far__say", json!({ "text": "hi" })).ok(), r#"{"text":"hi"}"#);
     // The policy judges the call under the server's own name. Like any call to a remote server, it needs approval.
     client.call("far__look", json!({ "path": report })).refused("the user denied");
@@ -164,7 +164,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     client.call("far__say", json!({ "text": "hi" })).refused("503");
     begin_task(&mut client, "a__echo");
     far.behave_correctly();
-    eventually("the remote server answers again", BOUND, || {
+    eventually("the remote server answers again", TIMEOUT, || {
         !client.call("far__say", json!({ "text": "hi" })).is_error
     });
 
@@ -172,7 +172,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     wait_for_list_change(&mut client);
     assert!(!lists(&mut client, "far__say"));
     client.call("far__say", json!({ "text": "hi" })).refused("no tool is called `far__say`");
-    eventually("the remote server receives the end of the session", BOUND, || {
+    eventually("the remote server receives the end of the session", TIMEOUT, || {
         far.methods().contains(&"DELETE".to_owned())
     });
     assert_eq!(world.sessions().iter().map(|one| one.id.clone()).collect::<Vec<_>>(), [before]);

@@ -1,6 +1,6 @@
 //! Several servers behind one client entry, including broken and hanging ones.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted::PRELUDE;
 use crate::scripted_user::Next;
 use crate::servers;
@@ -122,7 +122,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!(greeted["result"]["serverInfo"]["name"], "ironcurtain");
     let said = greeted["result"]["instructions"].as_str().unwrap();
     assert!(said.contains("`broken`, `everything`, `filesystem`, `hangs`, `ours`"), "{said}");
-    eventually("every working server is listed", BOUND, || {
+    eventually("every working server is listed", TIMEOUT, || {
         let (all, _) = tools(&mut client);
         ["everything__", "filesystem__", "ours__"]
             .iter()
@@ -144,7 +144,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     let told =
         client.wait_for(|m| m["method"] == "notifications/message" && m["params"]["logger"] == "ironcurtain");
     assert!(told["params"]["data"].as_str().unwrap().contains("the server `broken` is missing"), "{told}");
-    eventually("the user sees the reason", BOUND, || {
+    eventually("the user sees the reason", TIMEOUT, || {
         let trouble =
             world.sessions().into_iter().find(|session| session.server == "broken").unwrap().trouble;
         trouble.is_some_and(|why| why.contains("exit status 1"))
@@ -157,7 +157,7 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     client.call("read_text_file", json!({ "path": report })).refused("no tool is called `read_text_file`");
     assert!(world.log().contains("no tool is called `nothing__such`"));
     client.hang_up();
-    eventually("all sessions have ended", BOUND, || world.sessions().is_empty());
+    eventually("all sessions have ended", TIMEOUT, || world.sessions().is_empty());
     assert!(world.audit().intact);
 }
 
@@ -167,23 +167,23 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
     // Removing a server whose tools are not yet listed leaves the list unchanged.
-    eventually("tools of both servers are listed", BOUND, || {
+    eventually("tools of both servers are listed", TIMEOUT, || {
         ["ours__echo", "everything__echo"].iter().all(|tool| lists(&mut client, tool))
     });
     let before = world.sessions().into_iter().find(|s| s.server == "ours").unwrap().id;
 
     edit(&entries, |servers| drop(servers.as_object_mut().unwrap().remove("everything")));
     wait_for_list_change(&mut client);
-    eventually("the removed server's tools disappear", BOUND, || !lists(&mut client, "everything__echo"));
+    eventually("the removed server's tools disappear", TIMEOUT, || !lists(&mut client, "everything__echo"));
     client
         .call("everything__echo", json!({ "message": "hi" }))
         .refused("no tool is called `everything__echo`");
-    eventually("the removed server's session ends", BOUND, || {
+    eventually("the removed server's session ends", TIMEOUT, || {
         world.sessions().iter().all(|s| s.server != "everything")
     });
 
     edit(&entries, |servers| servers["more"] = entry(OURS));
-    eventually("the added server's tools are listed", BOUND, || lists(&mut client, "more__echo"));
+    eventually("the added server's tools are listed", TIMEOUT, || lists(&mut client, "more__echo"));
     client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
 
     // A broken server's tools appear once its entry is fixed or the server recovers.
@@ -193,13 +193,13 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
         servers["broken"] = entry(&comes);
         servers["broken"]["sandbox"] = json!({ "filesystem": { "allowRead": [flag.parent().unwrap()] } });
     });
-    eventually("the server fails to start", BOUND, || {
+    eventually("the server fails to start", TIMEOUT, || {
         world.sessions().iter().any(|s| {
             s.server == "broken" && s.trouble.is_some() && s.trouble.as_deref().unwrap().contains("status 1")
         })
     });
     std::fs::write(flag.with_file_name("there"), "").unwrap();
-    eventually("the fixed server's tools are listed", BOUND, || lists(&mut client, "broken__echo"));
+    eventually("the fixed server's tools are listed", TIMEOUT, || lists(&mut client, "broken__echo"));
     let after = world.sessions().into_iter().find(|s| s.server == "ours").unwrap().id;
     assert_eq!(before, after, "a server with an unchanged entry keeps running");
     client.call("ours__echo", json!({})).ok();
@@ -210,18 +210,18 @@ fn question_about_one_server_does_not_block_others() {
     let world = world();
     let report = world.file("docs/report.txt", "numbers");
     let mut client = connect(&world, &[]);
-    eventually("tools of both servers are listed", BOUND, || {
+    eventually("tools of both servers are listed", TIMEOUT, || {
         let (all, _) = tools(&mut client);
         ["ours__echo", "filesystem__read_text_file"].iter().all(|tool| all.iter().any(|name| name == tool))
     });
     world.user.will(Next::Ignore);
     let asked = client.begin_call("filesystem__read_text_file", json!({ "path": report }));
-    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     assert_eq!(client.call("ours__echo", json!({})).ok(), "echo");
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": asked } }),
     );
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     assert_eq!(client.call("ours__t1", json!({})).ok(), "t1");
 }
 
@@ -249,7 +249,7 @@ fn overlong_or_colliding_tool_name_maps_to_one_tool() {
         all.iter().filter(|name| name.starts_with(begins)).cloned().collect()
     };
     let mut all = Vec::new();
-    eventually("all tools are listed", BOUND, || {
+    eventually("all tools are listed", TIMEOUT, || {
         all = tools(&mut client).0;
         all.len() == 3 * 702
     });
@@ -276,13 +276,15 @@ fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
         std::fs::write(prepared.home.config.join("config.json"), profiles.to_string()).unwrap();
     });
     let mut client = connect(&world, &["--profile", "work"]);
-    eventually("tools of `ours` are listed", BOUND, || lists(&mut client, "ours__echo"));
+    eventually("tools of `ours` are listed", TIMEOUT, || lists(&mut client, "ours__echo"));
     let (all, _) = tools(&mut client);
     assert!(all.iter().all(|name| name.starts_with("ours__")));
     assert_eq!(world.sessions().len(), 1);
     edit(&world.home.config.join("config.json"), |config| config["profiles"]["work"] = json!(["filesystem"]));
     wait_for_list_change(&mut client);
-    eventually("tools of the other server are listed", BOUND, || lists(&mut client, "filesystem__read_file"));
+    eventually("tools of the other server are listed", TIMEOUT, || {
+        lists(&mut client, "filesystem__read_file")
+    });
     assert!(!lists(&mut client, "ours__echo"));
     client.hang_up();
     let mut refused = shim(&world, &["--profile", "wrok"]);
@@ -306,7 +308,7 @@ fn aggregated_server_can_use_elicitation_progress_and_tasks() {
     assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let asks = "everything__trigger-elicitation-request";
-    eventually("the server's tools are listed", BOUND, || lists(&mut client, asks));
+    eventually("the server's tools are listed", TIMEOUT, || lists(&mut client, asks));
     let call = client.begin_call(asks, json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().starts_with("everything: "), "{asked}");
@@ -361,7 +363,7 @@ fn ending_the_last_server_session_closes_the_connection() {
         std::fs::write(prepared.home.config.join("config.json"), profiles.to_string()).unwrap();
     });
     let mut client = connect(&world, &["--profile", "two"]);
-    eventually("tools of both servers are listed", BOUND, || {
+    eventually("tools of both servers are listed", TIMEOUT, || {
         lists(&mut client, "ours__echo") && lists(&mut client, "filesystem__read_file")
     });
     let end = |server: &str| {
@@ -370,7 +372,9 @@ fn ending_the_last_server_session_closes_the_connection() {
     };
     end("filesystem");
     wait_for_list_change(&mut client);
-    eventually("the ended server's tools disappear", BOUND, || !lists(&mut client, "filesystem__read_file"));
+    eventually("the ended server's tools disappear", TIMEOUT, || {
+        !lists(&mut client, "filesystem__read_file")
+    });
     client
         .call("filesystem__read_file", json!({}))
         .refused("the session with the server `filesystem` was closed");

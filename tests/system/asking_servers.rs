@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Script of a server with tools that need no approval and open the path in the argument `where`.
 const OPENS: &str = r#"
@@ -149,7 +149,7 @@ fn a_folder_that_may_be_changed_is_mounted_until_it_is_revoked() {
     assert_eq!(std::fs::read_to_string(&inside).unwrap(), "changed");
     let mounted = format!("' {} ' in open('/proc/self/mountinfo').read()", world.path("docs").display());
     let mounted = eval(&mounted);
-    eventually("the folder is mounted", BOUND, || client.call("run", mounted.clone()).ok() == "True");
+    eventually("the folder is mounted", TIMEOUT, || client.call("run", mounted.clone()).ok() == "True");
     assert_eq!(world.user.asked().len(), 1);
     // The server is restarted if it still has a file in the folder open.
     client.call("clutch", at(&inside)).ok();

@@ -1,6 +1,6 @@
 //! A call takes effect only after its audit entry has been written. Entries are in the order of the events.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::{Machine, descendants};
 use crate::scripted_user::Next;
@@ -178,7 +178,7 @@ fn truncated_audit_log_fails_verification() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
-    eventually("the session's end is recorded", BOUND, || world.log().contains("\"outcome\""));
+    eventually("the session's end is recorded", TIMEOUT, || world.log().contains("\"outcome\""));
     assert!(world.audit().intact);
     let log = world.home.audit().join("audit.jsonl");
     let written = std::fs::read_to_string(&log).unwrap();
@@ -269,19 +269,19 @@ fn every_session_start_has_a_recorded_end() {
         recorded_sessions(&log)
     };
     machine.connect().hang_up();
-    eventually("the disconnected session's end is recorded", BOUND, || record(&machine) == [1, 1, 0]);
+    eventually("the disconnected session's end is recorded", TIMEOUT, || record(&machine) == [1, 1, 0]);
     let _live = [machine.connect(), machine.connect()];
     assert_eq!(record(&machine), [3, 1, 0]);
     machine.kill();
     machine.start();
-    eventually("the killed sessions' ends are recorded", BOUND, || record(&machine) == [3, 3, 0]);
+    eventually("the killed sessions' ends are recorded", TIMEOUT, || record(&machine) == [3, 3, 0]);
     let mut refused = Client::start(&programs(), &machine.ours(), "nobody");
     let answer = refused.request("initialize", json!({}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("no server is named `nobody`"), "{answer}");
-    eventually("the refusal is recorded", BOUND, || record(&machine) == [3, 3, 1]);
+    eventually("the refusal is recorded", TIMEOUT, || record(&machine) == [3, 3, 1]);
     machine.kill();
     machine.start();
-    eventually("no event is recorded twice", BOUND, || record(&machine) == [3, 3, 1]);
+    eventually("no event is recorded twice", TIMEOUT, || record(&machine) == [3, 3, 1]);
     machine.verify();
 }
 
@@ -292,15 +292,15 @@ fn non_reading_client_uses_bounded_memory() {
     let mut deaf = machine.connect_non_reading();
     let calls: Vec<u64> = (0..15).map(|_| deaf.begin_call("big", json!({ "bytes": 30_000_000 }))).collect();
     let mut server = None;
-    eventually("the server starts", BOUND, || {
+    eventually("the server starts", TIMEOUT, || {
         let below = descendants(machine.pid());
         server = below.into_iter().find(|p| p.exe().ends_with("examples/hostile-server"));
         server.is_some()
     });
     let server = server.unwrap().pid;
-    eventually("responses reach the daemon", BOUND, || resident_mib(machine.pid()) > 60);
+    eventually("responses reach the daemon", TIMEOUT, || resident_mib(machine.pid()) > 60);
     let (mut ticks, mut since) = (0, Instant::now());
-    eventually("the server has written all it can", BOUND * 3, || {
+    eventually("the server has written all it can", TIMEOUT * 3, || {
         let now = processor_ticks(server);
         if now != ticks {
             (ticks, since) = (now, Instant::now());

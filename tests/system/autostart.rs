@@ -11,7 +11,7 @@ mod repository;
 mod strict;
 mod user_decisions;
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -62,7 +62,7 @@ fn grant_folder_of(world: &World, client: &mut Client, file: &Path) {
 /// Waits for the final scan of the session's folders and returns the session's record.
 fn record(world: &World, session: &str) -> SessionRecordView {
     let mut found = None;
-    eventually("the final scan completes", BOUND, || {
+    eventually("the final scan completes", TIMEOUT, || {
         match world.request(Request::Session { session: session.to_owned() }) {
             Reply::Session(record) => {
                 let is_over = record.ended_ms.is_some() && !record.looking;

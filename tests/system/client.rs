@@ -1,7 +1,7 @@
 //! The MCP client of these tests. The modules of the fake servers add functions for their tools.
 
 use ironcurtain_testkit::client as kit;
-pub use ironcurtain_testkit::client::{BOUND, Outcome};
+pub use ironcurtain_testkit::client::{Outcome, TIMEOUT};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;

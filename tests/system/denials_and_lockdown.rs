@@ -1,7 +1,7 @@
 //! Denials, pauses and lockdown take effect immediately. The user does not see questions from a client that exceeds
 //! its rate limit.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted;
 use crate::scripted_user::Next;
@@ -68,9 +68,9 @@ fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     let mut client = world.connect("hostile");
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": files[0] }));
-    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     let joins = client.begin_call("open", json!({ "path": files[0] }));
-    eventually("the identical call joins the question", BOUND, || {
+    eventually("the identical call joins the question", TIMEOUT, || {
         world.log().contains("it waits for the answer to the same question")
     });
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
@@ -110,7 +110,7 @@ fn paused_agent_is_denied_until_resumed() {
     client.call("echo", json!({ "n": 1 })).ok();
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": file }));
-    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     let id = only_session(&world);
     assert_eq!(world.request(Request::Pause { session: id.clone() }), Reply::Done);
     client.outcome(waits).refused("the user paused this agent");
@@ -159,7 +159,7 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     // Pending identical calls are denied too.
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": deep }));
-    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     world.user.will(Next::DenyMore(DenialReach::Session, Some("not the docs".into())));
     look(&mut client, &one).refused("the user denied this call and says: not the docs");
     let denied = "the user denied this for the rest of the session and says: not the docs";
@@ -192,7 +192,7 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     look(&mut client, &one).ok();
     world.user.will(Next::Ignore);
     let waits = client.begin_call("open", json!({ "path": two }));
-    eventually("the question is asked", BOUND, || world.user.count() == 2);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 2);
     lockdown(&world, true);
     client.outcome(waits).refused("the user has locked IronCurtain down");
     assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
@@ -234,7 +234,7 @@ fn lockdown_can_end_all_sessions_and_late_approvals() {
     assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
     assert_eq!(world.request(Request::Lockdown { on: true, end_servers: true }), Reply::Done);
     assert!(client.wait_until_ended() && other.wait_until_ended());
-    eventually("every session has ended", BOUND, || world.sessions().is_empty());
+    eventually("every session has ended", TIMEOUT, || world.sessions().is_empty());
     assert!(world.log().contains("lockdown began, and every session was ended"));
 }
 
@@ -245,7 +245,7 @@ fn start_pending_calls(world: &World, clients: &mut [Client]) -> Vec<u64> {
         let file = world.file(&format!("docs/{n}.txt"), "text");
         world.user.will(Next::Ignore);
         calls.push(client.begin_call("open", json!({ "path": file })));
-        eventually("the question is asked", BOUND, || world.user.count() == n + 1);
+        eventually("the question is asked", TIMEOUT, || world.user.count() == n + 1);
     }
     calls
 }
@@ -322,7 +322,7 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let call = client.begin_call("open", json!({ "path": file }));
         let answered = || world.log().matches("the question ended: approved").count() == n;
-        eventually("the call is allowed", BOUND, answered);
+        eventually("the call is allowed", TIMEOUT, answered);
         if locked {
             lockdown(&world, true);
         }
@@ -330,7 +330,7 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
         let outcome = client.outcome(call);
         if locked {
             outcome.refused("locked IronCurtain down");
-            eventually("the denial is recorded", BOUND, || {
+            eventually("the denial is recorded", TIMEOUT, || {
                 world.log().contains("lockdown began in the meantime")
             });
             lockdown(&world, false);

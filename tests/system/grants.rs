@@ -1,6 +1,6 @@
 //! Grants are mounts. The tests check what a hostile server can access before, during and after a grant.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::scripted_user::{Next, paths};
@@ -56,7 +56,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     let linger = |client: &mut Client| {
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let call = client.begin_call("linger", json!({ "path": secret }));
-        eventually("the grant is listed", BOUND, || world.grants().len() == 1);
+        eventually("the grant is listed", TIMEOUT, || world.grants().len() == 1);
         assert_eq!(client.sneak(&secret).ok(), "secret");
         call
     };
@@ -72,7 +72,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
     assert_inaccessible_soon(&mut client, &secret, Instant::now());
-    eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
+    eventually("the grant disappears from the list", TIMEOUT, || world.grants().is_empty());
 
     // The user revokes access. The path is unmounted when the request returns, although the call may still be
     // answered.
@@ -82,7 +82,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     assert_eq!(world.grants(), []);
     for what in ["a grant was revoked", "one-time access was closed: it was revoked"] {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
-        eventually(what, BOUND, || world.log().lines().any(names));
+        eventually(what, TIMEOUT, || world.log().lines().any(names));
     }
     // No grant covers the next call, so it raises another question.
     client.open(&secret).refused("the user denied this call");
@@ -135,7 +135,7 @@ fn file_kept_open_after_one_call_grant_restarts_server() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let pid = server_pid(&world);
     client.call("hold", json!({ "path": secret })).ok();
-    eventually("the server is a new process", BOUND, || {
+    eventually("the server is a new process", TIMEOUT, || {
         server_pid(&world).is_some_and(|now| Some(now) != pid)
     });
     client.plain("recall").refused("entity not found");
@@ -238,7 +238,7 @@ fn grant_uses_are_counted_and_listed() {
     for _ in 0..3 {
         client.open(&note).ok();
     }
-    eventually("the last use is counted", BOUND, || world.grants()[0].uses == 4);
+    eventually("the last use is counted", TIMEOUT, || world.grants()[0].uses == 4);
     let grants = world.grants();
     assert_eq!(
         (grants[0].uses, grants[0].lifetime.as_str(), grants[0].kind.as_str()),
@@ -257,7 +257,7 @@ fn slow_server_cannot_delay_revocation() {
     // roots.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
-    eventually("the mount is visible", BOUND, || !client.sneak(&secret).is_error);
+    eventually("the mount is visible", TIMEOUT, || !client.sneak(&secret).is_error);
     std::thread::scope(|scope| {
         let since = Instant::now();
         scope.spawn(|| world.revoke_only_grant());
@@ -377,10 +377,10 @@ fn timed_grant_expires_without_a_call() {
         assert_eq!(changed.unwrap(), 1);
     });
     let mut client = world.connect("hostile");
-    eventually("the grant expires", BOUND, || world.grants().is_empty());
-    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the grant expires", TIMEOUT, || world.grants().is_empty());
+    eventually("the path is unmounted", TIMEOUT, || client.sneak(&secret).text.contains(MISSING));
     client.open(&secret).refused("the user denied this call");
-    eventually("the expiry is recorded", BOUND, || {
+    eventually("the expiry is recorded", TIMEOUT, || {
         world.activity().iter().any(|e| e.summary.contains("A grant ended by the clock"))
     });
 }

@@ -1,6 +1,6 @@
 //! Hands over sessions from a headless daemon to a daemon that can ask the user.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::{Next, ScriptedUser};
 use crate::stateless;
@@ -25,7 +25,9 @@ impl Headless {
         command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let headless = Self(command.spawn().unwrap());
-        eventually("the headless daemon listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
+        eventually("the headless daemon listens", TIMEOUT, || {
+            UnixStream::connect(&place.home.socket).is_ok()
+        });
         headless
     }
 
@@ -75,7 +77,7 @@ fn session_moves_to_daemon_that_can_ask() {
     }
     assert!(world.audit().intact, "{:?}", world.audit());
     client.hang_up();
-    eventually("the session has ended", BOUND, || world.sessions().is_empty());
+    eventually("the session has ended", TIMEOUT, || world.sessions().is_empty());
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn handover_answers_overdue_call_and_session_continues() {
     let headless = Headless::start(&place);
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
     let call = client.begin_call("slow", json!({}));
-    eventually("the call is in flight", BOUND, || log(&place).contains("\"slow\""));
+    eventually("the call is in flight", TIMEOUT, || log(&place).contains("\"slow\""));
     let world = World::of(place, programs(), ScriptedUser::default());
     assert!(headless.wait().success());
     client.outcome(call).refused("moved to its app while this call was in flight");
@@ -178,11 +180,11 @@ fn handover_keeps_every_session_of_aggregated_connection() {
     let shim = Command::new(programs().join("ironcurtain-shim"));
     let mut client = Client::spawn(shim, &place.ours());
     client.handshake();
-    eventually("the first server's tools are listed", BOUND, || {
+    eventually("the first server's tools are listed", TIMEOUT, || {
         !client.call("hostile__now", json!({})).is_error
     });
     let all = |client: &mut Client| client.request("tools/list", json!({})).to_string();
-    eventually("the second server's tools are listed", BOUND, || all(&mut client).contains("filesystem__"));
+    eventually("the second server's tools are listed", TIMEOUT, || all(&mut client).contains("filesystem__"));
     client.call("hostile__open", json!({ "path": report })).refused("nobody can be asked");
     let folders = |place: &TestHome| {
         std::fs::read_dir(place.home.sessions())
@@ -202,5 +204,5 @@ fn handover_keeps_every_session_of_aggregated_connection() {
     assert!(went_on("hostile") && went_on("filesystem"), "{sessions:?}");
     assert!(world.audit().intact, "{:?}", world.audit());
     client.hang_up();
-    eventually("the sessions have ended", BOUND, || world.sessions().is_empty());
+    eventually("the sessions have ended", TIMEOUT, || world.sessions().is_empty());
 }

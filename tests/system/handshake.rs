@@ -1,6 +1,6 @@
 //! A restarted server receives everything that the client sent to its previous process before it receives a call.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::reference::Files;
 use crate::scripted;
 use crate::scripted_user::Next;
@@ -117,14 +117,14 @@ for m in messages():
     let mut first = world.connect("hostile");
     first.open(&secret).ok();
     first.hang_up();
-    eventually("the server exits", BOUND, || world.sessions().is_empty());
+    eventually("the server exits", TIMEOUT, || world.sessions().is_empty());
 
     let mut client = world.start("hostile");
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let greeting = client.begin("initialize", params);
-    eventually("the session starts", BOUND, || world.sessions().len() == 1);
+    eventually("the session starts", TIMEOUT, || world.sessions().len() == 1);
     let holds = world.sandbox().join("holds");
-    eventually("the server holds the file", BOUND, || holds.exists());
+    eventually("the server holds the file", TIMEOUT, || holds.exists());
     assert_eq!(world.revoke_only_grant().len(), 1);
     let answer: Value = client.answer(greeting);
     assert_eq!(answer["result"]["serverInfo"]["name"], "scripted", "{answer}");

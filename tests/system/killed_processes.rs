@@ -1,7 +1,7 @@
 //! Kills processes at various points. Afterwards no process or mount remains, the log is intact and the next start
 //! works.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::containment::refusal;
 use crate::hostile;
 use crate::machine::{Machine, descendants};
@@ -44,13 +44,13 @@ fn assert_survives_kill_during(point: Point) {
         (Point::BeforeHello, _) | (_, None) => {}
         (Point::AfterHello, Some(client)) => {
             greeting = Some(client.begin("initialize", json!({})));
-            eventually("the session is listed", BOUND, || {
+            eventually("the session is listed", TIMEOUT, || {
                 !machine.command(&["sessions"]).stdout.starts_with(b"No agent")
             });
         }
         (Point::ServerStarting, Some(client)) => {
             greeting = Some(client.begin("initialize", json!({})));
-            eventually("the supervisor runs", BOUND, || !descendants(machine.pid()).is_empty());
+            eventually("the supervisor runs", TIMEOUT, || !descendants(machine.pid()).is_empty());
         }
         (Point::QuestionOpen, Some(client)) => {
             asked = Some(open(client));
@@ -138,7 +138,7 @@ fn assert_session_survives_kill_of(victim: impl Fn(&Machine) -> u32) {
     let victim = below.iter().find(|p| p.pid == victim).unwrap();
     victim.kill();
     client.outcome(slow).refused("the server stopped before it answered");
-    eventually("all processes of the sandbox have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("all processes of the sandbox have exited", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
     // The server was restarted and still has the other grants.
     assert_eq!(client.sneak(&secret).ok(), "secret");
     machine.verify();
@@ -182,8 +182,8 @@ fn killed_shim_ends_its_session() {
     machine.wait_for_output("Your answer: ");
     let below = descendants(machine.pid());
     client.shim.kill().unwrap();
-    eventually("all processes of the session have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
-    eventually("no session is left", BOUND, || {
+    eventually("all processes of the session have exited", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
+    eventually("no session is left", TIMEOUT, || {
         machine.command(&["sessions"]).stdout.starts_with(b"No agent")
     });
     // The question is closed, and the terminal reports that. An answer to it applies to no other question.

@@ -1,6 +1,6 @@
 //! Checks which calls an approval allows after identical questions were merged or after the asking call has ended.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach, Withdrawn};
@@ -14,7 +14,7 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Waits until this many calls have joined another call's question.
 fn wait_for_joined_calls(world: &World, times: usize) {
     let joined = || world.log().matches("it waits for the answer to the same question").count() == times;
-    eventually("calls wait for another call's answer", BOUND, joined);
+    eventually("calls wait for another call's answer", TIMEOUT, joined);
 }
 
 /// Sends three identical calls, which share one question.
@@ -22,7 +22,7 @@ fn start_identical_calls(world: &World, client: &mut Client, path: &Path) -> Vec
     world.user.will(Next::Ignore);
     let calls = (0..3).map(|_| client.begin_call("read_text_file", json!({ "path": path }))).collect();
     wait_for_joined_calls(world, 2);
-    eventually("the question is asked", BOUND, || world.user.count() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     world.user.asked();
     assert_eq!((world.questions().waiting.len(), world.status().questions), (1, 1));
     calls
@@ -52,7 +52,7 @@ fn one_time_approval_serves_one_identical_call_and_asks_for_the_rest() {
     let calls = start_identical_calls(&world, &mut client, &report);
     world.user.will(Next::Ignore);
     world.user.answer_late(ONCE);
-    eventually("the other calls are asked about", BOUND, || world.user.count() == 1);
+    eventually("the other calls are asked about", TIMEOUT, || world.user.count() == 1);
     wait_for_joined_calls(&world, 3);
     world.user.answer_late(NO);
     let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
@@ -72,7 +72,7 @@ fn lasting_approval_serves_identical_calls_and_rejudges_pending_ones() {
     let calls = start_identical_calls(&world, &mut client, &report);
     world.user.will(Next::Ignore);
     let beside = client.begin_call("read_text_file", json!({ "path": other }));
-    eventually("another call is asked about", BOUND, || world.user.count() == 1);
+    eventually("another call is asked about", TIMEOUT, || world.user.count() == 1);
     let folder = world.user.asked()[0].offers.iter().position(|offer| offer.reach == Reach::Folders).unwrap();
     world.user.answer_late(Answer::Allow { offer: folder, lifetime: Lifetime::Session });
     for call in calls {
@@ -105,7 +105,7 @@ fn calls_differing_in_any_way_are_separate_questions() {
     let ask = |client: &mut Client, tool: &str, arguments: Value, questions: usize| {
         world.user.will(Next::Ignore);
         client.begin_call(tool, arguments);
-        eventually("the question is asked", BOUND, || world.user.count() == questions);
+        eventually("the question is asked", TIMEOUT, || world.user.count() == questions);
     };
     ask(&mut one, "read_text_file", json!({ "path": report }), 1);
     ask(&mut one, "read_text_file", json!({ "path": report, "head": 1 }), 2);
@@ -205,7 +205,7 @@ fn late_approval_is_bound_to_path_state_and_session() {
     std::fs::write(&report, "the report").unwrap();
     approve_after_timeout(&world, &mut client, &report);
     client.hang_up();
-    eventually("the session ends", BOUND, || world.sessions().is_empty());
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
     assert_eq!(world.questions().missed, []);
     world.connect("filesystem").read(&report).refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);

@@ -1,6 +1,6 @@
 //! Exhausted resources and endless loops cause an immediate error with a reason.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::machine::{Machine, pid};
 use crate::world::{eventually, programs};
@@ -33,10 +33,10 @@ fn session_looping_output_to_input_ends_with_a_reason() {
         .unwrap();
     to.write_all(b"no message\n").unwrap();
     drop(to);
-    eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
+    eventually("the session has ended", TIMEOUT, || shim.try_wait().unwrap().is_some());
     let why = "messages to the client come back as its input";
-    eventually("the session's log contains the reason", BOUND, || session_logs(&machine).contains(why));
-    eventually("the reason is recorded once", BOUND, || {
+    eventually("the session's log contains the reason", TIMEOUT, || session_logs(&machine).contains(why));
+    eventually("the reason is recorded once", TIMEOUT, || {
         let record = record(&machine);
         let ends: Vec<&str> = record.lines().filter(|line| line.contains(why)).collect();
         ends.len() == 1 && ends[0].contains("was ended: ")
@@ -87,7 +87,7 @@ fn cancelled_pending_calls_free_their_memory() {
     client.request("ping", json!({}));
     // A tenth of the memory that the calls used.
     let most = before + (CALLS * LENGTH * COPIES / 10) as u64;
-    eventually("the memory is released", BOUND, || resident(&machine) < most);
+    eventually("the memory is released", TIMEOUT, || resident(&machine) < most);
     machine.types("1");
     client.outcome(first).ok();
 }
@@ -120,7 +120,7 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
     let refused = client.call("open", json!({ "path": secret }));
     refused.refused("no file descriptors left to show a question");
     // Well before the question's deadline, because no question was shown.
-    assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
+    assert!(began.elapsed() < TIMEOUT / 2, "{:?}", began.elapsed());
     let record = record(&machine);
     assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");
 

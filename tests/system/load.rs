@@ -1,6 +1,6 @@
 //! Many sessions, or sessions that use many resources, do not block or terminate others.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::{Machine, descendants};
 use crate::protocol::assert_session_works;
@@ -54,7 +54,7 @@ fn sessions_beyond_blocking_threads_work_and_excess_session_gets_a_reason() {
     let why = format!("{SESSIONS} sessions are open, the maximum that `maxSessions` in `config.json` allows");
     assert!(message.contains(&why), "{message}");
     clients.pop().unwrap().hang_up();
-    eventually("a session slot is free", BOUND, || {
+    eventually("a session slot is free", TIMEOUT, || {
         let mut client = machine.client();
         client.request("initialize", json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
@@ -135,7 +135,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
         // The first connection only checked that a process is listening on the socket.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
-    eventually("the first session ends", BOUND, || is_over(&machine));
+    eventually("the first session ends", TIMEOUT, || is_over(&machine));
     let before = Taken::of(&machine);
     assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
     let began = Instant::now();
@@ -159,7 +159,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     assert!(all.processes >= sessions * one.processes, "{all:?}");
     assert!(each < 300_000, "{each} bytes per session");
     clients.into_iter().for_each(Client::hang_up);
-    let bound = Instant::now() + BOUND + Duration::from_millis(100) * u32::try_from(sessions).unwrap();
+    let bound = Instant::now() + TIMEOUT + Duration::from_millis(100) * u32::try_from(sessions).unwrap();
     let is_more = |now: Taken| now.descriptors > before.descriptors || now.sockets > before.sockets;
     while !is_over(&machine) || is_more(Taken::of(&machine)) {
         assert!(Instant::now() < bound, "{:?} is left; before it was {before:?}", Taken::of(&machine));
@@ -221,7 +221,7 @@ for m in messages():
         let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
         sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
     };
-    eventually("the output is in the log", BOUND, || logs().lines().any(|line| line.starts_with("xxxx")));
+    eventually("the output is in the log", TIMEOUT, || logs().lines().any(|line| line.starts_with("xxxx")));
     assert!(logs().lines().all(|line| line.len() < 10_000));
 }
 

@@ -1,6 +1,6 @@
 //! A user's machine whose daemon runs in its own process, which tests can kill.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::test_home::{Prepared, TestHome};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_config::home::Home;
@@ -65,7 +65,7 @@ impl Machine {
     }
 
     fn listens(&self) {
-        eventually("the daemon listens", BOUND, || UnixStream::connect(&self.home.socket).is_ok());
+        eventually("the daemon listens", TIMEOUT, || UnixStream::connect(&self.home.socket).is_ok());
     }
 
     fn spawn_by(&mut self, by: &str) {
@@ -144,7 +144,7 @@ impl Machine {
 
     /// Waits until the terminal shows `words`, then discards the output so far.
     pub fn wait_for_output(&self, words: &str) {
-        eventually(words, BOUND, || {
+        eventually(words, TIMEOUT, || {
             let mut said = self.said.lock().unwrap();
             let found = said.contains(words);
             if found {
@@ -203,7 +203,7 @@ impl Machine {
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
         let base = self.place.base();
-        eventually("every process has ended", BOUND, || {
+        eventually("every process has ended", TIMEOUT, || {
             below.iter().all(|p| !p.is_alive()) && processes_naming(base).is_empty()
         });
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -313,7 +313,7 @@ fn stat(pid: u32) -> Option<(String, u32, String)> {
 /// Suspends a process and waits until all its threads are stopped, because `kill` returns earlier.
 pub fn suspend(process: u32) {
     kill_process(pid(process), Signal::STOP).unwrap();
-    eventually("every thread is stopped", BOUND, || is_stopped(process));
+    eventually("every thread is stopped", TIMEOUT, || is_stopped(process));
 }
 
 /// Returns `true` if every thread of the process is stopped.

@@ -4,7 +4,7 @@
 
 mod bundle_server;
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::scripted_user::{Next, ScriptedUser};
 use crate::test_home::TestHome;
@@ -95,11 +95,11 @@ fn world() -> World {
 #[track_caller]
 fn has_trouble(world: &World, expected: &str) {
     let find = || world.status().troubles.iter().any(|trouble| trouble.contains(expected));
-    eventually(&format!("`{expected}` is reported"), BOUND, find);
+    eventually(&format!("`{expected}` is reported"), TIMEOUT, find);
 }
 
 fn has_no_trouble(world: &World) {
-    eventually("no trouble is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no trouble is reported", TIMEOUT, || world.status().troubles.is_empty());
 }
 
 fn metrics(world: &World) -> String {
@@ -122,7 +122,7 @@ fn bundle_updates_apply_and_bad_ones_are_refused() {
     let world = world();
     has_no_trouble(&world);
     let mut client = world.connect("hostile");
-    eventually("the first bundle applies", BOUND, || {
+    eventually("the first bundle applies", TIMEOUT, || {
         client.plain("heard").text.contains("DENIED: quiet (rule `managed:quiet`)")
     });
     client.plain("now").ok();
@@ -215,7 +215,7 @@ fn approvals_satisfy_a_managed_rule_only_if_they_are_newer() {
     let file = world.file("docs/a.txt", "content");
     let mut client = world.connect("hostile");
     let allow = || world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    eventually("the first bundle applies", BOUND, || !client.plain("now").text.contains("no-bundle"));
+    eventually("the first bundle applies", TIMEOUT, || !client.plain("now").text.contains("no-bundle"));
     allow();
     client.open(&file).ok();
     client.open(&file).ok();
@@ -223,7 +223,7 @@ fn approvals_satisfy_a_managed_rule_only_if_they_are_newer() {
     world.user.asked();
     let before = world.status().policy;
     server.serve(organization.bundle(2, &json!([rule("careful", "open", "escalate")])));
-    eventually("the second bundle applies", BOUND, || world.status().policy != before);
+    eventually("the second bundle applies", TIMEOUT, || world.status().policy != before);
     allow();
     client.open(&file).ok();
     client.open(&file).ok();
@@ -232,7 +232,7 @@ fn approvals_satisfy_a_managed_rule_only_if_they_are_newer() {
     assert_eq!(asked[0].rule, "managed:careful");
     let before = world.status().policy;
     server.serve(organization.bundle(3, &json!([rule("never", "open", "deny")])));
-    eventually("the third bundle applies", BOUND, || world.status().policy != before);
+    eventually("the third bundle applies", TIMEOUT, || world.status().policy != before);
     client.open(&file).refused("managed:never");
 }
 

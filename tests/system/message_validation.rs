@@ -1,7 +1,7 @@
 //! Messages without an id: a request that requires a decision cannot be sent as a notification, and a server may only
 //! send notifications this way.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::world::{World, eventually};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn received_notifications(client: &mut Client) -> Vec<String> {
 
 fn wait_for_log_line(world: &World, text: &str) {
     let log = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
-    eventually(text, BOUND, || std::fs::read_to_string(&log).unwrap_or_default().contains(text));
+    eventually(text, TIMEOUT, || std::fs::read_to_string(&log).unwrap_or_default().contains(text));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn notifications_before_initialize_are_dropped() {
     let world = hostile::executing_notifications();
     let mut client = world.start("hostile");
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-    eventually("the server starts", BOUND, || {
+    eventually("the server starts", TIMEOUT, || {
         world.sessions().first().is_some_and(|s| s.server_pid.is_some())
     });
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));

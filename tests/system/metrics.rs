@@ -1,6 +1,6 @@
 //! The metrics match the test's calls, and a refused path is recorded together with the roots.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::machine::Machine;
 use crate::scripted_user::Next;
@@ -35,7 +35,7 @@ fn metrics_match_the_calls_made() {
     client.open(&other).refused("the user denied this call");
     let ours = world.home.audit().join("audit.jsonl");
     client.open(&ours).refused("structural-protected-path");
-    eventually("the last call is counted", BOUND, || {
+    eventually("the last call is counted", TIMEOUT, || {
         figure(&figures(&world), "ironcurtain_call_seconds_count") == 4.0
     });
     let text = figures(&world);
@@ -60,12 +60,14 @@ fn metrics_match_the_calls_made() {
     // Counts only calls that needed no approval.
     let forwarded = figure(&text, "ironcurtain_call_forward_seconds_count");
     assert!((1.0..=3.0).contains(&forwarded), "{text}");
-    eventually("the metric equals the number of entries", BOUND, || {
+    eventually("the metric equals the number of entries", TIMEOUT, || {
         let written = figure(&figures(&world), "ironcurtain_record_entries_total");
         written == world.activity().last().unwrap().seq as f64
     });
     drop(client);
-    eventually("the session is over", BOUND, || figure(&figures(&world), "ironcurtain_sessions_open") == 0.0);
+    eventually("the session is over", TIMEOUT, || {
+        figure(&figures(&world), "ironcurtain_sessions_open") == 0.0
+    });
 }
 
 #[test]
@@ -144,11 +146,11 @@ fn in_flight_message_memory_is_a_metric() {
     let world = hostile::world();
     let mut deaf = world.connect_non_reading("hostile");
     deaf.begin_call("big", json!({ "bytes": 3_000_000 }));
-    eventually("the response is queued", BOUND, || {
+    eventually("the response is queued", TIMEOUT, || {
         figure(&figures(&world), "ironcurtain_memory_bytes") >= 3_000_000.0
     });
     drop(deaf);
-    eventually("no response is queued", BOUND, || {
+    eventually("no response is queued", TIMEOUT, || {
         figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0
     });
 }

@@ -1,6 +1,6 @@
 //! Calls that arrive in one write run concurrently. Each is ordered, recorded and cancelled separately.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::eventually;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn in_their_order(is_there: bool) {
         let id = entry["requestId"].as_str().and_then(|id| id.parse().ok());
         entry["event"] == "decision" && id.is_some_and(|id: u64| (1000..1000 + CALLS).contains(&id))
     };
-    eventually("every result is recorded", BOUND, || {
+    eventually("every result is recorded", TIMEOUT, || {
         let entries = entries();
         let decided = entries.iter().filter(of_piece).filter(|e| e["policyDecision"]["status"] == "allow");
         decided.into_iter().all(|decision| {

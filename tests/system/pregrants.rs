@@ -1,7 +1,7 @@
 //! Grants that the user creates, changes and restores without being asked. The tests call the daemon directly, as the
 //! app does.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_consent::Lifetime;
@@ -30,7 +30,7 @@ fn only_grant(world: &World) -> GrantView {
 }
 
 fn wait_for_content(client: &mut Client, path: &Path, text: &str) {
-    eventually("the grant is mounted", BOUND, || client.sneak(path).text == text);
+    eventually("the grant is mounted", TIMEOUT, || client.sneak(path).text == text);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn revoked_grant_is_restored_on_its_terms_while_session_lives() {
     assert_ne!(again.id, old.id);
     wait_for_content(&mut client, &file, "f");
     client.hang_up();
-    eventually("the session ends", BOUND, || world.sessions().is_empty());
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
     assert!(matches!(world.wait(world.daemon.restore_grant(held)), Err(GrantRequestError::NoSession)));
     assert_eq!(world.grants(), []);
 }

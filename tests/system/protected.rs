@@ -1,6 +1,6 @@
 //! Symlinks lead neither to IronCurtain's files nor to secrets, and IronCurtain's programs cannot be changed.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::containment::refusal;
 use crate::hostile;
 use crate::machine::Machine;
@@ -36,7 +36,7 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     let ours = fs::read_to_string(world.home.config.join(POLICY)).unwrap();
     fs::write(&target, ours.replace("escalate", "allow")).unwrap();
     links(&world, POLICY, &target);
-    eventually("the problem is reported", BOUND, || world.status().troubles.len() == 1);
+    eventually("the problem is reported", TIMEOUT, || world.status().troubles.len() == 1);
     let trouble = world.status().troubles.remove(0);
     let names = format!("is at `{}`, where the server `hostile`, through your grant for", target.display());
     assert!(
@@ -47,14 +47,14 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     // Both the policy and the kernel deny access.
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
     client.open(&target).refused("structural-protected-path");
-    eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
+    eventually("the path is unmounted", TIMEOUT, || client.scribble(&target).text.contains(MISSING));
     // Other granted paths still work, and the calls use the grant.
     client.call("change", json!({ "path": other })).ok();
     // The files take effect as soon as no server can write to them.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
 }
 
@@ -86,7 +86,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         let names =
             format!("is at `{}`, where the server `hostile`, through your grant for", target.display());
         let is_told = |trouble: &String| trouble.starts_with(&refused) && trouble.contains(&names);
-        eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
+        eventually("the problem is reported", TIMEOUT, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
     // Writes the files themselves in their own directory.
@@ -95,14 +95,14 @@ fn settings_linked_into_granted_folder_are_rejected() {
         fs::write(&beside, content.to_string()).unwrap();
         fs::rename(beside, world.home.config.join(file)).unwrap();
     }
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     assert_eq!(in_force(), (7, true));
 }
 
 /// Returns the daemon's error message if it does not start on this machine.
 fn not_started(machine: &Machine) -> String {
     let mut daemon = Command::new("timeout");
-    daemon.arg(BOUND.as_secs().to_string()).arg(programs().join("ironcurtain"));
+    daemon.arg(TIMEOUT.as_secs().to_string()).arg(programs().join("ironcurtain"));
     daemon.args(["daemon", "--ask", "terminal", "--allow-root"]);
     daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
     let ended = daemon.output().unwrap();
@@ -175,7 +175,7 @@ fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     assert_eq!(client.open(&cluster).ok(), "the token");
     assert_eq!(client.sneak(&cluster).ok(), "the token");
     symlink(&cluster, world.path(".kube/config")).unwrap();
-    eventually("the path is unmounted", BOUND, || client.sneak(&cluster).text.contains(MISSING));
+    eventually("the path is unmounted", TIMEOUT, || client.sneak(&cluster).text.contains(MISSING));
     client.open(&cluster).refused("structural-protected-path");
     assert_eq!(client.open(&plain).ok(), "plain");
 }

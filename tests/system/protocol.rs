@@ -1,6 +1,6 @@
 //! Invalid messages from a client or a server: each gets a clear error, and the session continues.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -119,7 +119,7 @@ fn progress_token_reports_pending_approval() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("the session ends", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the session ends", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
     assert_session_works(&mut client);
 }
 
@@ -161,7 +161,7 @@ fn stdout_noise_is_logged_and_ignored() {
     assert_eq!(client.plain("noise").ok(), "sorry");
     assert_session_works(&mut client);
     let session = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
-    eventually("the noise is in the log", BOUND, || {
+    eventually("the noise is in the log", TIMEOUT, || {
         let log = std::fs::read_to_string(&session).unwrap_or_default();
         log.contains("this is no message") && log.contains("a response to an unknown request: 999")
     });
@@ -185,10 +185,10 @@ fn crash_looping_server_is_backed_off() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let rests = "it ended 3 times right after its start";
-    eventually("the server is backed off", BOUND, || {
+    eventually("the server is backed off", TIMEOUT, || {
         client.plain("die").refused("the server").contains(rests)
     });
-    eventually("the server is started again", BOUND, || !client.plain("heard").is_error);
+    eventually("the server is started again", TIMEOUT, || !client.plain("heard").is_error);
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn cancelling_a_call_closes_its_question() {
     let mut client = world.connect("hostile");
     world.user.will(Next::Ignore);
     let call = client.begin_call("open", json!({ "path": secret }));
-    eventually("the question is asked", BOUND, || world.user.asked().len() == 1);
+    eventually("the question is asked", TIMEOUT, || world.user.asked().len() == 1);
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("the question is closed", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the question is closed", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
     client.sneak(&secret).refused("os error 2)");
     let open: Vec<_> = world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
     let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();
@@ -283,7 +283,7 @@ fn non_reading_client_does_not_block_others() {
     for _ in 0..20 {
         assert_session_works(&mut client);
     }
-    assert!(began.elapsed() < BOUND);
+    assert!(began.elapsed() < TIMEOUT);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! An agent that abuses questions: it cancels one question to show another, floods the user with questions, and
 //! varies ids and spellings so that an answer applies to the wrong call.
 
-use crate::client::{BOUND, Client, Outcome};
+use crate::client::{Client, Outcome, TIMEOUT};
 use crate::hostile;
 use crate::late_answers::with_short_timeout;
 use crate::scripted_user::Next;
@@ -35,7 +35,7 @@ fn cancel(client: &mut Client, id: u64) {
 }
 
 fn wait_for_questions(world: &World, questions: usize) {
-    eventually("the question is asked", BOUND, || world.user.count() == questions);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == questions);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     begin_raw_call(&mut client, 77, "open", &json!({ "path": harmless }).to_string());
     wait_for_questions(&world, 1);
     cancel(&mut client, 77);
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
     world.user.will(Next::Ignore);
     begin_raw_call(&mut client, 77, "open", &json!({ "path": secret }).to_string());
     wait_for_questions(&world, 2);
@@ -126,7 +126,7 @@ fn calls_queued_behind_a_cancelled_call_count_as_questions() {
     let mut client = world.connect("hostile");
     let waiting = |n: usize| {
         let joined = || world.log().matches("it waits for the answer to the same question").count() == n;
-        eventually("the call waits for the other call's answer", BOUND, joined);
+        eventually("the call waits for the other call's answer", TIMEOUT, joined);
     };
     world.user.will(Next::Ignore);
     let mut first = client.begin_call("open", json!({ "path": file }));
@@ -147,30 +147,30 @@ fn calls_queued_behind_a_cancelled_call_count_as_questions() {
 
 #[test]
 fn question_flood_is_bounded_and_one_pause_ends_it() {
-    const MOST: usize = 100;
+    const MAX_COUNT: usize = 100;
     let world = world(&json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }));
-    let files: Vec<_> = (0..MOST + 20).map(|n| world.file(&format!("docs/{n}.txt"), "x")).collect();
+    let files: Vec<_> = (0..MAX_COUNT + 20).map(|n| world.file(&format!("docs/{n}.txt"), "x")).collect();
     let other = world.file("other/report.txt", "report");
     let (mut flood, mut quiet) = (world.connect("hostile"), world.connect("hostile"));
     let sessions: Vec<String> = world.sessions().into_iter().map(|session| session.id).collect();
     (0..=files.len()).for_each(|_| world.user.will(Next::Ignore));
     let calls: Vec<u64> =
         files.iter().map(|file| flood.begin_call("open", json!({ "path": file }))).collect();
-    wait_for_questions(&world, MOST);
-    for _ in MOST..calls.len() {
+    wait_for_questions(&world, MAX_COUNT);
+    for _ in MAX_COUNT..calls.len() {
         flood.next_outcome().1.refused("100 questions of this session are pending already");
     }
     let asked = quiet.begin_call("open", json!({ "path": other }));
-    wait_for_questions(&world, MOST + 1);
+    wait_for_questions(&world, MAX_COUNT + 1);
     let flooding = world.user.asked()[0].session.clone();
     assert!(sessions.contains(&flooding));
     assert_eq!(world.request(Request::Pause { session: flooding }), Reply::Done);
-    for _ in 0..MOST {
+    for _ in 0..MAX_COUNT {
         flood.next_outcome().1.refused("the user paused this agent");
     }
     assert_eq!(world.questions().waiting.len(), 1);
     // The quiet agent's question is last in the queue.
-    (0..MOST).for_each(|_| world.user.answer_late(ONCE));
+    (0..MAX_COUNT).for_each(|_| world.user.answer_late(ONCE));
     assert_eq!(world.questions().waiting.len(), 1, "an approval of a closed question has no effect");
     world.user.answer_late(ONCE);
     assert_eq!(quiet.outcome(asked).ok(), "report");

@@ -1,7 +1,7 @@
 //! Calls to a server that can access nothing are allowed. They require approval as soon as the server gains access to
 //! anything.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -72,7 +72,7 @@ fn granted_access_requires_approval_until_revoked() {
     // The file is now mounted, and all of the server's tools can read it.
     assert_eq!(count_questions(&world, &mut client), 1);
     world.revoke_only_grant();
-    eventually("no question is asked any more", BOUND, || count_questions(&world, &mut client) == 0);
+    eventually("no question is asked any more", TIMEOUT, || count_questions(&world, &mut client) == 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Exports the record to a collector that decodes it with the official definitions, and verifies the log elsewhere
 //! with signed heads.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::{eventually, installed};
@@ -148,7 +148,7 @@ fn decision_is_decoded_and_contains_no_argument_and_no_secret() {
             |record: &Value| record["event"] == event && record["attributes"]["gen_ai.tool.name"] == tool;
         collector.records().into_iter().filter(is_it).collect::<Vec<_>>()
     };
-    eventually("the calls are exported", BOUND, || {
+    eventually("the calls are exported", TIMEOUT, || {
         of("echo", "ironcurtain.outcome").len() == 1 && of("open", "ironcurtain.decision").len() == 2
     });
     let echo = &of("echo", "ironcurtain.decision")[0];
@@ -197,7 +197,7 @@ fn full_paths_are_exported_only_if_enabled() {
     machine.start();
     let log = machine.home.audit().join("audit.jsonl");
     machine.connect().open(&log).refused("DENIED");
-    eventually("the path is sent", BOUND, || {
+    eventually("the path is sent", TIMEOUT, || {
         collector.records().iter().any(|r| r["attributes"]["ironcurtain.paths"] == json!([log]))
     });
     machine.kill();
@@ -214,7 +214,7 @@ fn kills_during_a_request_lose_and_change_nothing() {
         let held = collector.arrived("hold");
         let mut client = machine.connect();
         client.plain("now").ok();
-        eventually("a request is held", BOUND, || collector.arrived("hold") > held);
+        eventually("a request is held", TIMEOUT, || collector.arrived("hold") > held);
         if kills_collector {
             collector.kill();
             client.plain("now").ok();
@@ -227,7 +227,7 @@ fn kills_during_a_request_lose_and_change_nothing() {
         }
     }
     let last = *links(&machine).keys().max().unwrap();
-    eventually("everything arrives", BOUND, || collector.ids().contains_key(&last));
+    eventually("everything arrives", TIMEOUT, || collector.ids().contains_key(&last));
     let (links, ids) = (links(&machine), collector.ids());
     // The export starts after the entries that were already in the log.
     let first = *ids.keys().next().unwrap();
@@ -253,7 +253,7 @@ fn first_entry_follows_the_last_one_before_the_export_was_enabled() {
     let state: Value = serde_json::from_str(&state).unwrap();
     let enabled_at = state["place"]["written"]["entries"].as_u64().unwrap();
     assert!((before..=*links(&machine).keys().max().unwrap()).contains(&enabled_at), "{enabled_at}");
-    eventually("the failure is reported", BOUND, || {
+    eventually("the failure is reported", TIMEOUT, || {
         said(&machine, &["export", "status"]).1.contains("Failing: the stored device key is invalid")
     });
     machine.connect().plain("now").ok();
@@ -262,7 +262,7 @@ fn first_entry_follows_the_last_one_before_the_export_was_enabled() {
     std::fs::remove_file(machine.home.state.join("device-key")).unwrap();
     machine.start();
     let last = *links(&machine).keys().max().unwrap();
-    eventually("everything arrives", BOUND, || collector.ids().contains_key(&last));
+    eventually("everything arrives", TIMEOUT, || collector.ids().contains_key(&last));
     assert!(last > enabled_at + 1);
     let sent: Vec<u64> = collector.ids().into_keys().take_while(|seq| *seq <= last).collect();
     assert_eq!(sent, (enabled_at + 1..=last).collect::<Vec<_>>());
@@ -288,14 +288,14 @@ fn commands_show_a_sample_turn_the_export_on_and_report_a_dead_collector() {
     assert!(code == Some(1) && refused.contains("use `https`"), "{refused}");
     let (code, enabled) = said(&machine, &["export", "enable", &url, "--paths", "none", "--yes"]);
     assert!(code == Some(0) && enabled.contains("New entries are exported"), "{enabled}");
-    eventually("the export starts", BOUND, || machine.home.export_state().exists());
+    eventually("the export starts", TIMEOUT, || machine.home.export_state().exists());
     client.plain("now").ok();
-    eventually("an entry arrives", BOUND, || !collector.ids().is_empty());
+    eventually("an entry arrives", TIMEOUT, || !collector.ids().is_empty());
     let doctor = || said(&machine, &["doctor"]).1;
     assert!(doctor().contains("export: the collector answers"), "{}", doctor());
     collector.kill();
     client.plain("now").ok();
-    eventually("the status reports it", BOUND, || {
+    eventually("the status reports it", TIMEOUT, || {
         said(&machine, &["status"])
             .1
             .contains("The record is not exported: failed to connect to the collector")
@@ -306,12 +306,12 @@ fn commands_show_a_sample_turn_the_export_on_and_report_a_dead_collector() {
     // An unreachable collector delays and denies nothing.
     client.plain("now").ok();
     collector.restart();
-    eventually("the status is good again", BOUND, || {
+    eventually("the status is good again", TIMEOUT, || {
         !said(&machine, &["status"]).1.contains("The record is not exported")
     });
     let (code, _) = said(&machine, &["export", "disable"]);
     assert_eq!(code, Some(0));
-    eventually("the export stops", BOUND, || !machine.home.export_state().exists());
+    eventually("the export stops", TIMEOUT, || !machine.home.export_state().exists());
     let before = collector.ids().len();
     client.plain("now").ok();
     machine.kill();
@@ -333,11 +333,11 @@ fn refusing_collector_gets_everything_once_it_accepts() {
     for mode in ["503", "401"] {
         collector.behave(mode);
         client.plain("now").ok();
-        eventually("the collector refuses", BOUND, || collector.arrived(mode) > 0);
+        eventually("the collector refuses", TIMEOUT, || collector.arrived(mode) > 0);
     }
     collector.behave("accept");
     let last = *links(&machine).keys().max().unwrap();
-    eventually("everything arrives", BOUND, || collector.ids().contains_key(&last));
+    eventually("everything arrives", TIMEOUT, || collector.ids().contains_key(&last));
     let ids = collector.ids();
     assert!(ids.keys().copied().eq(*ids.keys().next().unwrap()..=*ids.keys().max().unwrap()));
     machine.kill();

@@ -1,6 +1,6 @@
 //! A shim whose standard output is not a pipe copies all messages instead of passing its descriptors to the daemon.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::{World, eventually, programs};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -36,11 +36,11 @@ fn session_with_file_stdout_is_relayed_and_ends_with_client() {
         let mut answers = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         answers.find(|answer| answer["id"] == json!(id))
     };
-    eventually("both calls are answered", BOUND, || answer(2).is_some() && answer(3).is_some());
+    eventually("both calls are answered", TIMEOUT, || answer(2).is_some() && answer(3).is_some());
     let text = |id| answer(id).unwrap()["result"]["content"][0]["text"].as_str().unwrap().to_owned();
     assert_eq!(text(2), format!("Allowed directories:\n{}", world.sandbox().display()));
     assert!(text(3).contains("structural-protected-path"), "{}", text(3));
     drop(stdin);
     assert!(shim.wait().unwrap().success());
-    eventually("the session ended", BOUND, || world.sessions().is_empty());
+    eventually("the session ended", TIMEOUT, || world.sessions().is_empty());
 }

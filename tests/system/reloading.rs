@@ -4,7 +4,7 @@
 mod edits;
 mod errors;
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::eventually;
@@ -44,7 +44,7 @@ fn folder_removed_from_rule_is_unmounted() {
         let within = json!({ "paths": { "roles": ["read-path"], "within": world.path(name) } });
         world.changes_policy(|w| w.put_first(rule(name, within, "allow")));
     }
-    eventually("both are roots", BOUND, || world.roots().len() == 2);
+    eventually("both are roots", TIMEOUT, || world.roots().len() == 2);
     assert_eq!(client.open(&open).ok(), "open");
     assert_eq!((client.sneak(&open).ok(), client.sneak(&other).ok()), ("open", "kept"));
     let server = world.sessions()[0].server_pid;
@@ -58,9 +58,9 @@ fn folder_removed_from_rule_is_unmounted() {
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
     // The next call requires approval even while the path is still mounted.
     client.open(&open).refused("the user denied this call");
-    eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
+    eventually("the folder is no longer a root", TIMEOUT, || world.roots() == [world.path("kept")]);
     // The path is first removed from the roots and then unmounted.
-    eventually("the folder is unmounted", BOUND, || client.sneak(&open).text.contains(MISSING));
+    eventually("the folder is unmounted", TIMEOUT, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
 }
@@ -75,7 +75,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
     client.call("clutch", json!({ "where": open })).ok();
     let server = world.sessions()[0].server_pid;
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-    eventually("the server is restarted", BOUND, || {
+    eventually("the server is restarted", TIMEOUT, || {
         let now = world.sessions()[0].server_pid;
         now.is_some() && now != server
     });
@@ -103,11 +103,11 @@ fn in_flight_call_loses_access_removed_by_policy() {
     let mut client = world.connect("hostile");
     client.begin_call("slow", json!({ "path": secret }));
     client.begin_call("slow", json!({ "path": kept }));
-    eventually("both calls hold their mounts", BOUND, || {
+    eventually("both calls hold their mounts", TIMEOUT, || {
         [&secret, &kept].iter().all(|path| !client.sneak(path).is_error)
     });
     world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
-    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the path is unmounted", TIMEOUT, || client.sneak(&secret).text.contains(MISSING));
     assert_eq!(client.sneak(&kept).ok(), "kept");
 }
 
@@ -119,7 +119,7 @@ fn policy_change_rejudges_open_question() {
         let mut client = world.connect("hostile");
         world.user.will(Next::Ignore);
         let call = client.begin_call("open", json!({ "path": note }));
-        eventually("the question is asked", BOUND, || world.user.count() == 1);
+        eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
         world.changes_policy(|w| w.put_first(rule("settled", json!({ "tool": ["open"] }), then)));
         match outcome {
             Err(because) => drop(client.outcome(call).refused(because).to_owned()),
@@ -184,7 +184,7 @@ fn file_changes_are_detected_for_every_write_style() {
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     // A new session shows that the symlink has been processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
@@ -240,12 +240,12 @@ fn policy_change_and_each_call_record_policy_hashes() {
     assert_eq!(started["policyHash"], json!(before));
     assert!(world.audit().intact);
     let counted = "Kinds of calls with another decision: 0 looser, 1 stricter";
-    eventually("the counts are current", BOUND, || {
+    eventually("the counts are current", TIMEOUT, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
     let counted = "Kinds of calls with another decision: 1 looser, 0 stricter";
-    eventually("the counts are current", BOUND, || {
+    eventually("the counts are current", TIMEOUT, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });
 }
@@ -267,7 +267,7 @@ fn next_session_uses_current_servers() {
     assert!(trouble.contains("server `hostile`: `comand`: unknown field"), "{trouble}");
     assert!(environ(&mut world.connect("hostile")));
     world.replaces(SERVERS, &good);
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     // A removed server remains available only in sessions that already use it.
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));

@@ -2,7 +2,7 @@
 //! call.
 
 use crate::aggregation::connect;
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted::PRELUDE;
 use crate::world::{World, eventually};
 use ironcurtain_admin::tool_pins::changed_tools;
@@ -57,7 +57,7 @@ fn description(tools: &[Value], name: &str) -> Value {
 /// Connects until every server's tools are remembered. Returns the last connection and its first tool list.
 fn connected(world: &World) -> (Client, Vec<Value>) {
     let mut found = None;
-    eventually("all tools are listed and no server runs", BOUND, || {
+    eventually("all tools are listed and no server runs", TIMEOUT, || {
         let mut client = connect(world, &[]);
         let tools = listed(&mut client);
         let is_remembered = tools.len() == 2 * SERVERS && world.sessions().is_empty();
@@ -90,7 +90,7 @@ fn remembered_tools_are_listed_before_their_server_starts() {
 /// Requests the list until it contains every server's tools.
 fn eventually_all(client: &mut Client) -> Vec<Value> {
     let mut tools = Vec::new();
-    eventually("all servers are listed", BOUND, || {
+    eventually("all servers are listed", TIMEOUT, || {
         tools = listed(client);
         tools.len() == 2 * SERVERS
     });
@@ -118,7 +118,7 @@ fn failed_tool_list_is_not_remembered() {
     let fail = world.home.server_data("s3").join("fail");
     std::fs::write(&fail, "").unwrap();
     let mut client = connect(&world, &[]);
-    eventually("the other servers are listed", BOUND, || listed(&mut client).len() == 2 * (SERVERS - 1));
+    eventually("the other servers are listed", TIMEOUT, || listed(&mut client).len() == 2 * (SERVERS - 1));
     client.hang_up();
     std::fs::remove_file(&fail).unwrap();
     let (mut client, _) = connected(&world);

@@ -8,7 +8,7 @@ mod login;
 mod streams;
 mod tls;
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
 pub use fake_server::FakeServer;
@@ -82,7 +82,7 @@ fn remote_server_calls_are_judged_approved_and_recorded() {
     assert_eq!((sessions[0].remote, sessions[0].sandboxed, sessions[0].server_pid), (true, false, None));
     assert_eq!(sessions[0].roots, [], "the server sees no file");
     client.hang_up();
-    eventually("the server receives the end of the session", BOUND, || {
+    eventually("the server receives the end of the session", TIMEOUT, || {
         far.methods().contains(&"DELETE".to_owned())
     });
 

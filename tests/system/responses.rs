@@ -1,6 +1,6 @@
 //! Every request gets exactly one response, and messages stay in order, even if the server or the client misbehaves.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::scripted;
@@ -86,7 +86,7 @@ for m in messages():
         let mut lines = record.lines();
         lines.find(|line| line.contains("\"outcome\"") && line.contains("signal 11")).map(str::to_owned)
     };
-    eventually("the exit is recorded", BOUND, || outcome().is_some());
+    eventually("the exit is recorded", TIMEOUT, || outcome().is_some());
     let outcome = outcome().unwrap();
     assert!(outcome.contains("Traceback") && !outcome.contains("ghp_abc"), "{outcome}");
 }
@@ -187,7 +187,7 @@ fn client_exit_ends_session_with_a_call_in_flight() {
     client.plain("heard").ok();
     drop(client);
     let began = std::time::Instant::now();
-    eventually("the session ends", BOUND, || {
+    eventually("the session ends", TIMEOUT, || {
         let shown: Value = serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
         shown["sessions"].as_array().unwrap().is_empty()
     });

@@ -1,6 +1,6 @@
 //! Revocation takes effect immediately, even during calls, and survives failures and kills.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::scripted_user::Next;
@@ -100,13 +100,13 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (requested, replied, restarts, calls) = std::thread::scope(|scope| {
         let looping = scope.spawn(|| call_continuously(client, secret, &done, &answered));
-        eventually("the calls are running", BOUND, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
+        eventually("the calls are running", TIMEOUT, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
         let requested = Instant::now();
         let reply = world.request(Request::Revoke { grant });
         let replied = Instant::now();
         // Some of the calls are sent after the reply.
         let before = answered.load(Ordering::Relaxed);
-        eventually("further calls are answered", BOUND, || {
+        eventually("further calls are answered", TIMEOUT, || {
             answered.load(Ordering::Relaxed) > before + 2 * LOOPING
         });
         done.store(true, Ordering::Relaxed);
@@ -227,9 +227,9 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     let mut client = machine.connect();
     let ids =
         || grants(&machine).iter().map(|grant| grant["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-    eventually("only the other grant is left", BOUND, || ids() == [kept.clone()]);
-    eventually("the revocation is recorded", BOUND, || recorded_ends(&machine, &id) >= 1);
-    eventually("no problem is reported", BOUND, || {
+    eventually("only the other grant is left", TIMEOUT, || ids() == [kept.clone()]);
+    eventually("the revocation is recorded", TIMEOUT, || recorded_ends(&machine, &id) >= 1);
+    eventually("no problem is reported", TIMEOUT, || {
         command_output(&machine, &["status"]).contains(" is protecting ")
     });
     assert_eq!(client.open(&other).ok(), "other");
@@ -331,7 +331,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
             revoking.join().unwrap()
         });
         machine.start();
-        eventually("pending entries are stored", BOUND, || {
+        eventually("pending entries are stored", TIMEOUT, || {
             command_output(&machine, &["status"]).contains(" is protecting ")
         });
         let left = grants(&machine);
@@ -342,7 +342,7 @@ fn kill_during_revocation_keeps_log_and_grants_consistent() {
             gone += 1
         }
         assert!(!(answered && is_there), "{n}: the grant was reported as revoked and still exists");
-        eventually("the audit log agrees", BOUND, || is_there == (recorded_ends(&machine, &id) == 0));
+        eventually("the audit log agrees", TIMEOUT, || is_there == (recorded_ends(&machine, &id) == 0));
         machine.verify();
     }
     let _ = writeln!(std::io::stderr(), "killed {} times: {gone} grants gone, {there} still there", kills());

@@ -19,7 +19,7 @@ const PORT: &str = "4000";
 const MODEL: &str = "http://127.0.0.1:4000";
 
 /// Timeout for one prompt, in seconds. The agents are large programs, and several run at once.
-const PATIENCE: &str = "120";
+const TIMEOUT: &str = "120";
 
 struct Agent {
     /// Name of the program and of its profile.
@@ -179,7 +179,7 @@ impl Desk {
     #[track_caller]
     fn run(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("timeout");
-        command.arg(PATIENCE).arg(programs().join("ironcurtain")).args(["run", "--", self.agent.name]);
+        command.arg(TIMEOUT).arg(programs().join("ironcurtain")).args(["run", "--", self.agent.name]);
         command.args(arguments).current_dir(self.world.path("project"));
         command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
         let path = std::env::var("PATH").unwrap();

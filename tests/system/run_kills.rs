@@ -1,6 +1,6 @@
 //! Kills a random process of a run at a random moment. `cargo xtask soak kills` repeats this with other seeds.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::machine::{Machine, Running, descendants, is_uninterruptible, pid, sandbox_groups};
 use crate::run_terminal::run;
 use crate::terminal::Terminal;
@@ -48,7 +48,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         // Sometimes kills before the program runs.
         match next(4) {
             0 => {}
-            1 => eventually("a process runs", BOUND, || !descendants(machine.pid()).is_empty()),
+            1 => eventually("a process runs", TIMEOUT, || !descendants(machine.pid()).is_empty()),
             2 => terminal.becomes_raw(),
             _ => machine.wait_for_output("Your answer: "),
         }
@@ -65,7 +65,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         }
         eventually(
             &format!("round {round}: `ironcurtain run` exits after the death of {victim:?}"),
-            BOUND,
+            TIMEOUT,
             || {
                 let has_ended = starter.status().is_some();
                 // The program may survive the death of a helper, or a kill before the program starts.
@@ -83,12 +83,12 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             EXITABLE,
             || !below.iter().any(is_uninterruptible),
         );
-        eventually("all processes of the run have exited", BOUND, || {
+        eventually("all processes of the run have exited", TIMEOUT, || {
             let all = if matches!(victim, Victim::Daemon) { vec![] } else { descendants(machine.pid()) };
             below.iter().chain(&all).all(|one| !one.is_alive())
         });
         if !matches!(victim, Victim::Daemon) {
-            eventually("the control group is removed", BOUND, || sandbox_groups(machine.pid()).is_empty());
+            eventually("the control group is removed", TIMEOUT, || sandbox_groups(machine.pid()).is_empty());
             machine.kill();
         }
         drop(starter);
@@ -102,7 +102,7 @@ fn is_supervisor(process: &Running) -> bool {
 
 /// Kills the chosen process of a run, once it exists.
 fn killed(machine: &Machine, choose: impl Fn(Vec<Running>) -> Option<Running>) {
-    eventually("a process is killed", BOUND, || {
+    eventually("a process is killed", TIMEOUT, || {
         let chosen = choose(descendants(machine.pid()));
         chosen.is_some_and(|chosen| kill_process(pid(chosen.pid), Signal::KILL).is_ok())
     });

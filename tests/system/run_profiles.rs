@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Path of an installed `claude` in the user's own Node.js installation.
 const INSTALLED: &str = "node/lib/node_modules/@anthropic-ai/claude-code/bin/claude";
@@ -132,7 +132,7 @@ fn profile_grants_are_listed_recorded_and_revocable() {
     assert!(shell.run("cat ~/.gitconfig").contains("Permission denied"));
     assert_eq!(world.user.asked().len(), 1);
     assert_eq!(shell.exit(), Some(0));
-    eventually("the grants end with the run", BOUND, || world.grants().is_empty());
+    eventually("the grants end with the run", TIMEOUT, || world.grants().is_empty());
 }
 
 #[test]

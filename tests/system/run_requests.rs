@@ -1,6 +1,6 @@
 //! Access requests from an agent in a run: the built-in server asks the user and allows nothing by itself.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::run_sessions::{in_run, in_run_with};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually, programs};
@@ -31,7 +31,7 @@ fn connect(world: &World) -> Client {
 fn read_notes(world: &World, number: u8) -> String {
     write(world.path(&format!("project/{number}.go")), "").unwrap();
     let out = world.path(&format!("project/{number}.out"));
-    eventually("the program has read the notes", BOUND, || out.exists());
+    eventually("the program has read the notes", TIMEOUT, || out.exists());
     read_to_string(out).unwrap()
 }
 
@@ -138,11 +138,11 @@ fn a_cancelled_request_withdraws_its_question() {
     let mut client = connect(&world);
     world.user.will(Next::Ignore);
     let call = client.begin_call("request_access", json!({ "path": world.path("docs/notes"), "why": "x" }));
-    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    eventually("the user is asked", TIMEOUT, || world.user.count() == 1);
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } });
     client.send(&cancelled);
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     assert!(world.grants().is_empty());
     // The connection is still open.
     listed(&mut client);
@@ -189,7 +189,7 @@ fn a_cancelled_release_is_recorded_only_if_it_revokes() {
     }
     // The log is written in order.
     client.call("release_access", json!({ "grant": last.id })).ok();
-    eventually("what is recorded is revoked", BOUND, || released() == grants.len() - world.grants().len());
+    eventually("what is recorded is revoked", TIMEOUT, || released() == grants.len() - world.grants().len());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! MCP sessions of an agent in a run: its servers are mediated as outside a run, through a socket that serves
 //! nothing else.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::runs::Shell;
 use crate::scripted_user::Next;
@@ -62,7 +62,7 @@ fn an_agent_in_a_run_uses_its_configured_servers() {
     // Ending the run ends its sessions and no others.
     assert!(matches!(world.request(Request::EndSession { session: run.id }), Reply::Done));
     let all = || world.sessions();
-    eventually("its sessions end", BOUND, || all().len() == 1);
+    eventually("its sessions end", TIMEOUT, || all().len() == 1);
     assert_eq!((all()[0].server.as_str(), all()[0].run.as_ref()), ("hostile", None));
     drop(outside);
 }
@@ -90,11 +90,11 @@ fn several_servers_behind_one_entry_belong_to_the_run() {
     let shim = programs().join("ironcurtain-shim");
     let mut client = Client::spawn(in_run(&world, shim.to_str().unwrap()), &world.ours());
     client.handshake();
-    eventually("the session opens", BOUND, || world.sessions().len() > 1);
+    eventually("the session opens", TIMEOUT, || world.sessions().len() > 1);
     let (found, run) = sessions(&world);
     assert!(found.iter().all(|session| session.run.as_ref() == Some(&run.id)), "{found:?}");
     client.hang_up();
-    eventually("everything ends", BOUND, || world.sessions().is_empty());
+    eventually("everything ends", TIMEOUT, || world.sessions().is_empty());
 }
 
 /// Python function that sends a hello, optionally with the descriptors of standard input and output, and prints the

@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Path of the agent's socket in a run.
 const IN_RUN: &str = "/run/ironcurtain/ssh-agent";
@@ -34,7 +34,7 @@ impl Agent {
         let process =
             Command::new("ssh-agent").arg("-D").arg("-a").arg(dir.path().join("agent")).spawn().unwrap();
         let agent = Self { process, dir };
-        eventually("the agent listens", BOUND, || agent.socket().exists());
+        eventually("the agent listens", TIMEOUT, || agent.socket().exists());
         agent
     }
 
@@ -341,9 +341,9 @@ fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     let mut asking = shell(&world, &agent, &[]);
     world.user.will(Next::Ignore);
     asking.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {} & waiting=$!", hex(&request)));
-    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    eventually("the user is asked", TIMEOUT, || world.user.count() == 1);
     asking.run("kill $waiting");
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     world.user.asked();
     let mut denying = shell(&world, &agent, &["--deny"]);
     assert_eq!(send(&mut denying, &[request]), [5]);

@@ -1,6 +1,6 @@
 //! The terminal of `ironcurtain run`, with a user at the terminal and programs that control it.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::machine::{Running, descendants, is_stopped, pid};
 use crate::scripted_user::Next;
 use crate::terminal::{Started, Terminal};
@@ -53,7 +53,7 @@ impl Desk {
 
     /// Returns the processes inside the only run.
     fn inside(&self) -> Vec<Running> {
-        eventually("the run is listed", BOUND, || self.world.sessions().len() == 1);
+        eventually("the run is listed", TIMEOUT, || self.world.sessions().len() == 1);
         let program = Path::new("/bin/sh").canonicalize().unwrap();
         let below = descendants(self.world.sessions()[0].server_pid.unwrap());
         below.into_iter().filter(|one| one.exe() == program).collect()
@@ -85,7 +85,7 @@ fn ctrl_c_and_job_control_belong_to_the_programs_own_shell() {
     desk.terminal.types("PS1='> '\n");
     desk.terminal.shows("> ");
     desk.terminal.types("sleep 1000; echo \"rc=$?\"\n");
-    eventually("sleep runs", BOUND, || {
+    eventually("sleep runs", TIMEOUT, || {
         let supervisor = desk.world.sessions().first().and_then(|run| run.server_pid);
         let below = supervisor.map(descendants).unwrap_or_default();
         below.iter().any(|one| one.exe().ends_with("sleep"))
@@ -134,7 +134,7 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     desk.terminal.types("\"$RUN\" run -- sh -c 'echo first; cat; echo done' & \n");
     desk.terminal.shows("first");
     desk.terminal.types("\n");
-    eventually("the background run stops", BOUND, || {
+    eventually("the background run stops", TIMEOUT, || {
         desk.terminal.types("jobs\n");
         desk.terminal.rest().contains("Stopped")
     });
@@ -156,9 +156,9 @@ fn a_paused_run_keeps_the_terminal() {
         let inside = desk.inside();
         let session = desk.world.sessions()[0].id.clone();
         assert_eq!(desk.world.request(Request::Pause { session: session.clone() }), Reply::Done);
-        eventually("the program is stopped", BOUND, || inside.iter().all(|one| is_stopped(one.pid)));
+        eventually("the program is stopped", TIMEOUT, || inside.iter().all(|one| is_stopped(one.pid)));
         assert_eq!(desk.world.request(Request::Resume { session }), Reply::Done);
-        eventually("the program runs", BOUND, || !inside.iter().any(|one| is_stopped(one.pid)));
+        eventually("the program runs", TIMEOUT, || !inside.iter().any(|one| is_stopped(one.pid)));
     }
     desk.terminal.types("typed\n");
     desk.terminal.shows("got typed\r\n");
@@ -249,11 +249,11 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     {
         let run = desk.run(&["--quiet"], &["sleep", "1000"]);
         desk.terminal.becomes_raw();
-        eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+        eventually("the run is listed", TIMEOUT, || desk.world.sessions().len() == 1);
         kill_process(pid(run.pid()), signal).unwrap();
         assert_eq!(run.wait(), expected, "{signal:?}");
         desk.terminal.has_modes(&before);
-        eventually("the run is over", BOUND, || desk.world.sessions().is_empty());
+        eventually("the run is over", TIMEOUT, || desk.world.sessions().is_empty());
     }
     // A program may handle the signal itself.
     let run = desk.run(
@@ -267,7 +267,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     // The same without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+    eventually("the run is listed", TIMEOUT, || desk.world.sessions().len() == 1);
     kill_process(pid(run.id()), Signal::TERM).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(143));
     let run = desk.run(&["--quiet"], &["/nonexistent/program"]);
@@ -364,7 +364,7 @@ fn questions_are_answered_on_the_runs_own_terminal() {
     }
     // The daemon's own user interface showed no question, and the grant ended with the run.
     assert_eq!(desk.world.user.asked().len(), 0);
-    eventually("the grant is gone", BOUND, || desk.world.grants().is_empty());
+    eventually("the grant is gone", TIMEOUT, || desk.world.grants().is_empty());
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn one_line_reports_that_no_user_can_be_asked() {
     daemon.args(["daemon", "--ask", "deny"]).args(is_root().then_some("--allow-root"));
     daemon.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
     let mut daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    eventually("the daemon listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
+    eventually("the daemon listens", TIMEOUT, || UnixStream::connect(&place.home.socket).is_ok());
     let mut terminal = Terminal::new(24, 80);
     let folder = place.home.person.join("project");
     let program = ["sh", "-c", "cat ~/notes.txt; cat ~/notes.txt; cat own"];
@@ -409,7 +409,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     let mut desk = Desk::new();
     let run = desk.run(&[], &["sh", "-c", "echo ready; while read a; do cat ~/notes.txt; done"]);
     desk.terminal.shows("\nready\r\n");
-    eventually("the run is listed", BOUND, || desk.world.sessions().len() == 1);
+    eventually("the run is listed", TIMEOUT, || desk.world.sessions().len() == 1);
     let session = desk.world.sessions()[0].id.clone();
     let allow = |path: &str, more: &[&str]| {
         let mut command = Command::new(programs().join("ironcurtain"));
@@ -426,12 +426,12 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     assert!(raised && said.contains("You are asked about"), "{said}");
     // Nothing is allowed before the user answers.
     assert!(desk.world.grants().is_empty());
-    eventually("the user sees the question", BOUND, || desk.world.user.count() == 1);
+    eventually("the user sees the question", TIMEOUT, || desk.world.user.count() == 1);
     let question = desk.world.user.asked().remove(0);
     assert!(question.offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
     let offer = question.offers.iter().position(|offer| offer.reach == Reach::Paths).unwrap();
     desk.world.user.answer_late(ironcurtain_consent::Answer::Allow { offer, lifetime: Lifetime::Session });
-    eventually("the grant exists", BOUND, || desk.world.grants().len() == 1);
+    eventually("the grant exists", TIMEOUT, || desk.world.grants().len() == 1);
     desk.terminal.types("\n");
     desk.terminal.shows("my notes\r\n");
     assert_eq!(desk.world.user.asked().len(), 0);

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A shell in a run.
 pub struct Shell {
@@ -48,7 +48,7 @@ impl Shell {
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.contains("status ")) {
             let line =
-                self.lines.recv_timeout(BOUND).unwrap_or_else(|why| panic!("{command}: {why}: {said}"));
+                self.lines.recv_timeout(TIMEOUT).unwrap_or_else(|why| panic!("{command}: {why}: {said}"));
             said.push_str(&line);
             said.push('\n');
         }
@@ -125,7 +125,7 @@ fn a_folder_grant_covers_its_contents() {
     assert_eq!(shell.run("echo new > b && cat b"), "new\nstatus 0\n");
     assert_eq!(world.user.asked().len(), 1);
     assert_eq!(shell.exit(), Some(0));
-    eventually("the run and its grants are gone", BOUND, || {
+    eventually("the run and its grants are gone", TIMEOUT, || {
         world.sessions().is_empty() && world.grants().is_empty()
     });
 }
@@ -159,7 +159,7 @@ fn a_run_is_listed_paused_and_ended() {
     let mut shell = Shell::start(&world, &world.path("project"));
     assert_eq!(shell.run("true"), "status 0\n");
     // The program starts shortly before its run is listed.
-    eventually("the run is listed", BOUND, || world.sessions().len() == 1);
+    eventually("the run is listed", TIMEOUT, || world.sessions().len() == 1);
     let sessions = world.sessions();
     assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
@@ -168,7 +168,7 @@ fn a_run_is_listed_paused_and_ended() {
     let below = descendants(sessions[0].server_pid.unwrap());
     let shells: Vec<u32> = below.iter().filter(|one| one.exe() == program).map(|one| one.pid).collect();
     assert!(!shells.is_empty());
-    eventually("the shell is stopped", BOUND, || shells.iter().all(|shell| is_stopped(*shell)));
+    eventually("the shell is stopped", TIMEOUT, || shells.iter().all(|shell| is_stopped(*shell)));
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     writeln!(shell.stdin.as_ref().unwrap(), "cat own").unwrap();
     assert!(shells.iter().all(|shell| is_stopped(*shell)));
@@ -177,10 +177,10 @@ fn a_run_is_listed_paused_and_ended() {
     assert_eq!(shell.run("cat ~/notes.txt"), "ownnotesstatus 0\n");
     // A paused run can be ended.
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
-    eventually("the shell is stopped again", BOUND, || shells.iter().all(|shell| is_stopped(*shell)));
+    eventually("the shell is stopped again", TIMEOUT, || shells.iter().all(|shell| is_stopped(*shell)));
     assert_eq!(world.request(Request::EndSession { session: sessions[0].id.clone() }), Reply::Done);
     assert_eq!(shell.child.wait().unwrap().code(), Some(137));
-    eventually("the run is gone", BOUND, || world.sessions().is_empty());
+    eventually("the run is gone", TIMEOUT, || world.sessions().is_empty());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Python program that inserts 300 rows and waits for the lock each time.
 const ADDING: &str = "import sqlite3, sys\n\
@@ -63,5 +63,5 @@ fn a_lock_waits_for_a_program_outside_and_can_be_interrupted() {
     assert_eq!(shell.run("exec 9>> ~/data/file && flock -x 9"), "status 0\n");
     assert!(outside.try_lock().is_err());
     assert_eq!(shell.run("exec 9>&-"), "status 0\n");
-    eventually("the lock is released", BOUND, || outside.try_lock().is_ok());
+    eventually("the lock is released", TIMEOUT, || outside.try_lock().is_ok());
 }

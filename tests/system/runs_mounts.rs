@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn is_mounted(shell: &mut Shell, path: &Path) -> bool {
     shell.run(&format!("grep -qF ' {} ' /proc/self/mountinfo", path.display())) == "status 0\n"
@@ -42,7 +42,7 @@ fn mounted(world: &World) -> Shell {
 }
 
 fn becomes_mounted(shell: &mut Shell, path: &Path) {
-    eventually("the folder is mounted", BOUND, || is_mounted(shell, path));
+    eventually("the folder is mounted", TIMEOUT, || is_mounted(shell, path));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn autostart_files_in_a_mounted_folder_are_protected() {
     let new = "~/docs/repo/.git/hooks/post-commit";
     shell.run(&format!("echo '#!/bin/sh' > {new} && chmod +x {new}; echo x > ~/docs/plain"));
     let new = world.path("docs/repo/.git/hooks/post-commit");
-    eventually("the new file is in quarantine", BOUND, || !new.exists());
+    eventually("the new file is in quarantine", TIMEOUT, || !new.exists());
     assert_eq!(std::fs::read_to_string(world.path("docs/plain")).unwrap(), "x\n");
     assert_eq!(world.user.count(), 0);
 }
@@ -168,7 +168,9 @@ fn a_granted_folder_that_is_replaced_is_unmounted() {
     std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
     std::fs::create_dir(world.path("docs")).unwrap();
     std::fs::write(world.path("docs/a"), "other\n").unwrap();
-    eventually("the folder at its path is shown", BOUND, || shell.run("cat ~/docs/a") == "other\nstatus 0\n");
+    eventually("the folder at its path is shown", TIMEOUT, || {
+        shell.run("cat ~/docs/a") == "other\nstatus 0\n"
+    });
     let moved = shell.run("cat ~/moved/a");
     assert!(moved.contains("Permission denied"), "{moved}");
 }

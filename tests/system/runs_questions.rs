@@ -9,7 +9,7 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_question_names_the_program_that_waits_and_offers_the_folder_after_two() {
@@ -37,7 +37,7 @@ fn a_question_is_withdrawn_when_nobody_waits() {
     let mut shell = Shell::start(&world, &world.path("project"));
     world.user.will(Next::Ignore);
     assert_eq!(shell.run("timeout 1 cat ~/docs/a"), "status 124\n");
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     assert_eq!(world.questions().waiting.len(), 0);
     // A program that retries immediately raises no further question.
     world.user.will(Next::Ignore);
@@ -56,7 +56,7 @@ fn two_hundred_programs_share_one_question() {
     world.user.will(Next::Ignore);
     let command = "for i in $(seq 200); do cat ~/docs/a > /tmp/$i & done; sleep 0.01; echo started";
     assert_eq!(shell.run(command), "started\nstatus 0\n");
-    eventually("the user is asked", BOUND, || world.user.count() == 1);
+    eventually("the user is asked", TIMEOUT, || world.user.count() == 1);
     // The name lookup does not block, although it happens in the shell's own process.
     assert!(shell.run("ls ~/docs").ends_with("a\nstatus 0\n"));
     world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Session });
@@ -74,7 +74,7 @@ fn searching(world: &World, shell: &mut Shell) -> Question {
     assert_eq!(shell.run(command), "started\nstatus 0\n");
     let folder = world.path("docs");
     let mut asked = Vec::new();
-    eventually("one question about the folder is left", BOUND, || {
+    eventually("one question about the folder is left", TIMEOUT, || {
         asked.extend(world.user.asked());
         // A question about a single file may still be withdrawn after this one appears.
         asked.retain(|question| paths(question) == [folder.to_str().unwrap()]);

@@ -1,6 +1,6 @@
 //! Sampling requests from a server: the user sees each one and allows or denies it.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -131,7 +131,7 @@ fn sampling_approval_covers_one_request() {
         world.user.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
         // The same request raises another question.
-        eventually("the question is asked", BOUND, || world.user.count() == n + 1);
+        eventually("the question is asked", TIMEOUT, || world.user.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
     world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
@@ -147,11 +147,11 @@ fn sampling_approval_covers_one_request() {
     // Allowing another request does not answer this one.
     world.user.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
-    eventually("the question is asked", BOUND, || world.user.count() == 3);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 3);
     let file = world.file("docs/a.txt", "a");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
-    eventually("the grant exists", BOUND, || world.grants().len() == 1);
+    eventually("the grant exists", TIMEOUT, || world.grants().len() == 1);
     // The other server requests sampling too and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
@@ -185,7 +185,7 @@ fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     // The call was sent before the pause, and the sampling request after it.
     let call = client.begin_call("slow", json!({}));
     let session = world.sessions()[0].id.clone();
-    eventually("the call has reached its server", BOUND, || world.log().contains("\"slow\""));
+    eventually("the call has reached its server", TIMEOUT, || world.log().contains("\"slow\""));
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
     std::fs::write(world.sandbox().join("go"), "").unwrap();
     let refused = client.outcome(call);
@@ -203,7 +203,7 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
     let mut client = connect(&world, &json!({ "sampling": {} }));
     world.user.will(Next::Ignore);
     let call = client.begin_call("heard", json!({}));
-    eventually("approval is requested", BOUND, || world.user.count() == 1);
+    eventually("approval is requested", TIMEOUT, || world.user.count() == 1);
     let text = |text: &str| {
         let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
         json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })

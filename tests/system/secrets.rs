@@ -2,7 +2,7 @@
 //!
 //! - No file, command line or response contains a secret's value, except for the server's own reply about it.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::remote_servers::FakeServer;
 use crate::scripted_user::ScriptedUser;
@@ -143,7 +143,7 @@ fn secret_reaches_only_the_server_that_names_it() {
         let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
         let path = world.home.config.join("mcp-servers.json");
         fs::write(&path, json!({ "far": { "url": far.url(), "headers": headers } }).to_string()).unwrap();
-        eventually("the remote server is initialized", BOUND, || {
+        eventually("the remote server is initialized", TIMEOUT, || {
             let mut client = world.start("far");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             client.request("initialize", params).get("result").is_some()
@@ -172,7 +172,7 @@ fn secret_printed_by_server_is_redacted_everywhere() {
         assert!(told.contains("the key [secret] was refused; last used: [secret]"), "{told}");
         let sessions = format!("{:?}", world.sessions());
         assert!(!sessions.contains(SECRET), "{sessions}");
-        eventually("its last line is logged", BOUND, || {
+        eventually("its last line is logged", TIMEOUT, || {
             !files_with("last used: [secret]", &world.home.sessions()).is_empty()
         });
         assert_eq!(files_with(SECRET, &world.ours()), Vec::<String>::new());
@@ -283,8 +283,8 @@ fn keyring_detects_log_truncated_with_its_head() {
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });
         let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring lists"));
-        eventually("the truncation is reported", BOUND, is_told);
-        eventually("the truncation is recorded", BOUND, || {
+        eventually("the truncation is reported", TIMEOUT, is_told);
+        eventually("the truncation is recorded", TIMEOUT, || {
             world.log().contains("the record was truncated or replaced")
         });
     });
@@ -322,7 +322,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(moved.0 && !moved.1.contains(SECRET), "{moved:?}");
         assert!(file().contains("\"keyring:hostile-API_KEY\"") && !file().contains(SECRET), "{}", file());
         let mut client = None;
-        eventually("the server is initialized", BOUND, || {
+        eventually("the server is initialized", TIMEOUT, || {
             let mut next = world.start("hostile");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             let good = next.request("initialize", params).get("result").is_some();

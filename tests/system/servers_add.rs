@@ -1,7 +1,7 @@
 //! `ironcurtain servers add`: one command turns a name, a package or a snippet into a working server.
 
 use crate::annotating::{listing, served, tool};
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::{Next, paths};
 use crate::test_home::TestHome;
 use crate::world::{World, eventually, installed, is_root, programs};
@@ -154,7 +154,7 @@ fn readded_server_keeps_permissions_only_for_the_same_program() {
         assert!(said.contains(words), "{words} in\n{said}");
     }
     let is_in_force = || world.status().servers.iter().any(|name| name == "printed");
-    eventually("the entry is in force again", BOUND, is_in_force);
+    eventually("the entry is in force again", TIMEOUT, is_in_force);
     world.connect("printed").hang_up();
     assert_eq!(world.grants().iter().map(|grant| grant.server_changed).collect::<Vec<_>>(), [false]);
 
@@ -163,7 +163,7 @@ fn readded_server_keeps_permissions_only_for_the_same_program() {
     let kept = &added["kept"];
     let grant = world.grants()[0].id.clone();
     assert_eq!((&kept["grants"], &kept["data"]), (&json!([grant]), &json!(data)));
-    eventually("another program is refused", BOUND, || {
+    eventually("another program is refused", TIMEOUT, || {
         let mut client = world.start("printed");
         let about = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
@@ -344,7 +344,7 @@ fn revocation_does_not_wait_for_a_pending_approval() {
     let mut client = world.start("notes");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
     let greeted = client.begin("initialize", greeting);
-    eventually("the folder is asked about", BOUND, || world.user.count() == 1);
+    eventually("the folder is asked about", TIMEOUT, || world.user.count() == 1);
     let agent = world.daemon.known_clients().remove(0).key;
     let what = GrantTarget::Files { path: other, access: AccessSet::only(Access::Read) };
     let request = GrantRequest { client: agent, server: "notes".into(), what, lifetime: Lifetime::Hour };

@@ -101,7 +101,7 @@ fn unannotated_tool_behaves_as_the_command_says() {
         client.hang_up();
         crate::world::eventually(
             "the session is closed",
-            crate::client::BOUND,
+            crate::client::TIMEOUT,
             || matches!(world.request(Request::Sessions), Reply::Sessions(sessions) if sessions.is_empty()),
         );
     }

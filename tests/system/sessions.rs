@@ -1,6 +1,6 @@
 //! Sessions are isolated from each other, and their resources are released when they end.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::descendants;
 use crate::scripted_user::Next;
@@ -69,16 +69,16 @@ fn ended_session_leaves_no_trace() {
     allow(&world, &mut client, &secret, Lifetime::Session);
     world.user.will(Next::Ignore);
     client.begin_call("open", json!({ "path": world.file("docs/other.txt", "other") }));
-    eventually("the question is asked", BOUND, || world.user.count() == 2);
+    eventually("the question is asked", TIMEOUT, || world.user.count() == 2);
     let server = world.sessions()[0].server_pid.unwrap();
     let mut below = descendants(server);
     below.retain(crate::machine::Running::is_alive);
     let id = world.sessions()[0].id.clone();
     assert_eq!(world.request(Request::EndSession { session: id.clone() }), Reply::Done);
     assert!(client.wait_until_ended());
-    eventually("the session ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
-    eventually("the session's processes exit", BOUND, || below.iter().all(|p| !p.is_alive()));
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the session's processes exit", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     let again = world.request(Request::EndSession { session: id });
     assert!(matches!(again, Reply::Failed { .. }), "{again:?}");
     assert!(world.log().contains("ended its session"));
@@ -95,8 +95,8 @@ fn client_disconnect_leaves_no_trace() {
     let below = descendants(world.sessions()[0].server_pid.unwrap());
     assert!(!below.is_empty());
     client.hang_up();
-    eventually("the session ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
-    eventually("the session's processes exit", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the session's processes exit", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
     let given_up =
         world.activity().into_iter().find(|e| e.tool.as_deref() == Some("slow") && e.event == "outcome");
     assert!(given_up.is_some_and(|e| e.summary.contains("The session ended before")));
@@ -146,7 +146,7 @@ fn twenty_concurrent_questions_are_all_answered() {
         assert_eq!(outcome.text, n.to_string());
     }
     for file in &files {
-        eventually("the file is unmounted", BOUND, || client.sneak(file).text.contains(MISSING));
+        eventually("the file is unmounted", TIMEOUT, || client.sneak(file).text.contains(MISSING));
     }
 }
 
@@ -161,7 +161,7 @@ fn one_answer_resolves_every_covered_question() {
     }
     let waiting: Vec<u64> =
         files[1..].iter().chain([&other]).map(|f| client.begin_call("open", json!({ "path": f }))).collect();
-    eventually("six questions are open", BOUND, || world.user.count() == 6);
+    eventually("six questions are open", TIMEOUT, || world.user.count() == 6);
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.open(&files[0]).ok(), "0");
     for (n, call) in waiting.iter().take(5).enumerate() {
@@ -169,7 +169,7 @@ fn one_answer_resolves_every_covered_question() {
     }
     assert_eq!(world.user.withdrawn(), [Withdrawn::Settled; 5]);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting[5] } }));
-    eventually("the last session ends", BOUND, || {
+    eventually("the last session ends", TIMEOUT, || {
         world.user.withdrawn().last() == Some(&Withdrawn::Cancelled)
     });
     client.sneak(&other).refused(MISSING);
@@ -186,7 +186,7 @@ fn autostart_files_left_by_server_are_quarantined_and_listed() {
     client.run(&below, r#"echo '{"mcpServers":{"x":{"command":"sh"}}}' > .mcp.json"#).ok();
     client.hang_up();
     let about = || world.activity().into_iter().filter(|e| e.event == "quarantine").collect::<Vec<_>>();
-    eventually("the quarantine is recorded", BOUND, || !about().is_empty());
+    eventually("the quarantine is recorded", TIMEOUT, || !about().is_empty());
     let found = about();
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].paths, [left.to_str().unwrap()]);

@@ -1,7 +1,7 @@
 //! Whichever way the daemon shuts down, each autostart file left by a server is quarantined and recorded exactly
 //! once.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::{Machine, descendants, pid, suspend};
 use crate::world::eventually;
@@ -27,7 +27,7 @@ fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     client.run(folder, script).ok();
     machine.freeze();
     std::fs::write(folder.join("go"), "").unwrap();
-    eventually("the file is planted", BOUND, || folder.join("done").exists());
+    eventually("the file is planted", TIMEOUT, || folder.join("done").exists());
     let left = ["deep/.mcp.json", "deep/plain"].map(|name| folder.join(name));
     assert!(left.iter().all(|path| path.exists()), "the server failed to plant the file");
     (machine, client, left)
@@ -111,7 +111,7 @@ fn killed_daemons_final_scan_runs_at_next_start_and_reports_once() {
         machine.assert_clean(&below);
         assert!(left[0].exists() && quarantine_entries(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("the quarantine is recorded", BOUND, || {
+        eventually("the quarantine is recorded", TIMEOUT, || {
             !quarantine_entries(&machine, &left[0]).is_empty()
         });
         assert_cleaned_up(&machine, &left);
@@ -140,7 +140,7 @@ fn final_scan_completes_after_kills_at_any_instant() {
         machine.kill();
         later += usize::from(quarantine_entries(&machine, &left[0]).is_empty());
         machine.start();
-        eventually("the quarantine is recorded", BOUND, || {
+        eventually("the quarantine is recorded", TIMEOUT, || {
             !quarantine_entries(&machine, &left[0]).is_empty()
         });
         // All final scans are complete now. A kill between the audit entry and the journal entry causes a second

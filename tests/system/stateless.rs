@@ -2,7 +2,7 @@
 
 mod version_detection;
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted;
 use crate::test_home::Prepared;
@@ -341,7 +341,7 @@ fn requests_refused_to_stateless_client_are_recorded() {
                 && decision["status"] == "deny"
                 && decision["reason"].as_str().is_some_and(|reason| reason.contains(why))
         };
-        eventually(why, BOUND, || {
+        eventually(why, TIMEOUT, || {
             world.log().lines().filter_map(|line| serde_json::from_str(line).ok()).any(|entry| is_it(&entry))
         });
     }

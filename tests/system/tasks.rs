@@ -1,6 +1,6 @@
 //! Tasks: calls whose result the client fetches later.
 
-use crate::client::{BOUND, Client, Outcome};
+use crate::client::{Client, Outcome, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::servers;
@@ -67,8 +67,8 @@ fn one_time_task_grant_lasts_until_result_is_fetched() {
     assert_eq!(state["result"]["status"], "working");
     assert_eq!(world.grants().len(), 1);
     assert_eq!(fetch(&mut client).ok(), "secret");
-    eventually("the grant ends", BOUND, || world.grants().is_empty());
-    eventually("the file is unmounted", BOUND, || fetch(&mut client).text.contains("os error 2)"));
+    eventually("the grant ends", TIMEOUT, || world.grants().is_empty());
+    eventually("the file is unmounted", TIMEOUT, || fetch(&mut client).text.contains("os error 2)"));
 }
 
 #[test]
@@ -86,5 +86,5 @@ fn one_time_task_grant_ends_with_session() {
     let client = allowed(&world, &world.file("docs/secret.txt", "secret"));
     assert_eq!(world.grants().len(), 1);
     client.hang_up();
-    eventually("the grant ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the grant ends", TIMEOUT, || world.sessions().is_empty() && world.grants().is_empty());
 }

@@ -1,6 +1,6 @@
 //! A terminal with a program, and a user who types and reads.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use ironcurtain_testkit::wait::{eventually, until};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -93,7 +93,7 @@ impl Terminal {
             let rest = String::from_utf8_lossy(&shown[self.seen..]).into_owned();
             rest.find(text).map(|at| rest[..at].to_owned())
         };
-        let deadline = std::time::Instant::now() + BOUND;
+        let deadline = std::time::Instant::now() + TIMEOUT;
         let between = loop {
             if let Some(between) = found() {
                 break between;
@@ -130,12 +130,12 @@ impl Terminal {
             (one.input_modes, one.output_modes, one.local_modes)
                 == (other.input_modes, other.output_modes, other.local_modes)
         };
-        eventually("the terminal's modes are restored", BOUND, || same(&self.modes(), expected));
+        eventually("the terminal's modes are restored", TIMEOUT, || same(&self.modes(), expected));
     }
 
     #[track_caller]
     pub fn becomes_raw(&self) {
-        eventually("the terminal is raw", BOUND, || self.is_raw());
+        eventually("the terminal is raw", TIMEOUT, || self.is_raw());
     }
 }
 
@@ -143,7 +143,7 @@ impl Started {
     /// Waits until the program has started and returns its process id.
     #[track_caller]
     pub fn pid(&self) -> u32 {
-        until("the program runs", BOUND, || self.note("pid"))
+        until("the program runs", TIMEOUT, || self.note("pid"))
     }
 
     /// Returns the exit status, or 128 plus the signal number. Returns `None` while the program is running.
@@ -154,7 +154,7 @@ impl Started {
     /// Waits until the program has exited and returns the exit status.
     #[track_caller]
     pub fn wait(&self) -> u32 {
-        until("the program exits", BOUND, || self.status())
+        until("the program exits", TIMEOUT, || self.status())
     }
 
     fn note(&self, name: &str) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Tools whose definitions a server changes: agents see the pinned definition, and cannot call the tool until the
 //! user decides.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -54,7 +54,7 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     assert!(world.user.notices()[0].contains("hostile changed its tool `now`"), "{:?}", world.user.notices());
     assert!(world.log().contains(r#""rule":"tool-changed""#));
     let reported = || world.status().troubles.iter().any(|why| why.contains("`hostile` changed its tools"));
-    eventually("the change is among the problems", BOUND, reported);
+    eventually("the change is among the problems", TIMEOUT, reported);
     // The next session detects the change before it lists the tools.
     client.hang_up();
     let mut client = world.connect("hostile");
@@ -64,7 +64,7 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     let changes = changed_tools(&world.home, "hostile").unwrap();
     assert_eq!(changes[0].change.hints, [ToolHint::AddressesModel("do not tell".to_owned())]);
     changes[0].decide(&world.home, PinDecision::Keep).unwrap();
-    eventually("the problem is solved", BOUND, || !reported());
+    eventually("the problem is solved", TIMEOUT, || !reported());
     client.call("now", json!({})).ok();
     assert_eq!(changed(&mut client, POISON), "Reads the clock.");
     assert_eq!(changed(&mut client, "Reads the time."), "Reads the clock.");
@@ -144,7 +144,7 @@ fn added_tool_is_new_until_seen_and_unlisted_tool_is_not_shown() {
     // The tool stays suspended. Otherwise the call would reach the server.
     client.call("now", json!({})).refused("changed its tool `now`, so the tool is suspended");
     let reported = || world.status().troubles.iter().any(|why| why.contains("`hostile` changed its tools"));
-    eventually("no decision is requested about a tool that is not listed", BOUND, || !reported());
+    eventually("no decision is requested about a tool that is not listed", TIMEOUT, || !reported());
     client.call("echo", json!({ "text": "Reads the clock." })).ok();
     changed(&mut client, "Reads the clock.");
     client.call("now", json!({})).ok();

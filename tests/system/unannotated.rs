@@ -1,7 +1,7 @@
 //! Unannotated tools: their calls are refused. If the server's entry says `ask`, they are shown to the user with all
 //! arguments.
 
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
@@ -214,7 +214,7 @@ fn read_only_hint_counts_only_without_network_and_writable_folder() {
     granted("to-read", &[Access::Read]);
     client.call("see", json!({ "a": 2 })).ok();
     granted("to-write", &[Access::Read, Access::Write]);
-    eventually("the hint does not count beside a writable folder", BOUND, || {
+    eventually("the hint does not count beside a writable folder", TIMEOUT, || {
         client.call("see", json!({ "a": 3 })).is_error
     });
     client.call("see", json!({ "a": 4 })).refused("the user denied this call");

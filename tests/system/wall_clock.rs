@@ -1,6 +1,6 @@
 //! Clock changes while the daemon runs: only the boot-time clock advances, or the wall clock is set back or forward.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::eventually;
@@ -84,7 +84,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
     machine.kill();
     machine.start_with_clock_offset(QUARTER_HOUR - 8);
     let mut client = machine.connect();
-    eventually("the grant expires", BOUND, || grants(&machine) == 0);
+    eventually("the grant expires", TIMEOUT, || grants(&machine) == 0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     assert_eq!(record.matches("a grant ended by the clock").count(), 1);
@@ -116,7 +116,7 @@ fn setting_wall_clock_back_does_not_extend_timed_grant() {
     machine.kill();
     machine.start_with_clock_offset_via(QUARTER_HOUR - 8, &clock.by);
     let mut client = machine.connect();
-    eventually("the grant expires", BOUND, || grants(&machine) == 0);
+    eventually("the grant expires", TIMEOUT, || grants(&machine) == 0);
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     assert!(newest_entry(&machine) < before);
     machine.verify();

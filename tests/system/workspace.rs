@@ -1,6 +1,6 @@
 //! Questions about a workspace: the project in which an agent starts, and the folders that it reports.
 
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::{Next, paths};
 use crate::test_home::Prepared;
 use crate::world::{World, eventually};
@@ -32,7 +32,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
     let mut client = connect(&world, &project.join("lib"));
-    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
+    eventually("the workspace is granted", TIMEOUT, || world.grants().len() == 1);
     let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.tool.as_deref()), (Verb::WorkIn, None));
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
@@ -57,7 +57,9 @@ fn workspace_denial_is_remembered_and_can_be_undone() {
     let mut world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     let mut client = connect(&world, &project);
-    eventually("the denial is listed", BOUND, || world.grants().iter().any(|grant| grant.kind == "declined"));
+    eventually("the denial is listed", TIMEOUT, || {
+        world.grants().iter().any(|grant| grant.kind == "declined")
+    });
     assert_eq!(world.user.asked().len(), 1);
     client.read(&notes).refused("the user denied");
     client.hang_up();
@@ -73,7 +75,7 @@ fn workspace_denial_is_remembered_and_can_be_undone() {
     assert!(matches!(revoked, Reply::Revoked { .. }), "{revoked:?}");
     world.user.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
     let mut client = connect(&world, &project);
-    eventually("the workspace is granted", BOUND, || {
+    eventually("the workspace is granted", TIMEOUT, || {
         world.grants().iter().any(|grant| grant.access == ["read"])
     });
     assert_eq!(client.read(&notes).ok(), "in the project");
@@ -95,7 +97,7 @@ fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
     let project = outside(&world);
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = connect(&world, &project);
-    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
+    eventually("the workspace is granted", TIMEOUT, || world.grants().len() == 1);
     assert_eq!(paths(&world.user.asked()[0]), [project.to_str().unwrap()]);
     client.write(&project.join("new.txt"), "new").ok();
 }
@@ -114,7 +116,7 @@ fn workspace_denied_by_policy_is_not_proposed() {
     let world = World::with(policy(json!([no_writing, asks])));
     let project = outside(&world);
     let _client = connect(&world, &project);
-    eventually("read access is proposed", BOUND, || world.user.count() == 1);
+    eventually("read access is proposed", TIMEOUT, || world.user.count() == 1);
     let question = world.user.asked().remove(0);
     assert_eq!(question.offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::ProjectToRead]);
     let no_reading = rule("no-reading", json!({ "roles": ["read-path"] }), "deny");
@@ -122,7 +124,7 @@ fn workspace_denied_by_policy_is_not_proposed() {
     let project = outside(&world);
     let _client = connect(&world, &project);
     let why = format!("{} is not proposed: the policy denies it", project.display());
-    eventually("the session's log contains the reason", BOUND, || logs(&world).contains(&why));
+    eventually("the session's log contains the reason", TIMEOUT, || logs(&world).contains(&why));
     assert_eq!(world.user.count(), 0);
 }
 
@@ -137,7 +139,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     world.user.asked();
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
     report_roots(&mut client, json!([{ "uri": uri(&world.path("link")), "name": "nothing to worry about" }]));
-    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
+    eventually("the workspace is granted", TIMEOUT, || world.grants().len() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
     assert_eq!(question.reason, "the agent says it works in this folder; IronCurtain cannot confirm it");
@@ -150,7 +152,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     world.user.will(Next::Deny);
     let named = [&project, other.parent().unwrap()].map(|folder| json!({ "uri": uri(folder) }));
     report_roots(&mut client, json!(named));
-    eventually("the new folder is proposed", BOUND, || world.grants().len() == 2);
+    eventually("the new folder is proposed", TIMEOUT, || world.grants().len() == 2);
     let asked = workspace_questions(&world);
     assert_eq!(asked.iter().flat_map(paths).collect::<Vec<_>>(), [world.path("src/other").to_str().unwrap()]);
     client.hang_up();
@@ -160,7 +162,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     world.user.will(Next::Deny);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     report_roots(&mut client, json!([{ "uri": uri(&outside(&world)) }]));
-    eventually("a third folder is proposed", BOUND, || world.grants().len() == 3);
+    eventually("a third folder is proposed", TIMEOUT, || world.grants().len() == 3);
     assert_eq!(workspace_questions(&world).len(), 1);
     assert!(world.audit().intact);
 }
@@ -172,7 +174,7 @@ fn client_root_equal_to_working_directory_is_confirmed() {
     std::fs::remove_dir_all(world.path("src/app/.git")).unwrap();
     let mut client = connect(&world, &folder);
     report_roots(&mut client, json!([{ "uri": uri(&folder) }]));
-    eventually("the folder is proposed", BOUND, || world.user.count() == 1);
+    eventually("the folder is proposed", TIMEOUT, || world.user.count() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(question.reason, "the agent says it works in this folder, and was started there");
     assert_eq!(question.consequences[0].note, None);
@@ -201,13 +203,13 @@ fn forbidden_client_root_is_refused_with_a_reason() {
     report_roots(&mut client, json!(roots));
     for (uri, why) in &named {
         let is_said = |line: &str| line.contains(why) && (line.contains(uri) || line.contains(&uri[7..]));
-        eventually(&format!("{uri}: {why}"), BOUND, || logs(&world).lines().any(is_said));
+        eventually(&format!("{uri}: {why}"), TIMEOUT, || logs(&world).lines().any(is_said));
     }
     assert_eq!(workspace_questions(&world).len(), 0);
     // Permitted counterpart.
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     report_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
-    eventually("the folder is proposed", BOUND, || workspace_questions(&world).len() == 1);
+    eventually("the folder is proposed", TIMEOUT, || workspace_questions(&world).len() == 1);
 }
 
 #[test]
@@ -227,15 +229,15 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
         (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are accepted"),
     ] {
         answer_roots_request(&mut client, answer);
-        eventually(told, BOUND, || logs(&world).contains(told));
+        eventually(told, TIMEOUT, || logs(&world).contains(told));
         client.read(&notes).refused("the user denied");
         client.send(&changed);
     }
     answer_roots_request(&mut client, json!({ "result": { "roots": named } }));
-    eventually("the maximum number of folders is proposed", BOUND, || {
+    eventually("the maximum number of folders is proposed", TIMEOUT, || {
         world.grants().iter().filter(|grant| grant.kind == "declined").count() >= 4
     });
-    eventually("the excess folders are reported", BOUND, || {
+    eventually("the excess folders are reported", TIMEOUT, || {
         logs(&world).contains("ignored 9996 further folders")
     });
     client.read(&notes);

@@ -5,7 +5,7 @@ import { findsNothing } from "./axe.js";
 
 const [TAB, SHIFT] = ["\ue004", "\ue008"];
 /** Upper bound for the number of controls on a page. */
-const MOST = 260;
+const MAX_STEPS = 260;
 
 /** Returns the selector of a control. */
 export const key = (name) => `[data-key=${JSON.stringify(name)}]`;
@@ -24,7 +24,7 @@ export function steps(browser) {
       const control = `document.querySelector('${key(name)}')`;
       await browser().until(`${control} !== null`);
       const ahead = await browser().run(`const on = document.activeElement, to = ${control}; return on === to || (on.compareDocumentPosition(to) & (Node.DOCUMENT_POSITION_FOLLOWING | Node.DOCUMENT_POSITION_CONTAINED_BY)) !== 0`);
-      for (let n = 0; n < MOST; n += 1) {
+      for (let n = 0; n < MAX_STEPS; n += 1) {
         if ((await at()) === name) return;
         await (ahead ? browser().keys(TAB) : browser().chord(SHIFT, TAB));
       }

@@ -3,10 +3,10 @@
 import { count, list } from "../words.js";
 
 /** Names shown of a list; the others are counted. */
-const MOST = 3;
+const MAX_NAMES = 3;
 
 /** @param {string[]} names */
-const first = (names) => (names.length > MOST ? [...names.slice(0, MOST - 1), `${names.length - MOST + 1} more`] : names);
+const first = (names) => (names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES - 1), `${names.length - MAX_NAMES + 1} more`] : names);
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,

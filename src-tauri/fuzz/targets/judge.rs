@@ -44,7 +44,7 @@ enum Text<'a> {
 }
 
 /// Maximum number of rules, because loading them is slow.
-const MOST_RULES: usize = 8;
+const MAX_RULES: usize = 8;
 
 const PATHS: [&str; 10] =
     ["/", "/a", "/a/b", "/a/b/c", "/ab", "/box", "/box/x", "/box/.keys", "/c", "/a/b c"];
@@ -98,7 +98,7 @@ static NO_RULES: LazyLock<Policy> = LazyLock::new(|| load(&[]).unwrap());
 fuzz_target!(|scene: Scene<'_>| {
     let Some(call) = call(&scene) else { return };
     let rules: Vec<Value> =
-        scene.rules.iter().take(MOST_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
+        scene.rules.iter().take(MAX_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
     // A rule that could be meant for anything is rejected when it is loaded.
     let Ok(policy) = load(&rules) else { return };
     let grants: Vec<PathGrant> =

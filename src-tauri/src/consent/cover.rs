@@ -12,7 +12,7 @@ pub(super) use watch::CoverWatch;
 use super::arming::InView;
 
 /// Maximum number of windows above the dialog to check. With more windows, the dialog counts as covered.
-const MOST_WINDOWS: usize = 2000;
+const MAX_WINDOWS: usize = 2000;
 /// Id bits that are set only in ids assigned by the X server itself, such as that of the compositor's overlay window.
 const SERVER_IDS: u32 = 0xe000_0000;
 

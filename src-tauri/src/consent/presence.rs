@@ -19,7 +19,7 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// D-Bus property set by lock screens.
 const LOCKED: &str = "LockedHint";
 /// Timeout for a reply in milliseconds.
-const PATIENCE: i32 = 5_000;
+const TIMEOUT: i32 = 5_000;
 
 /// Returns the total time that the machine has slept since boot. The clocks reveal sleep before programs are notified
 /// of it.
@@ -58,7 +58,7 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
     );
     let ask = |path: &str, interface: &str, method: &str, arguments: Variant| {
         let flags = gio::DBusCallFlags::NONE;
-        bus.call_future(Some(LOGIND), path, interface, method, Some(&arguments), None, flags, PATIENCE)
+        bus.call_future(Some(LOGIND), path, interface, method, Some(&arguments), None, flags, TIMEOUT)
     };
     let found = ask(MANAGER, MANAGER_INTERFACE, "GetSession", ("auto",).to_variant()).await?;
     let session = found.child_value(0).str().unwrap_or_default().to_owned();

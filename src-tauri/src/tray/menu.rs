@@ -7,7 +7,7 @@ use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView,
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of agents, of sessions per agent, and of questions in the menu. The window lists all of them.
-const MOST: usize = 12;
+const MAX_COUNT: usize = 12;
 
 /// Maximum length of a question in the menu, in characters.
 const LINE: usize = 60;
@@ -186,12 +186,12 @@ fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
     let press = |text| MenuEntry::Press { text, action: MenuAction::Questions };
     let mut entries: Vec<MenuEntry> = questions
         .iter()
-        .take(MOST)
+        .take(MAX_COUNT)
         .map(|question| {
             press(mnemonics_off(&text::isolated(&text::clip(&text::line(&question.sentence), LINE))))
         })
         .collect();
-    let more = questions.len().saturating_sub(MOST);
+    let more = questions.len().saturating_sub(MAX_COUNT);
     if more > 0 {
         entries.push(press(format!("{} more", count(more, "question"))));
     }
@@ -204,14 +204,14 @@ fn agents(sessions: &[SessionView]) -> Vec<MenuEntry> {
     for session in sessions {
         agents.entry(&session.client.name).or_default().push(session);
     }
-    agents.into_iter().take(MOST).map(|(name, sessions)| agent(name, &sessions)).collect()
+    agents.into_iter().take(MAX_COUNT).map(|(name, sessions)| agent(name, &sessions)).collect()
 }
 
 fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     let is_paused = sessions.iter().all(|session| session.paused);
     let pause = MenuAction::Pause { agent: name.to_owned(), on: !is_paused };
     let mut presses = vec![(if is_paused { "Resume" } else { "Pause" }.to_owned(), pause)];
-    presses.extend(sessions.iter().take(MOST).map(|session| {
+    presses.extend(sessions.iter().take(MAX_COUNT).map(|session| {
         let words = text::isolated(&format!("End {}", text::name(&session.server)));
         (mnemonics_off(&words), MenuAction::End { session: session.id.clone() })
     }));
@@ -223,7 +223,7 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open
-        .take(MOST)
+        .take(MAX_COUNT)
         .map(|question| {
             let line =
                 question.lines.first().map_or_else(String::new, |line| text::clip(&text::line(line), LINE));

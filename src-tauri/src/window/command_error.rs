@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
 /// Maximum length of a message, in characters.
-const LONGEST: usize = 2000;
+const MAX_LEN: usize = 2000;
 
 /// Reason a command failed. The page uses `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(crate) struct CommandError {
 impl CommandError {
     /// Creates the error for a request that failed. The message may contain untrusted text.
     pub(super) fn refused(problem: impl Display) -> Self {
-        let message = visible::lines(&visible::head(&problem.to_string(), LONGEST));
+        let message = visible::lines(&visible::head(&problem.to_string(), MAX_LEN));
         Self { code: ErrorCode::Storage, message }
     }
 

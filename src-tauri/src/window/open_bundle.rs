@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Maximum length of text from a bundle, in characters.
-const LONGEST: usize = 300;
+const MAX_LEN: usize = 300;
 
 /// Unpacked bundle, and the paths that the user picked for its settings.
 pub(super) struct OpenBundle {
@@ -176,5 +176,5 @@ fn row((key, setting): (&String, &BundleSetting)) -> SettingRow {
 }
 
 fn short(text: &str) -> String {
-    visible::line(&visible::head(text, LONGEST))
+    visible::line(&visible::head(text, MAX_LEN))
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of calls on a page of the log.
-const MOST_CALLS: usize = 1000;
+const MAX_CALLS: usize = 1000;
 /// Duration represented by one column in the chart of the last day.
 const QUARTER_MS: u64 = 15 * 60 * 1000;
 /// Number of columns in the chart of the last day.
@@ -78,7 +78,7 @@ pub(super) async fn activity(
         return Ok(CallPage { calls: calls_of(entries), next: None });
     };
     let (log, filter) = (trusted.home.audit(), filter(&wanted, &state.home));
-    aside(move || page(&log, &filter, before, most.min(MOST_CALLS), &*trusted.daemon.policy())).await
+    aside(move || page(&log, &filter, before, most.min(MAX_CALLS), &*trusted.daemon.policy())).await
 }
 
 pub(super) async fn call_details(state: &AppState, seq: u64) -> Result<Vec<(String, String)>, CommandError> {

@@ -23,7 +23,7 @@ use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of page commands that run concurrently.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 
 /// The window, open or closed.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ impl Window {
     fn read(&self, from: UnixStream, lines: &Sender<Line>) -> FrameError {
         let Parts { backend, desktop, home, .. } = &*self.0;
         let state = Arc::new(AppState::new(backend.clone(), desktop.clone(), home.clone()));
-        let room = Arc::new(Semaphore::new(MOST_CALLS));
+        let room = Arc::new(Semaphore::new(MAX_CALLS));
         let mut from = BufReader::new(from);
         loop {
             match read_frame(&mut from) {

@@ -1,6 +1,6 @@
 //! Tests denials, limits, restarts and kills of servers with `"access": "ask"`.
 
-use super::{BOUND, at, install, world};
+use super::{TIMEOUT, at, install, world};
 use crate::client::Client;
 use crate::machine::{Machine, Running, descendants};
 use crate::scripted_user::Next;
@@ -29,7 +29,7 @@ fn waiting(world: &World, client: &mut Client) -> (u64, Vec<Running>, PathBuf) {
     let notes = world.file("notes.txt", "my notes");
     world.user.will(Next::Ignore);
     let call = client.begin_call("sneak", at(&notes));
-    eventually("the user is asked", BOUND, || world.questions().waiting.len() == 1);
+    eventually("the user is asked", TIMEOUT, || world.questions().waiting.len() == 1);
     let supervisor = world.sessions()[0].server_pid.unwrap();
     (call, descendants(supervisor), notes)
 }
@@ -51,7 +51,7 @@ fn a_denial_holds_and_the_limit_on_questions_applies() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("sneak", at(&c)).ok(), DENIED);
     assert_eq!(world.user.count(), 0);
-    eventually("the log says why", BOUND, || logs(&world.home).contains("too many questions"));
+    eventually("the log says why", TIMEOUT, || logs(&world.home).contains("too many questions"));
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_daemon_without_a_display_denies_and_says_why() {
     command.arg("daemon").args(root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
     let mut daemon = command.spawn().unwrap();
-    eventually("the daemon listens", BOUND, || UnixStream::connect(&place.home.socket).is_ok());
+    eventually("the daemon listens", TIMEOUT, || UnixStream::connect(&place.home.socket).is_ok());
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
     assert_eq!(client.call("sneak", at(&notes)).ok(), DENIED);
     let why = format!("the server was denied `{}`: IronCurtain runs without a display", notes.display());
-    eventually("the log says why", BOUND, || logs(&place.home).contains(&why));
+    eventually("the log says why", TIMEOUT, || logs(&place.home).contains(&why));
     client.hang_up();
     daemon.kill().unwrap();
     daemon.wait().unwrap();
@@ -100,8 +100,8 @@ fn a_server_that_is_killed_while_it_waits_leaves_nothing() {
     let server = below.iter().find(|one| one.command_line().contains("python3")).unwrap();
     server.kill();
     client.outcome(call).refused("the server stopped before it answered");
-    eventually("everything has exited", BOUND, || below.iter().all(|one| !one.is_alive()));
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("everything has exited", TIMEOUT, || below.iter().all(|one| !one.is_alive()));
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
     // The next call restarts the server.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("sneak", at(&notes)).ok(), "my notes");
@@ -114,8 +114,8 @@ fn a_session_that_ends_while_its_server_waits_leaves_nothing() {
     let (_, below, _) = waiting(&world, &mut client);
     let session = world.sessions()[0].id.clone();
     world.request(ironcurtain_protocol::Request::EndSession { session });
-    eventually("everything has exited", BOUND, || below.iter().all(|one| !one.is_alive()));
-    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
+    eventually("everything has exited", TIMEOUT, || below.iter().all(|one| !one.is_alive()));
+    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
 }
 
 #[test]

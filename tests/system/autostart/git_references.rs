@@ -2,7 +2,7 @@
 //! to these files.
 
 use super::{end_session, git, grant_folder_of, repository};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::{World, eventually};
 use std::fs;
@@ -112,7 +112,7 @@ fn files_created_at_git_referenced_paths_are_not_run() {
         let mut client = world.connect("hostile");
         grant_folder_of(&world, &mut client, &repo.join("text"));
         client.run(&repo, &way.attack(&world)).ok();
-        eventually("the planted file is neutralized", BOUND, || {
+        eventually("the planted file is neutralized", TIMEOUT, || {
             !fs::read_to_string(repo.join(way.target)).is_ok_and(|text| text.contains("evil"))
         });
         works(&world, &repo);

@@ -1,7 +1,7 @@
 //! Files planted by a server never run, during the session or later. The user's own files do run.
 
 use super::{end_session, entry_for, git, grant_folder_of, repository, world_with_guarded_git_config};
-use crate::client::{BOUND, Client};
+use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::eventually;
@@ -49,9 +49,9 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     client.run(&above, &fresh).ok();
 
     let planted = above.join("fresh/.git/hooks/pre-commit");
-    eventually("the planted hook is gone", BOUND, || !planted.exists());
-    eventually("the planted server is gone", BOUND, || !repo.join(".mcp.json").exists());
-    eventually("the git keys are restored", BOUND, || {
+    eventually("the planted hook is gone", TIMEOUT, || !planted.exists());
+    eventually("the planted server is gone", TIMEOUT, || !repo.join(".mcp.json").exists());
+    eventually("the git keys are restored", TIMEOUT, || {
         !fs::read_to_string(repo.join(".git/config")).unwrap().contains("evil")
     });
     // The session is still open.
@@ -122,17 +122,17 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     client.run(work, plant).ok();
     machine.freeze();
     fs::write(work.join("go"), "").unwrap();
-    eventually("the file is planted", BOUND, || work.join("done").exists());
+    eventually("the file is planted", TIMEOUT, || work.join("done").exists());
     let below = machine.kill();
     machine.assert_clean(&below);
     let (planted, makefile) = (work.join("repo/.git/hooks/pre-commit"), work.join("repo/Makefile"));
     assert!(planted.exists() && makefile.exists());
 
     machine.start();
-    eventually("the planted hook is gone", BOUND, || !planted.exists());
+    eventually("the planted hook is gone", TIMEOUT, || !planted.exists());
     assert!(makefile.exists());
     let shown = || String::from_utf8(machine.command(&["session", &session]).stdout).unwrap();
-    eventually("the file is in the session's list", BOUND, || {
+    eventually("the file is in the session's list", TIMEOUT, || {
         let shown = shown();
         shown.contains("pre-commit") && shown.contains("Makefile")
     });

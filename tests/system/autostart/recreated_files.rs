@@ -1,7 +1,7 @@
 //! A server that keeps recreating a quarantined file loses write access to the folder.
 
 use super::{end_session, grant_folder_of, repository};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::eventually;
 use serde_json::json;
@@ -20,9 +20,9 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     let script = format!("for n in 1 2 3 4 5 6 7; do {write} || break; {wait}; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": repo, "script": script }));
     let _ = client.outcome(call);
-    eventually("the file is gone", BOUND, || !repo.join(".mcp.json").exists());
+    eventually("the file is gone", TIMEOUT, || !repo.join(".mcp.json").exists());
     let mut change = || client.call("change", json!({ "path": repo.join("text") }));
-    eventually("the folder is read-only", BOUND, || change().is_error);
+    eventually("the folder is read-only", TIMEOUT, || change().is_error);
     change().refused("it is read-only in this session");
     client.run(&repo, "echo x > other").refused("Read-only file system");
     client.run(&repo, "cat text").ok();

@@ -1,7 +1,7 @@
 //! Autostart files of a server with the setting `"autostart": "strict"`.
 
 use super::{end_session, entry_for, git, grant_folder_of, repository, undecided_files};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::eventually;
 use ironcurtain_protocol::LeftState;
@@ -26,7 +26,7 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     client.run(&repo, "echo all: > Makefile && echo made > made").ok();
     let mut moved: Vec<_> = named.map(|name| repo.join(name)).to_vec();
     moved.push(repo.join(".vscode"));
-    eventually("the files are quarantined", BOUND, || moved.iter().all(|path| !path.exists()));
+    eventually("the files are quarantined", TIMEOUT, || moved.iter().all(|path| !path.exists()));
     let record = end_session(&world, client);
 
     for path in &moved {

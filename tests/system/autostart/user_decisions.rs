@@ -1,7 +1,7 @@
 //! Keep and Quarantine: only the user decides, through the control socket, and each decision is recorded.
 
 use super::{end_session, entry_for, grant_folder_of, repository, undecided_files};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_protocol::{ErrorCode, LeftChoice, LeftState, Reply, Request};
@@ -27,7 +27,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile; echo '[tools]' > mise.toml").ok();
     let (makefile, mise) = (repo.join("Makefile"), repo.join("mise.toml"));
-    eventually("the files are counted", BOUND, || world.sessions()[0].left == 2);
+    eventually("the files are counted", TIMEOUT, || world.sessions()[0].left == 2);
     let record = end_session(&world, client);
     assert_eq!(undecided_files(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
     // The decision survives a restart of the daemon.
@@ -36,7 +36,9 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
         Reply::LeftBehind(sessions) => sessions,
         other => panic!("{other:?}"),
     };
-    eventually("the file is listed again", BOUND, || behind().iter().any(|session| session.id == record.id));
+    eventually("the file is listed again", TIMEOUT, || {
+        behind().iter().any(|session| session.id == record.id)
+    });
 
     let Reply::Session(kept) = decide(&world, &record.id, &makefile, LeftChoice::Keep) else { panic!() };
     assert_eq!((entry_for(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
@@ -70,7 +72,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     let evil = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
     client.run(&repo, &format!("echo '[tools]' > mise.toml; echo '{evil}' > .mcp.json")).ok();
-    eventually("the file is quarantined", BOUND, || !agents.exists() && quarantine().len() == 1);
+    eventually("the file is quarantined", TIMEOUT, || !agents.exists() && quarantine().len() == 1);
     let session = world.sessions()[0].id.clone();
     refused(&decide(&world, &session, &agents, LeftChoice::PutBack), ErrorCode::Storage);
     assert!(!agents.exists(), "the server could change it again");
@@ -149,7 +151,7 @@ fn agent_and_server_cannot_decide_about_autostart_files() {
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile").ok();
-    eventually("the file is counted", BOUND, || world.sessions()[0].left == 1);
+    eventually("the file is counted", TIMEOUT, || world.sessions()[0].left == 1);
     // The server can access neither the socket nor the record.
     client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
     let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");

@@ -95,7 +95,7 @@ impl Peer {
 
     fn until(&mut self, step: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.lines.recv_timeout(crate::client::BOUND);
+            let message = self.lines.recv_timeout(crate::client::TIMEOUT);
             let message = message.unwrap_or_else(|e| panic!("{step}: {e}; told {:?}", self.told));
             let is_wanted = wanted(&message);
             match (message.get("id"), message["method"].as_str()) {

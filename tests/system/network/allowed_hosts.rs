@@ -2,7 +2,7 @@
 
 use super::test_network::{configure, inside, world};
 use super::{HELLO, network_log, proxy_table};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::eventually;
 use serde_json::json;
 
@@ -108,12 +108,12 @@ fn killed_servers_proxy_listener_is_closed_and_restart_gets_its_own() {
             assert!(is_open_here(&listener), "the daemon holds the listener");
             let supervisor = rustix::process::Pid::from_raw(supervisor.try_into().unwrap()).unwrap();
             rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
-            eventually("the listener is closed", BOUND, || !is_open_here(&listener));
+            eventually("the listener is closed", TIMEOUT, || !is_open_here(&listener));
             assert_eq!(client.fetch_unjudged("http://files.example.test/hello"), HELLO);
             let next = listener_of(world.sessions()[0].server_pid.unwrap());
             assert!(next != listener && is_open_here(&next));
             client.hang_up();
-            eventually("the next listener is closed", BOUND, || !is_open_here(&next));
+            eventually("the next listener is closed", TIMEOUT, || !is_open_here(&next));
         },
     );
 }
@@ -129,13 +129,13 @@ fn host_removed_from_list_is_disconnected() {
         }
         assert_eq!(client.call_free_tool("alive", ""), "alive alive");
         configure(&world.home, &json!({ "allowedDomains": ["other.example.test:8443"] }));
-        eventually("the connection is cut", BOUND, || client.call_free_tool("alive", "") == "cut alive");
+        eventually("the connection is cut", TIMEOUT, || client.call_free_tool("alive", "") == "cut alive");
         assert_eq!(client.call_free_tool("hold", "files.example.test:8443"), "HTTP/1.1 403 Forbidden");
         configure(
             &world.home,
             &json!({ "allowedDomains": ["other.example.test:8443", "files.example.test:8443"] }),
         );
-        eventually("the host is reachable again", BOUND, || {
+        eventually("the host is reachable again", TIMEOUT, || {
             client.call_free_tool("hold", "files.example.test:8443") == "HTTP/1.1 200 OK"
         });
     });

@@ -2,7 +2,7 @@
 
 use super::test_network::{inside, world};
 use super::{HELLO, network_log, proxy_table};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
@@ -49,7 +49,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
             ("host".into(), "other.example.test:80".into(), vec!["reach".into()], "this session".into());
         assert_eq!(grants.iter().map(short).collect::<Vec<_>>(), [expected]);
         client.hang_up();
-        eventually("the session's grants have ended", BOUND, || world.grants().is_empty());
+        eventually("the session's grants have ended", TIMEOUT, || world.grants().is_empty());
 
         let mut client = world.connect("fetcher");
         allow(&world, Lifetime::Always);
@@ -58,7 +58,7 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         assert_eq!(world.connect("fetcher").fetch_unjudged(OTHER), HELLO);
         assert_eq!(world.user.asked().len(), 1);
         // Uses are counted asynchronously.
-        eventually("both uses are counted", BOUND, || world.grants()[0].uses == 2);
+        eventually("both uses are counted", TIMEOUT, || world.grants()[0].uses == 2);
         assert_eq!(
             network_log(&world),
             [
@@ -138,7 +138,7 @@ fn concurrent_connections_to_one_host_are_one_question() {
         let mut client = world.connect("fetcher");
         let table = proxy_table(world.sessions()[0].server_pid.unwrap());
         let until_all_are_there = move |_: &_| {
-            eventually("twelve connections are open", BOUND, || {
+            eventually("twelve connections are open", TIMEOUT, || {
                 let open = std::fs::read_to_string(&table).unwrap();
                 open.lines().filter(|line| line.contains(" 0100007F:0C38 01 ")).count() >= 12
             });

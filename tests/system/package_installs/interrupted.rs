@@ -2,7 +2,7 @@
 
 use super::registry::{Package, Registry};
 use super::{command, folders, install, prepare, run};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::machine::descendants;
 use crate::test_home::{Prepared, TestHome};
 use crate::world::eventually;
@@ -17,7 +17,7 @@ fn killed_install_leaves_nothing_runnable_and_next_install_cleans_up() {
     prepare(&Prepared { home: place.home.clone() }, &registry, "npx", &["tiny"]);
     registry.hold("/files/tiny-1.0.0.tgz");
     let mut installing = command(&place.home, &["install", "tiny"]).spawn().unwrap();
-    eventually("the archive is requested", BOUND, || {
+    eventually("the archive is requested", TIMEOUT, || {
         registry.asked().iter().any(|path| path.contains(".tgz"))
     });
     let mut waiting = command(&place.home, &["install", "tiny"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -30,7 +30,7 @@ fn killed_install_leaves_nothing_runnable_and_next_install_cleans_up() {
     assert!(below.len() > 2, "{below:?}");
     installing.kill().unwrap();
     installing.wait().unwrap();
-    eventually("every process has ended", BOUND, || below.iter().all(|process| !process.is_alive()));
+    eventually("every process has ended", TIMEOUT, || below.iter().all(|process| !process.is_alive()));
     assert_eq!(folders(&place.home), ["staging"]);
     let listed = run(&place.home, &["list"]).unwrap();
     assert!(listed.contains("NOT READY: its package `tiny` is not installed"), "{listed}");

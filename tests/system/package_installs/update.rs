@@ -60,7 +60,7 @@ fn update_shows_tool_changes_and_applies_after_approval() {
     );
     assert_eq!(folders(&world.home), ["tiny/1.0.0", "tiny/1.1.0"]);
     running.hang_up();
-    crate::world::eventually("the old version is no longer in use", crate::client::BOUND, || {
+    crate::world::eventually("the old version is no longer in use", crate::client::TIMEOUT, || {
         assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is already at version 1.1.0.\n");
         folders(&world.home) == ["tiny/1.1.0"]
     });
@@ -105,7 +105,7 @@ fn permissions_survive_reinstall_and_update() {
     applies("1.0.0");
     newer(&registry);
     assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Updated."));
-    crate::world::eventually("the new version is in force", crate::client::BOUND, || {
+    crate::world::eventually("the new version is in force", crate::client::TIMEOUT, || {
         let mut client = world.start("tiny");
         let about = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });

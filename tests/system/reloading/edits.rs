@@ -1,7 +1,7 @@
 //! Edits to the user's files while the daemon runs.
 
 use super::POLICY;
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::{World, eventually};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl World {
     pub(super) fn changes_policy(&self, change: impl FnOnce(&Self)) {
         let before = self.status();
         change(self);
-        eventually("another policy is in force", BOUND, || {
+        eventually("another policy is in force", TIMEOUT, || {
             let now = self.status();
             now.policy != before.policy && now.troubles.is_empty()
         });
@@ -46,7 +46,7 @@ impl World {
     /// Waits until the daemon reports a problem, and returns the message.
     #[track_caller]
     pub(super) fn trouble(&self) -> String {
-        eventually("a problem is reported", BOUND, || self.status().troubles.len() == 1);
+        eventually("a problem is reported", TIMEOUT, || self.status().troubles.len() == 1);
         self.status().troubles.remove(0)
     }
 

@@ -2,7 +2,7 @@
 
 use super::POLICY;
 use super::edits::{rule, rules};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::eventually;
@@ -27,9 +27,9 @@ fn invalid_file_changes_nothing_and_is_reported_until_fixed() {
     assert_eq!(world.status().policy, before);
     // The report is about the most recent mistake.
     world.replaces(POLICY, "{");
-    eventually("the other mistake is reported", BOUND, || world.trouble().contains("EOF while parsing"));
+    eventually("the other mistake is reported", TIMEOUT, || world.trouble().contains("EOF while parsing"));
     world.replaces(POLICY, &good);
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
 }
@@ -43,22 +43,24 @@ fn deleted_file_leaves_last_policy_in_force() {
     let before = world.status().policy;
     let gone = |path: &Path| format!("`{}` was removed; restore it", path.display());
     std::fs::rename(world.config(POLICY), world.config("saved")).unwrap();
-    eventually("the problem is reported", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
+    eventually("the problem is reported", TIMEOUT, || world.trouble().contains(&gone(&world.config(POLICY))));
     client.plain("heard").ok();
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
     // Deletes the file and its directory, twice. The daemon notices the restored file.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
-        eventually("the problem is reported", BOUND, || world.trouble().contains(" was removed; restore it"));
+        eventually("the problem is reported", TIMEOUT, || {
+            world.trouble().contains(" was removed; restore it")
+        });
         client.plain("now").ok();
         std::fs::create_dir(&directory).unwrap();
         for file in ["compiled-policy.json", "tool-annotations.json"] {
             std::fs::copy(away.join(file), directory.join(file)).unwrap();
         }
         std::fs::remove_dir_all(&away).unwrap();
-        eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+        eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
         if quiet {
             world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
             client.plain("heard").refused("quiet");
@@ -78,7 +80,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
     let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
-    eventually("the problem is reported", BOUND, || {
+    eventually("the problem is reported", TIMEOUT, || {
         world.status().troubles.iter().any(|text| text.contains(&is))
     });
     // The policy in effect does not change, not even for new sessions.
@@ -88,7 +90,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
         POLICY,
         &json!({ "rules": [rule("quiet", json!({ "tool": ["heard"] }), "deny")] }).to_string(),
     );
-    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
 }
 
@@ -106,12 +108,12 @@ fn unwritable_audit_log_blocks_policy_changes() {
     rules(&mut policy).insert(0, rule("quiet", json!({ "tool": ["heard"] }), "deny"));
     std::fs::write(&file, policy.to_string()).unwrap();
     let waits = "The last change of the policy is not in force: the audit log cannot be written";
-    eventually("the problem is reported", BOUND, || status(&machine).contains(waits));
+    eventually("the problem is reported", TIMEOUT, || status(&machine).contains(waits));
     client.plain("heard").refused("DENIED: the audit log cannot be written");
     machine.limit_file_size(None);
     // The policy still in effect judges the first recorded call.
     client.plain("now").ok();
-    eventually("the change is in force", BOUND, || status(&machine).contains(" is protecting "));
+    eventually("the change is in force", TIMEOUT, || status(&machine).contains(" is protecting "));
     client.plain("heard").refused("quiet");
     client.plain("now").ok();
     machine.verify();

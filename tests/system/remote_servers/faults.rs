@@ -2,7 +2,7 @@
 
 use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::{audit_entries, world};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::eventually;
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -107,14 +107,14 @@ fn unreachable_server_fails_initialize_with_a_reason() {
     // A server with the same name but another address is a different server and does not receive the first one's
     // state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
-    eventually("another address is suspended", BOUND, || {
+    eventually("another address is suspended", TIMEOUT, || {
         let answer = world.start("far").request("initialize", greeting.clone());
         let told = answer["error"]["message"].as_str().unwrap_or_default();
         told.contains("the server `far` is not the") && told.contains("Suspended: ")
     });
     assert!(far.asked().is_empty(), "a suspended address was connected to");
     super::write_entry(&world.home.config, "other", &json!({ "url": far.url() }));
-    eventually("its entry is in force", BOUND, || {
+    eventually("its entry is in force", TIMEOUT, || {
         let mut client = world.start("other");
         let answer = client.request("initialize", greeting.clone());
         answer["error"]["message"]
@@ -177,7 +177,7 @@ fn expired_remote_session_is_reinitialized_before_calls() {
     assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
     // Requests are sent concurrently, so this one may arrive after the call.
     let told = || far.methods().split_off(before).contains(&"logging/setLevel".to_owned());
-    eventually("the server receives its log level again", BOUND, told);
+    eventually("the server receives its log level again", TIMEOUT, told);
     let methods = far.methods().split_off(before);
     let place =
         |method: &str| methods.iter().position(|m| m == method).unwrap_or_else(|| panic!("{methods:?}"));

@@ -4,7 +4,7 @@ mod keyring;
 mod oidc;
 
 use super::world;
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::secret_file::{PASSPHRASE, create_file_with_secret, run};
 use crate::secrets::{command_lines_with, files_with};
 use crate::terminal::{Started, Terminal};
@@ -31,7 +31,7 @@ impl LoginHost {
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let host = Self { port: port.trim().parse().unwrap(), process };
-        eventually("the server answers", BOUND, || get(&format!("{}/tokens", host.base())).is_some());
+        eventually("the server answers", TIMEOUT, || get(&format!("{}/tokens", host.base())).is_some());
         host
     }
 
@@ -160,7 +160,7 @@ fn login_token_is_used_renewed_and_removed() {
     assert!(added.0 && added.1.contains(&wanted), "{added:?}");
     let wanted = format!("`{}` wants you to log in (401); run: ironcurtain servers login far", host.url());
     assert!(refused_initialize(&world).contains(&wanted));
-    eventually("the user is notified", BOUND, || {
+    eventually("the user is notified", TIMEOUT, || {
         world.user.notices().contains(&"far needs you to log in: ironcurtain servers login far".to_owned())
     });
 
@@ -193,7 +193,7 @@ fn login_token_is_used_renewed_and_removed() {
     let expired = "has expired; to log in again, run: ironcurtain servers login far";
     host.control("/revoke");
     client.say("x").refused(expired);
-    eventually("the user is notified of the session's login", BOUND, || notices() == 2);
+    eventually("the user is notified of the session's login", TIMEOUT, || notices() == 2);
     listed("login expired");
     let checked = run(&ours, &["doctor"], "");
     assert!(checked.1.contains("server far: your login has expired"), "{checked:?}");
@@ -202,7 +202,7 @@ fn login_token_is_used_renewed_and_removed() {
     listed("logged in");
     host.control("/revoke");
     client.say("x").refused(expired);
-    eventually("the user is notified again", BOUND, || notices() == 3);
+    eventually("the user is notified again", TIMEOUT, || notices() == 3);
 
     let out = run(&ours, &["servers", "logout", "far"], "");
     assert!(out.0 && out.1.contains("You are logged out of `far`"), "{out:?}");

@@ -2,7 +2,7 @@
 
 use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::world;
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::eventually;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn server_requests_on_a_stream_are_answered() {
     client.say("x").ok();
     let answer =
         |id: &str| far.asked().iter().find(|asked| asked.body["id"] == id).map(|asked| asked.body.clone());
-    eventually("both are answered", BOUND, || answer("a-1").is_some() && answer("a-2").is_some());
+    eventually("both are answered", TIMEOUT, || answer("a-1").is_some() && answer("a-2").is_some());
     assert_eq!(answer("a-1").unwrap()["result"], json!({}));
     assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "the user's paths are not sent");
 }
@@ -158,7 +158,7 @@ fn endless_streams_do_not_block_others() {
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
-    eventually("all streams are open", BOUND, || open.load(Ordering::Relaxed) == 21);
+    eventually("all streams are open", TIMEOUT, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
     // Cancelling a call closes its stream, because its result is no longer needed.
     for id in calls {
@@ -168,9 +168,9 @@ fn endless_streams_do_not_block_others() {
     }
     client.say("after").ok();
     let told = || far.methods().iter().filter(|method| *method == "notifications/cancelled").count();
-    eventually("the server receives the cancellations", BOUND, || told() == 20);
+    eventually("the server receives the cancellations", TIMEOUT, || told() == 20);
     client.hang_up();
-    eventually("the session ends", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the session ends", TIMEOUT, || far.methods().contains(&"DELETE".to_owned()));
     stop.store(true, Ordering::Relaxed);
 }
 

@@ -4,7 +4,7 @@
 
 use super::fake_server::FakeServer;
 use super::{audit_entries, world, write_entry};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::world::eventually;
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use serde_json::json;
@@ -83,7 +83,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         let mut client = world.connect("far");
         client.say("hello").ok();
         client.hang_up();
-        eventually("the session ends", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+        eventually("the session ends", TIMEOUT, || far.methods().contains(&"DELETE".to_owned()));
 
         let names = std::cell::Cell::new(0);
         let told = |entry: serde_json::Value, told: &str| {
@@ -91,7 +91,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             names.set(names.get() + 1);
             let name = format!("far{}", names.get());
             write_entry(&world.home.config, &name, &entry);
-            eventually(told, BOUND, || {
+            eventually(told, TIMEOUT, || {
                 let mut client = world.start(&name);
                 let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
                 let answer = client.request("initialize", params);
@@ -132,7 +132,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             "far",
             &json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.1"] }),
         );
-        eventually("the permitted server works again", BOUND, || {
+        eventually("the permitted server works again", TIMEOUT, || {
             let mut client = world.start("far");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             client.request("initialize", params).get("result").is_some()

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 const REFUSED: &str = "Connection refused";
 
@@ -118,7 +118,7 @@ fn a_waiting_connection_withdraws_its_question_when_it_ends() {
         world.user.will(Next::Ignore);
         let said = shell.run(&format!("timeout 1 /usr/bin/python3 probe.py echo localhost {port}"));
         assert_eq!(said, "status 124\n");
-        eventually("the question is withdrawn", BOUND, || !world.user.withdrawn().is_empty());
+        eventually("the question is withdrawn", TIMEOUT, || !world.user.withdrawn().is_empty());
         allow(&world, Lifetime::Once);
         assert_eq!(probe(&mut shell, &format!("echo localhost {port}")), "alive");
     });
@@ -176,7 +176,7 @@ fn only_a_published_port_of_a_run_is_reachable() {
             stream.read_to_string(&mut text).ok()?;
             text.ends_with("page of a run").then_some(())
         };
-        eventually("the published port is reached", BOUND, || page("127.0.0.1:8000").is_some());
+        eventually("the published port is reached", TIMEOUT, || page("127.0.0.1:8000").is_some());
         // The run's other ports are unreachable, and the published port is unreachable from the network.
         for address in ["127.0.0.1:8001", "127.0.0.1:3128", "9.9.9.1:8000"] {
             let refused = TcpStream::connect(address).unwrap_err();
@@ -195,7 +195,7 @@ fn only_a_published_port_of_a_run_is_reachable() {
         let sessions = world.sessions();
         assert_eq!(world.request(Request::EndSession { session: sessions[0].id.clone() }), Reply::Done);
         run.wait().unwrap();
-        eventually("the port is closed", BOUND, || TcpStream::connect("127.0.0.1:8000").is_err());
+        eventually("the port is closed", TIMEOUT, || TcpStream::connect("127.0.0.1:8000").is_err());
     });
 }
 

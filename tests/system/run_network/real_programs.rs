@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 const HELLO: &str = "hello from outside\nstatus 0\n";
 
@@ -54,7 +54,7 @@ fn curl_waits_for_the_answer_which_lasts_its_lifetime() {
         let denied = shell.run("curl -sS -k https://files.example.test/hello");
         assert!(denied.contains("403") && !denied.ends_with("status 0\n"), "{denied}");
         assert_eq!(shell.exit(), Some(0));
-        eventually("the grant ended with the run", BOUND, || world.grants().is_empty());
+        eventually("the grant ended with the run", TIMEOUT, || world.grants().is_empty());
 
         let mut shell = super::shell(&world);
         world.user.asked();
@@ -211,7 +211,7 @@ fn a_question_ends_with_its_program() {
         world.user.will(Next::Ignore);
         let said = shell.run("timeout 1 curl -sS http://other.example.test/hello");
         assert_eq!(said, "status 124\n");
-        eventually("the question is withdrawn", BOUND, || !world.user.withdrawn().is_empty());
+        eventually("the question is withdrawn", TIMEOUT, || !world.user.withdrawn().is_empty());
         assert!(ground.reached().is_empty());
         // The run can end while a program is still waiting for an answer.
         world.user.will(Next::Ignore);
@@ -224,6 +224,6 @@ fn a_question_ends_with_its_program() {
             .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
         drop(child.stdin.take().map(|mut stdin| stdin.flush()));
-        eventually("the run has ended", BOUND, || world.sessions().len() == 1);
+        eventually("the run has ended", TIMEOUT, || world.sessions().len() == 1);
     });
 }

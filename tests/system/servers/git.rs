@@ -2,7 +2,7 @@
 
 use super::{allowed, world};
 use crate::autostart::git;
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -125,8 +125,8 @@ fn hook_run_by_git_server_cannot_change_hooks_or_git_config() {
     assert_eq!(said.matches("busy").count(), 1, "{said}");
     assert!(!repo.join(".git/hooks/pre-push").exists() && !repo.join(".git/elsewhere").exists());
     assert_eq!(fs::read_to_string(&hook).unwrap(), script);
-    eventually("the git configuration is restored", BOUND, || {
+    eventually("the git configuration is restored", TIMEOUT, || {
         fs::read_to_string(repo.join(".git/config")).unwrap() == configuration
     });
-    eventually("the restoration is recorded", BOUND, || world.log().contains("`core.pager`"));
+    eventually("the restoration is recorded", TIMEOUT, || world.log().contains("`core.pager`"));
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Maximum time for a server to list its tools. A working server needs far less.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Each tool's argument names.
 type Tools = BTreeMap<String, BTreeSet<String>>;
@@ -24,7 +24,7 @@ fn real(world: &World, id: &str, count: usize) -> Tools {
         "tasks": { "list": {}, "cancel": {}, "requests": task },
     });
     client.greet(&capabilities);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let tools = listed(&mut client);
         if tools.len() >= count || Instant::now() > deadline {

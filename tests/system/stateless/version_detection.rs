@@ -1,7 +1,7 @@
 //! Detects the protocol version of servers that do not report it in the usual way.
 
 use super::{request, result_json};
-use crate::client::BOUND;
+use crate::client::TIMEOUT;
 use crate::scripted;
 use crate::world::eventually;
 use serde_json::json;
@@ -46,7 +46,7 @@ for m in messages():
         let mut client = world.start("hostile");
         assert_eq!(result_json(&request(&mut client, "tools/call", call.clone())), json!([starts, call]));
         client.hang_up();
-        eventually("the server exits", BOUND, || world.sessions().is_empty());
+        eventually("the server exits", TIMEOUT, || world.sessions().is_empty());
     }
 }
 

@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum number of servers that are started at once.
-const MOST_AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// Maximum time for a server to list its tools.
-const SERVER_PATIENCE: Duration = Duration::from_secs(20);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -144,7 +144,7 @@ impl Doctor {
                         login => with_login(self.stored(server), login),
                     }
                 });
-                found.extend(checks.buffered(MOST_AT_ONCE).collect::<Vec<_>>().await);
+                found.extend(checks.buffered(MAX_CONCURRENT).collect::<Vec<_>>().await);
             }
         }
         // The check of the programs already reports a missing shim.
@@ -201,7 +201,7 @@ impl Doctor {
             home: self.home.clone(),
             programs: self.programs.clone(),
             allow_root: self.allow_root,
-            patience: SERVER_PATIENCE,
+            patience: SERVER_TIMEOUT,
             secrets,
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {

@@ -13,9 +13,9 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// Maximum length in bytes of a line that is parsed. This version writes no longer lines.
-const LONGEST_LINE: usize = 1024 * 1024;
+const MAX_LINE_LEN: usize = 1024 * 1024;
 
-/// Number of bytes that are parsed of a line longer than [`LONGEST_LINE`].
+/// Number of bytes that are parsed of a line longer than [`MAX_LINE_LEN`].
 const HEAD: usize = 1000;
 
 /// Number of additional lines to read before the requested ones. They may contain the decisions that belong to the
@@ -41,7 +41,7 @@ pub enum Found {
 impl Found {
     /// Parses a line and fills in its omitted fields. Returns `None` if the line is not an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
-        if line.len() > LONGEST_LINE {
+        if line.len() > MAX_LINE_LEN {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
             let (seq, timestamp) = (number(&head, "\"seq\":")?, number(&head, "\"timestamp\":")?);
             return Some(Self::TooLong { seq, timestamp, bytes: line.len() as u64 });
@@ -65,7 +65,7 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
             kept += line.len() as u64;
             lines.push_front(line);
         }
-        if lines.len() >= wanted || kept >= tail::MOST {
+        if lines.len() >= wanted || kept >= tail::MAX_BYTES {
             break;
         }
     }

@@ -4,7 +4,7 @@ use crate::{Entry, Event};
 use std::collections::BTreeMap;
 
 /// Maximum number of remembered decisions. Beyond it, the oldest are dropped.
-const MOST: usize = 10_000;
+const MAX_COUNT: usize = 10_000;
 
 /// Decisions whose outcomes have not been read yet, by sequence number.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Recall {
             (Event::Decision, _) => {
                 let kept = entry.follow_up(Event::Decision, "");
                 self.0.insert(entry.seq, kept);
-                if self.0.len() > MOST {
+                if self.0.len() > MAX_COUNT {
                     self.0.pop_first();
                 }
             }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
 /// Maximum length of a text in bytes. Longer texts are cut, because the log records actions rather than contents.
-const LONGEST: usize = 2048;
+const MAX_LEN: usize = 2048;
 
 /// Words in argument names that indicate that the value is a secret.
 const SECRET_NAMES: [&str; 8] =
@@ -25,7 +25,7 @@ const KEY_BEGINS: &str = "-----BEGIN";
 const KEY_ENDS: &str = "-----END";
 const KEY_EDGE: &str = "-----";
 const KEY_LABEL: &str = "PRIVATE KEY";
-const LONGEST_LABEL: usize = 64;
+const MAX_LABEL_LEN: usize = 64;
 
 /// Minimum length in bytes of a secret that cannot be guessed from its digest.
 const UNGUESSABLE: usize = 32;
@@ -79,8 +79,8 @@ fn named_as_secret(value: &Value) -> String {
 #[must_use]
 pub fn redacted_text(text: &str) -> String {
     let shown = shown(text);
-    if shown.len() > LONGEST {
-        let (kept, rest) = shown.split_at(shown.floor_char_boundary(LONGEST));
+    if shown.len() > MAX_LEN {
+        let (kept, rest) = shown.split_at(shown.floor_char_boundary(MAX_LEN));
         return format!("{kept}[cut: {} bytes more] {}", rest.len(), whole(text));
     }
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
@@ -126,7 +126,7 @@ fn without_keys(text: &str) -> String {
 /// Returns `true` if the text after [`KEY_BEGINS`] is the label of a private key.
 fn is_key(begun: &str) -> bool {
     let label = begun.split(KEY_EDGE).next().unwrap_or_default();
-    label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
+    label.len() <= MAX_LABEL_LEN && label.contains(KEY_LABEL)
 }
 
 /// Returns the text after a key's end line, or an empty text if there is no end line.
@@ -206,11 +206,11 @@ mod tests {
         for long in ["word ".repeat(1000), "\u{e9}".repeat(1025), format!("a{}", "\u{e9}".repeat(1024))] {
             let text = redacted_text(&long);
             let (kept, mark) = text.split_once("[cut: ").unwrap();
-            assert!(long.starts_with(kept) && kept.len() > LONGEST - 2, "{kept}");
+            assert!(long.starts_with(kept) && kept.len() > MAX_LEN - 2, "{kept}");
             assert_eq!(mark, format!("{} bytes more] {}", long.len() - kept.len(), whole(&long)));
             assert!(is_marked(&Value::from(text)));
         }
-        assert_eq!(redacted_text(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        assert_eq!(redacted_text(&"x".repeat(MAX_LEN)), "x".repeat(MAX_LEN));
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(whole("abc"), format!("[whole: 3 bytes, SHA-256 {abc}]"));
     }

@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 
 /// Maximum length of a summary, reason or name in bytes.
-const LONGEST_TEXT: usize = 2048;
+const MAX_TEXT_LEN: usize = 2048;
 
 /// Maximum total length of an entry's paths in bytes.
-const LONGEST_PATHS: usize = 64 * 1024;
+const MAX_PATHS_LEN: usize = 64 * 1024;
 
 /// Maximum total length of an entry's roots in bytes.
-const LONGEST_ROOTS: usize = 4 * 1024;
+const MAX_ROOTS_LEN: usize = 4 * 1024;
 
 /// Maximum length of an entry's arguments as JSON, in bytes.
-const LONGEST_ARGUMENTS: usize = 64 * 1024;
+const MAX_ARGUMENTS_LEN: usize = 64 * 1024;
 
 /// Maximum number of addresses in an entry.
-const MOST_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 impl Entry {
     /// Cuts all fields that exceed their limits.
@@ -41,9 +41,9 @@ impl Entry {
             cut(&mut decision.rule);
             cut(&mut decision.reason);
         }
-        cut_list(&mut self.paths, LONGEST_PATHS, "paths");
-        cut_list(&mut self.roots, LONGEST_ROOTS, "roots");
-        let most = self.addresses.iter().take(MOST_ADDRESSES).map(String::len).sum();
+        cut_list(&mut self.paths, MAX_PATHS_LEN, "paths");
+        cut_list(&mut self.roots, MAX_ROOTS_LEN, "roots");
+        let most = self.addresses.iter().take(MAX_ADDRESSES).map(String::len).sum();
         cut_list(&mut self.addresses, most, "addresses");
         if let Some(arguments) = &mut self.arguments {
             cut_arguments(arguments);
@@ -52,8 +52,8 @@ impl Entry {
 }
 
 fn cut(text: &mut String) {
-    if text.len() > LONGEST_TEXT {
-        let kept = text.floor_char_boundary(LONGEST_TEXT);
+    if text.len() > MAX_TEXT_LEN {
+        let kept = text.floor_char_boundary(MAX_TEXT_LEN);
         let rest = text.len() - kept;
         text.truncate(kept);
         text.push_str(&format!("[cut: {rest} bytes more]"));
@@ -78,10 +78,10 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
 
 /// Keeps the arguments that fit. Of the others, keeps only the names or, if these do not fit either, their number.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
-    if length(&*arguments) <= LONGEST_ARGUMENTS {
+    if length(&*arguments) <= MAX_ARGUMENTS_LEN {
         return;
     }
-    let mut left = LONGEST_ARGUMENTS;
+    let mut left = MAX_ARGUMENTS_LEN;
     let mut dropped = 0_usize;
     let mut kept = Map::new();
     for (name, value) in std::mem::take(arguments) {

@@ -8,11 +8,11 @@ use std::os::unix::fs::FileExt;
 const STEP: u64 = 64 * 1024;
 
 /// Maximum number of bytes to read from one end of a file.
-pub(super) const MOST: u64 = 32 * 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Returns the first line with its line feed, or `None` if it does not end within [`MOST`] bytes.
+/// Returns the first line with its line feed, or `None` if it does not end within [`MAX_BYTES`] bytes.
 pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
-    let length = file.metadata()?.len().min(MOST);
+    let length = file.metadata()?.len().min(MAX_BYTES);
     let mut read = STEP.min(length);
     loop {
         let mut bytes = block(file, 0, read)?;
@@ -32,13 +32,13 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that end in a line feed, in order: at least `count` lines, unless the last [`MOST`] bytes
+/// Returns the last lines that end in a line feed, in order: at least `count` lines, unless the last [`MAX_BYTES`] bytes
 /// contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     lines_before(file, complete_length(file)?, count, STEP)
 }
 
-/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes, and up to [`MOST`] bytes if these
+/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes, and up to [`MAX_BYTES`] bytes if these
 /// contain fewer than `count` lines.
 pub(super) fn lines_before(file: &File, offset: u64, count: usize, least: u64) -> io::Result<Vec<Vec<u8>>> {
     let mut read = least.min(offset);
@@ -47,10 +47,10 @@ pub(super) fn lines_before(file: &File, offset: u64, count: usize, least: u64) -
         let lines = bytes.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec);
         // The first piece may be the end of a longer line.
         let lines: Vec<Vec<u8>> = lines.skip(usize::from(read < offset)).collect();
-        if lines.len() >= count || read == offset || read >= MOST {
+        if lines.len() >= count || read == offset || read >= MAX_BYTES {
             return Ok(lines);
         }
-        read = (read * 8).min(offset).min(MOST);
+        read = (read * 8).min(offset).min(MAX_BYTES);
     }
 }
 

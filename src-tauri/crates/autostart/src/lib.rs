@@ -51,7 +51,7 @@ use tokio_util::task::TaskTracker;
 use watching::Watching;
 
 /// Maximum number of sessions returned in a list.
-const MOST_SESSIONS: usize = 100;
+const MAX_SESSIONS: usize = 100;
 
 /// Handle to the watcher and the recorder. Clones share them.
 #[derive(Debug, Clone)]
@@ -157,7 +157,7 @@ impl Autostart {
     pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
-        found.truncate(MOST_SESSIONS);
+        found.truncate(MAX_SESSIONS);
         found
     }
 
@@ -170,7 +170,7 @@ impl Autostart {
             view::keep_newest(&mut one.files);
         }
         found.retain(|one| !one.files.is_empty());
-        found.truncate(MOST_SESSIONS);
+        found.truncate(MAX_SESSIONS);
         found
     }
 

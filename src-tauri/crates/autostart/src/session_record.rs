@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "record.json";
 
 /// Maximum number of files listed per session.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 
 /// Maximum number of reasons for an incomplete check that are kept.
-const MOST_REASONS: usize = 50;
+const MAX_REASONS: usize = 50;
 
 /// Unchanging facts about a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub(crate) struct SessionRecord {
     /// Autostart files that the session left behind.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
-    /// Number of files that are not listed, because there are more than [`MOST_FILES`].
+    /// Number of files that are not listed, because there are more than [`MAX_FILES`].
     #[serde(default)]
     pub(crate) more: usize,
     /// Reasons the check is incomplete.
@@ -160,7 +160,7 @@ impl SessionRecord {
     /// Adds a finding. Returns `true` if it is new.
     pub(crate) fn add(&mut self, finding: Finding, time_ms: u64) -> bool {
         if let Finding::Unfinished { reason } = finding {
-            let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MOST_REASONS;
+            let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MAX_REASONS;
             self.unfinished.extend(is_new.then_some(reason));
             return is_new;
         }
@@ -171,7 +171,7 @@ impl SessionRecord {
         // A quarantined file stays listed if another file appears at its path.
         match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
             Some(at) => drop(self.files.remove(at)),
-            None if self.files.len() >= MOST_FILES => {
+            None if self.files.len() >= MAX_FILES => {
                 self.more += 1;
                 return true;
             }
@@ -318,9 +318,9 @@ mod tests {
     #[test]
     fn files_over_the_limit_are_counted() {
         let mut all = record();
-        for n in 0..MOST_FILES + 3 {
+        for n in 0..MAX_FILES + 3 {
             assert!(all.add(left(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));
         }
-        assert_eq!((all.files.len(), all.more), (MOST_FILES, 3));
+        assert_eq!((all.files.len(), all.more), (MAX_FILES, 3));
     }
 }

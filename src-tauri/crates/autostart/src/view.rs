@@ -8,7 +8,7 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 
 /// Maximum length of a displayed diff in characters.
-const LONGEST_DIFF: usize = 4096;
+const MAX_DIFF_LEN: usize = 4096;
 
 pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> SessionRecordView {
     let more = (record.more > 0).then(|| format!("{} more files are not listed", record.more));
@@ -61,7 +61,7 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
                 None => return None,
                 Some(decided) => state(decided),
             };
-            let diff = diff.as_deref().map(|diff| visible::lines(&visible::head(diff, LONGEST_DIFF)));
+            let diff = diff.as_deref().map(|diff| visible::lines(&visible::head(diff, MAX_DIFF_LEN)));
             let is_new = match change {
                 ChangeKind::New => true,
                 ChangeKind::Changed => false,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Timeout of a request. Scanning a root takes a limited time, but may have to wait for other requests.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reason a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +33,8 @@ pub enum WatchError {
         /// Error of the operating system.
         problem: String,
     },
-    /// The watcher did not reply within `PATIENCE`.
-    #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
+    /// The watcher did not reply within `TIMEOUT`.
+    #[error("checking `{path}` for autostart files timed out after {n} s", n = TIMEOUT.as_secs())]
     Slow {
         /// Path of the root, or name of the sandbox.
         path: String,
@@ -170,7 +170,7 @@ impl Drop for SandboxWatch {
 }
 
 async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Result<T, WatchError> {
-    match tokio::time::timeout(PATIENCE, answer).await {
+    match tokio::time::timeout(TIMEOUT, answer).await {
         Ok(Ok(Ok(done))) => Ok(done),
         Ok(Ok(Err(problem))) => {
             Err(WatchError::Refused { path: path.to_owned(), problem: problem.to_string() })

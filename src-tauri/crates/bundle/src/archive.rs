@@ -11,13 +11,13 @@ use std::io::{self, Read};
 use tar::{Archive, Builder, Header};
 
 /// Maximum size of a compressed bundle: 32 MiB.
-pub const LONGEST_BUNDLE: usize = 32 * 1024 * 1024;
+pub const MAX_BUNDLE_LEN: usize = 32 * 1024 * 1024;
 
 /// Maximum size of the decompressed archive: 64 MiB.
-const LONGEST_CONTENT: u64 = 64 * 1024 * 1024;
+const MAX_CONTENT_LEN: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of files in a bundle.
-const MOST_FILES: usize = 1000;
+const MAX_FILES: usize = 1000;
 
 /// Content of each file in a bundle, keyed by its name without a leading slash.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
@@ -29,13 +29,13 @@ pub enum ArchiveError {
     #[error("it is not a gzip-compressed tar archive: {0}")]
     Format(#[from] io::Error),
     /// The compressed archive is too large.
-    #[error("it is larger than {} MiB", LONGEST_BUNDLE / 1024 / 1024)]
+    #[error("it is larger than {} MiB", MAX_BUNDLE_LEN / 1024 / 1024)]
     TooLarge,
     /// The decompressed content is too large.
-    #[error("its content is larger than {} MiB", LONGEST_CONTENT / 1024 / 1024)]
+    #[error("its content is larger than {} MiB", MAX_CONTENT_LEN / 1024 / 1024)]
     ContentTooLarge,
     /// The archive has too many files.
-    #[error("it has more than {} files", MOST_FILES)]
+    #[error("it has more than {} files", MAX_FILES)]
     TooManyFiles,
     /// An entry's name points outside the archive or is not normalized.
     #[error("the file name `{0}` is not allowed")]
@@ -50,10 +50,10 @@ pub enum ArchiveError {
 
 /// Reads all files in an archive.
 pub(crate) fn read(bytes: &[u8]) -> Result<Files, ArchiveError> {
-    if bytes.len() > LONGEST_BUNDLE {
+    if bytes.len() > MAX_BUNDLE_LEN {
         Err(ArchiveError::TooLarge)
     } else {
-        read_up_to(LONGEST_CONTENT, bytes)
+        read_up_to(MAX_CONTENT_LEN, bytes)
     }
 }
 
@@ -74,7 +74,7 @@ fn entries(content: &mut impl Read) -> Result<Files, ArchiveError> {
     let mut files = Files::new();
     for (count, entry) in Archive::new(content).entries()?.enumerate() {
         let mut entry = entry?;
-        if count >= MOST_FILES {
+        if count >= MAX_FILES {
             return Err(ArchiveError::TooManyFiles);
         }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -187,11 +187,11 @@ mod tests {
         let padding = compressed(&[0; 100_000]);
         assert!(matches!(read_up_to(50_000, &padding), Err(ArchiveError::ContentTooLarge)));
         assert_eq!(read_up_to(200_000, &padding).unwrap(), Files::new());
-        assert!(matches!(read(&vec![0; LONGEST_BUNDLE + 1]), Err(ArchiveError::TooLarge)));
-        let names: Vec<String> = (0..=MOST_FILES).map(|n| n.to_string()).collect();
+        assert!(matches!(read(&vec![0; MAX_BUNDLE_LEN + 1]), Err(ArchiveError::TooLarge)));
+        let names: Vec<String> = (0..=MAX_FILES).map(|n| n.to_string()).collect();
         let many: Vec<_> = names.iter().map(|name| (name.as_str(), EntryType::Regular, &b""[..])).collect();
         assert!(matches!(read(&archive(&many)), Err(ArchiveError::TooManyFiles)));
-        assert_eq!(read(&archive(&many[..MOST_FILES])).unwrap().len(), MOST_FILES);
+        assert_eq!(read(&archive(&many[..MAX_FILES])).unwrap().len(), MAX_FILES);
     }
 
     #[test]

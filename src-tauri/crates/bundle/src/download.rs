@@ -6,7 +6,7 @@
 //! - Does not trust the server: sizes and times are limited, and no text from the server is displayed.
 //! - Allows plain HTTP only for loopback addresses.
 
-use crate::archive::LONGEST_BUNDLE;
+use crate::archive::MAX_BUNDLE_LEN;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -28,7 +28,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Maximum size of the response head, in bytes.
-const LONGEST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_LEN: usize = 16 * 1024;
 
 /// URL of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum DownloadError {
     #[error("the connection to the bundle server failed: {0}")]
     Http(#[from] hyper::Error),
     /// The bundle is too large, or the connection failed during the download.
-    #[error("the bundle is larger than {} MiB, or the connection failed", LONGEST_BUNDLE / 1024 / 1024)]
+    #[error("the bundle is larger than {} MiB, or the connection failed", MAX_BUNDLE_LEN / 1024 / 1024)]
     Body,
     /// The server responded with a redirect.
     #[error("the bundle server answered with a redirect ({0}), which is not followed")]
@@ -148,7 +148,7 @@ impl BundleClient {
         let stream =
             tokio::time::timeout(CONNECT, connect).await.map_err(|_| DownloadError::Timeout(CONNECT))??;
         let (mut sender, connection) =
-            http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
+            http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
         // Errors of the connection are also returned by the request in flight.
         let connection = tokio::spawn(connection);
         let until = ANSWER + wait.unwrap_or_default();
@@ -168,7 +168,7 @@ impl BundleClient {
         let etag = text(header::ETAG).map(str::to_owned);
         let kind = text(header::CONTENT_TYPE).unwrap_or_default();
         let supports_long_polling = kind == "application/vnd.openpolicyagent.bundles";
-        let body = Limited::new(response.into_body(), LONGEST_BUNDLE).collect();
+        let body = Limited::new(response.into_body(), MAX_BUNDLE_LEN).collect();
         let body = tokio::time::timeout(ANSWER, body).await.map_err(|_| DownloadError::Timeout(ANSWER))?;
         let bytes = body.map_err(|_| DownloadError::Body)?.to_bytes();
         connection.abort();

@@ -15,7 +15,7 @@ mod key;
 mod signature;
 mod store;
 
-pub use archive::{ArchiveError, LONGEST_BUNDLE};
+pub use archive::{ArchiveError, MAX_BUNDLE_LEN};
 pub use build::{BundleBuildError, BundleSource};
 pub use bundle::PolicyBundle;
 pub use download::{BundleClient, BundleLocation, DownloadError, Downloaded, LocationError};

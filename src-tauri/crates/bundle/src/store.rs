@@ -3,7 +3,7 @@
 //! - The bundle is stored exactly as downloaded, and its signature is verified again on each read.
 //! - A stored bundle is only replaced by itself or by a bundle with a higher sequence number.
 
-use crate::archive::LONGEST_BUNDLE;
+use crate::archive::MAX_BUNDLE_LEN;
 use crate::bundle::PolicyBundle;
 use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
@@ -61,7 +61,7 @@ impl BundleStore {
             Err(error) => return Err(io(error)),
         };
         let mut bytes = Vec::new();
-        file.take(LONGEST_BUNDLE as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+        file.take(MAX_BUNDLE_LEN as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
         Ok(Some(PolicyBundle::open(&bytes, key, now)?))
     }
 

@@ -3,7 +3,7 @@
 
 use ironcurtain_bundle::{
     BundleClient, BundleLocation, BundleSource, BundleStore, BundleStoreError, DownloadError, Downloaded,
-    LONGEST_BUNDLE, PolicyBundle, PolicyBundleError, SigningKey, VerifyingKey,
+    MAX_BUNDLE_LEN, PolicyBundle, PolicyBundleError, SigningKey, VerifyingKey,
 };
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -182,7 +182,7 @@ async fn large_bundles_are_downloaded_up_to_the_limit() {
     };
     assert!(bytes == body && !supports_long_polling);
     assert_eq!(etag.as_deref(), Some("\"e\""));
-    let body = vec![7; LONGEST_BUNDLE + 1];
+    let body = vec![7; MAX_BUNDLE_LEN + 1];
     let refused = serve(ok(&body)).download(None, None).await.unwrap_err();
     assert!(matches!(refused, DownloadError::Body), "{refused}");
 }

@@ -2,7 +2,7 @@
 
 use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, Uncovered, kind, permissions};
 use crate::tree::{ListError, Tree};
-use crate::{CheckpointError, MOST_BYTES, MOST_COMPARED, at};
+use crate::{CheckpointError, MAX_BYTES, MAX_COMPARED, at};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -83,7 +83,7 @@ pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result
     let current = Current::list(tree, before)?;
     let mut left = BTreeMap::new();
     let mut not_copied = current.not_copied.clone();
-    let mut comparison = Comparison { tree, before, copies, left: MOST_BYTES };
+    let mut comparison = Comparison { tree, before, copies, left: MAX_BYTES };
     for path in current.paths(before) {
         match comparison.difference(path, current.entries.get(path))? {
             Some(Ok(found)) => _ = left.insert(path.to_owned(), found),
@@ -107,7 +107,7 @@ pub(crate) fn compare(
     not_copied.extend(new(unknown, &current.not_copied));
     let unknown = Uncovered::of(unknown);
     let mut all = Vec::new();
-    let mut comparison = Comparison { tree, before, copies, left: MOST_BYTES };
+    let mut comparison = Comparison { tree, before, copies, left: MAX_BYTES };
     for path in current.paths(before).into_iter().filter(|path| !unknown.covers(path)) {
         let stat = current.entries.get(path);
         let found = match comparison.difference(path, stat)? {
@@ -144,7 +144,7 @@ struct Current {
 impl Current {
     fn list(tree: &Tree, before: &Before) -> Result<Self, CheckpointError> {
         let folder = &before.info.folder;
-        let listing = tree.list(MOST_COMPARED).map_err(|error| match error {
+        let listing = tree.list(MAX_COMPARED).map_err(|error| match error {
             ListError::TooMany => CheckpointError::TooManyNow(folder.clone()),
             ListError::Io(error) => at(folder)(error.into()),
         })?;

@@ -24,14 +24,14 @@ use std::io;
 use std::path::PathBuf;
 
 /// Maximum number of files and folders in a checkpoint.
-pub const MOST_ENTRIES: usize = 200_000;
+pub const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum number of files and folders that are compared with a checkpoint.
-pub const MOST_COMPARED: usize = 5 * MOST_ENTRIES;
+pub const MAX_COMPARED: usize = 5 * MAX_ENTRIES;
 
 /// Maximum size of a checkpoint, in bytes, including files that share blocks with the original. A comparison reads at
 /// most this much of files that are new or have a different size. Further such files are identified by their times.
-pub const MOST_BYTES: u64 = 4 << 30;
+pub const MAX_BYTES: u64 = 4 << 30;
 
 /// Maximum number of checkpoints that are kept. A new checkpoint replaces the oldest one.
 pub const KEPT: usize = 10;
@@ -51,13 +51,13 @@ pub enum CheckpointError {
     #[error("the path `{}` is not valid UTF-8", .0.display())]
     NotUtf8(PathBuf),
     /// The folder has too many entries.
-    #[error("`{0}` has more than {MOST_ENTRIES} files and folders; a checkpoint has at most that many")]
+    #[error("`{0}` has more than {MAX_ENTRIES} files and folders; a checkpoint has at most that many")]
     TooMany(String),
     /// The folder now has too many entries.
-    #[error("`{0}` now has more than {MOST_COMPARED} files and folders; `undo` compares at most that many")]
+    #[error("`{0}` now has more than {MAX_COMPARED} files and folders; `undo` compares at most that many")]
     TooManyNow(String),
     /// The folder is too large.
-    #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MOST_BYTES >> 30)]
+    #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MAX_BYTES >> 30)]
     TooLarge(String),
     /// Another process has the checkpoint open.
     #[error("the checkpoint `{0}` is in use by its run or another `ironcurtain undo`; end it first")]

@@ -27,7 +27,7 @@ const AFTER: &str = "after.json";
 const NEW: &str = "new-";
 
 /// Maximum size of a text that is shown as a diff, in bytes.
-const LONGEST_TEXT: u64 = 1 << 20;
+const MAX_TEXT_LEN: u64 = 1 << 20;
 
 /// Number of context lines in a diff.
 const AROUND: usize = 3;
@@ -237,8 +237,8 @@ impl Checkpoint {
     pub fn diff(&self, change: &Change) -> Option<String> {
         let text = |file: File| {
             let mut text = String::new();
-            let count = file.take(LONGEST_TEXT + 1).read_to_string(&mut text).ok()?;
-            (u64::try_from(count).ok()? <= LONGEST_TEXT).then_some(text)
+            let count = file.take(MAX_TEXT_LEN + 1).read_to_string(&mut text).ok()?;
+            (u64::try_from(count).ok()? <= MAX_TEXT_LEN).then_some(text)
         };
         let before = match self.before.copy_of(&change.path) {
             Some(copy) => text(File::open(self.copies().join(copy.to_string())).ok()?)?,

@@ -2,7 +2,7 @@
 
 use crate::record::{Before, CheckpointInfo, Copied, NotCopied, Stamp, kind, permissions};
 use crate::tree::{ListError, Tree};
-use crate::{CheckpointError, MOST_BYTES, MOST_ENTRIES, at};
+use crate::{CheckpointError, MAX_BYTES, MAX_ENTRIES, at};
 use rustix::fs::{FileType, Stat, fstat, ioctl_ficlone};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of attempts to copy a file that keeps changing.
-const MOST_TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Copies the folder's files into `copies`.
 pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
@@ -22,13 +22,13 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
     let name = folder.to_str().ok_or_else(|| CheckpointError::NotUtf8(folder.to_owned()))?.to_owned();
     let failed = |error: Errno| at(folder)(error.into());
     let tree = Tree::open(folder).map_err(failed)?;
-    let listing = tree.list(MOST_ENTRIES).map_err(|error| match error {
+    let listing = tree.list(MAX_ENTRIES).map_err(|error| match error {
         ListError::TooMany => CheckpointError::TooMany(name.clone()),
         ListError::Io(error) => failed(error),
     })?;
     let mut not_copied = listing.not_copied;
     let (mut entries, mut number) = (BTreeMap::new(), 0);
-    let mut copier = Copier { tree: &tree, copies, name: &name, left: MOST_BYTES };
+    let mut copier = Copier { tree: &tree, copies, name: &name, left: MAX_BYTES };
     for (path, stat) in listing.entries {
         let copied = match kind(&stat) {
             FileType::Directory => Ok(Copied::Folder { mode: permissions(&stat) }),
@@ -78,7 +78,7 @@ impl Copier<'_> {
     fn copy(&mut self, path: &str, number: usize) -> Result<Result<Stat, Errno>, CheckpointError> {
         let copy = self.copies.join(number.to_string());
         let mut last = None;
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let read = self.tree.read(path).and_then(|file| fstat(&file).map(|stat| (file, stat)));
             let (file, before) = match read {
                 Ok(opened) => opened,

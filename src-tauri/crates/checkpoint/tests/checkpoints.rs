@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ironcurtain_checkpoint::{Checkpoint, CheckpointError, Checkpoints, DifferenceKind, KEPT, MOST_BYTES};
+use ironcurtain_checkpoint::{Checkpoint, CheckpointError, Checkpoints, DifferenceKind, KEPT, MAX_BYTES};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -233,7 +233,7 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
 fn checkpoints_are_bounded() {
     let place = Place::new();
     let large = File::create(place.inside("large")).unwrap();
-    large.set_len(MOST_BYTES).unwrap();
+    large.set_len(MAX_BYTES).unwrap();
     let refused = place.all().take(&place.inside("")).unwrap_err();
     assert!(matches!(refused, CheckpointError::TooLarge(_)), "{refused}");
     assert_eq!(fs::read_dir(place.0.path().join("checkpoints")).unwrap().count(), 0);
@@ -302,13 +302,13 @@ fn a_large_new_file_is_not_read() {
     let place = Place::new();
     let taken = place.take();
     let large = File::create(place.inside("large")).unwrap();
-    large.set_len(MOST_BYTES + 1).unwrap();
+    large.set_len(MAX_BYTES + 1).unwrap();
     taken.finish().unwrap();
     let after = fs::read_to_string(place.0.path().join("checkpoints/run/after.json")).unwrap();
     assert!(after.contains("Large"), "{after}");
     let change = || taken.changes().unwrap().all.remove(0);
     assert_eq!((change().path.as_str(), change().is_later), ("large", false));
-    large.set_len(MOST_BYTES + 2).unwrap();
+    large.set_len(MAX_BYTES + 2).unwrap();
     assert!(change().is_later);
 }
 

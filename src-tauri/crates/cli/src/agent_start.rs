@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Maximum time for the app to listen on its socket, shorter than the shim's own timeout.
-const START_BOUND: Duration = Duration::from_secs(6);
+const START_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Delay between attempts to connect to the app.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
     command.arg("--background").args(allow_root.then_some("--allow-root"));
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
-    let until = Instant::now() + START_BOUND;
+    let until = Instant::now() + START_TIMEOUT;
     loop {
         if matches!(sockets.connect(), Ok(Some(_))) {
             return Ok(());
@@ -70,7 +70,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
             Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
             // Does not kill the app, which may be showing an error to the user.
             Ok(None) | Err(_) => {
-                let how = format!("did not listen within {} s", START_BOUND.as_secs());
+                let how = format!("did not listen within {} s", START_TIMEOUT.as_secs());
                 return Err(NoApp::NotListening(path, how));
             }
         }

@@ -25,13 +25,13 @@ use std::{
 };
 
 /// Maximum time for the trusted process to exit: its own shutdown timeout and a margin.
-const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
+const MAX_SHUTDOWN: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
 /// Interval for asking a stopping trusted process which sandbox scans remain.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Timeout for a reply. A revocation, the slowest request, may restart a server, which has its own timeouts.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout for the handshake of the control protocol.
 const GREETING: Duration = Duration::from_secs(5);
@@ -78,7 +78,7 @@ impl Connection {
         connection.send(&Hello { version: VERSION, purpose: Purpose::Control })?;
         match connection.answer()? {
             Welcome::Accepted { .. } => {
-                connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+                connection.stream.get_ref().set_read_timeout(Some(TIMEOUT))?;
                 Ok(Some(connection))
             }
             Welcome::Refused(refusal) => bail!("{}", refusal.message),
@@ -139,7 +139,7 @@ impl Connection {
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
         let (began, mut told) = (Instant::now(), Vec::new());
-        while began.elapsed() < LONGEST_END {
+        while began.elapsed() < MAX_SHUTDOWN {
             self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
             match self.stream.read(&mut [0]) {
                 Ok(0) => return Ok(reply),
@@ -149,7 +149,7 @@ impl Connection {
                 Err(problem)
                     if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
                 {
-                    self.stream.get_ref().set_read_timeout(Some(LONGEST_END))?;
+                    self.stream.get_ref().set_read_timeout(Some(MAX_SHUTDOWN))?;
                     match self.ask(Request::FinalChecks) {
                         Ok(Reply::FinalChecks(words)) if words != told => {
                             tell(&words);
@@ -165,7 +165,7 @@ impl Connection {
                 }
             }
         }
-        bail!("IronCurtain is stopping, but did not exit within {} s", LONGEST_END.as_secs())
+        bail!("IronCurtain is stopping, but did not exit within {} s", MAX_SHUTDOWN.as_secs())
     }
 }
 
@@ -188,7 +188,7 @@ impl StartedRun {
     /// Waits until the program has started. Returns the run's notes and session id.
     pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
         let Self(mut connection) = self;
-        connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        connection.stream.get_ref().set_read_timeout(Some(TIMEOUT))?;
         match connection.answer()? {
             Welcome::Accepted { session, .. } => {
                 let read = connection.stream.buffer().to_vec();

@@ -4,7 +4,7 @@ use crate::lines::TextLines;
 use ironcurtain_protocol::{LeftFileView, LeftState};
 
 /// Maximum number of diff lines to show for one file.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
 /// Appends the file's path, the action that runs it, its state and its diff.
 pub fn lines(out: &mut TextLines, file: &LeftFileView) {
@@ -27,8 +27,8 @@ pub fn lines(out: &mut TextLines, file: &LeftFileView) {
         }
     }
     let lines: Vec<&str> = file.diff.as_deref().unwrap_or_default().lines().collect();
-    lines.iter().take(MOST_LINES).for_each(|line| out.line(format_args!("  | {line}")));
-    if lines.len() > MOST_LINES {
-        out.line(format_args!("  | ... {} more lines", lines.len() - MOST_LINES));
+    lines.iter().take(MAX_LINES).for_each(|line| out.line(format_args!("  | {line}")));
+    if lines.len() > MAX_LINES {
+        out.line(format_args!("  | ... {} more lines", lines.len() - MAX_LINES));
     }
 }

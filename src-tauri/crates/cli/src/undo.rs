@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Maximum number of paths listed per group.
-const MOST_LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 /// Lists checkpoints or changes, and restores what the user confirms.
 pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -151,8 +151,8 @@ fn text(
 }
 
 fn list_most(out: &mut TextLines, lines: impl ExactSizeIterator<Item = String>) {
-    let more = lines.len().saturating_sub(MOST_LISTED);
-    lines.take(MOST_LISTED).for_each(|line| out.line(line));
+    let more = lines.len().saturating_sub(MAX_LISTED);
+    lines.take(MAX_LISTED).for_each(|line| out.line(line));
     if more > 0 {
         out.line(format_args!("  and {more} more"));
     }

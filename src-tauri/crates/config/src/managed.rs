@@ -25,13 +25,13 @@ use std::time::Duration;
 pub const MANAGED_FILE: &str = "/etc/ironcurtain/managed.json";
 
 /// Minimum interval between two downloads, in seconds.
-const SHORTEST_INTERVAL: u64 = 1;
+const MIN_INTERVAL: u64 = 1;
 
 /// Maximum interval between two downloads, in seconds: one day.
-const LONGEST_INTERVAL: u64 = 24 * 60 * 60;
+const MAX_INTERVAL: u64 = 24 * 60 * 60;
 
 /// Maximum long-polling time, in seconds: ten minutes.
-const LONGEST_WAIT: u64 = 10 * 60;
+const MAX_WAIT: u64 = 10 * 60;
 
 /// Error returned when the organization's settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -195,17 +195,17 @@ impl Managed {
             return invalid(format!("`schemaVersion` is {found}, which is not supported; expected 1"));
         }
         if let Some(bundle) = &managed.bundle {
-            let range = SHORTEST_INTERVAL..=LONGEST_INTERVAL;
+            let range = MIN_INTERVAL..=MAX_INTERVAL;
             if !range.contains(&bundle.min_seconds) || !range.contains(&bundle.max_seconds) {
                 return invalid(format!(
-                    "`minSeconds` and `maxSeconds` must be from {SHORTEST_INTERVAL} to {LONGEST_INTERVAL}"
+                    "`minSeconds` and `maxSeconds` must be from {MIN_INTERVAL} to {MAX_INTERVAL}"
                 ));
             }
             if bundle.min_seconds > bundle.max_seconds {
                 return invalid("`minSeconds` is greater than `maxSeconds`".to_owned());
             }
-            if bundle.long_poll_seconds > LONGEST_WAIT {
-                return invalid(format!("`longPollSeconds` must be at most {LONGEST_WAIT}"));
+            if bundle.long_poll_seconds > MAX_WAIT {
+                return invalid(format!("`longPollSeconds` must be at most {MAX_WAIT}"));
             }
             bundle.location()?;
         }
@@ -284,7 +284,7 @@ fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Resul
 
 fn text(file: File) -> io::Result<String> {
     let mut text = String::new();
-    file.take(bounded_read::LONGEST).read_to_string(&mut text)?;
+    file.take(bounded_read::MAX_LEN).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -6,7 +6,7 @@
 //! - A protected symlink also protects its target and every symlink in between, because replacing one of them would
 //!   redirect it.
 //! - Symlinks in IronCurtain's folders and in folders with secrets are followed breadth-first, in at most
-//!   [`MOST_FOLDERS`] folders and through at most [`MOST_NAMES`] names in each.
+//!   [`MAX_FOLDERS`] folders and through at most [`MAX_NAMES`] names in each.
 //! - A symlink never protects the home directory, one of its ancestors or installed software.
 
 mod exposure;
@@ -23,10 +23,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Maximum number of folders that are scanned for symlinks, starting from one protected folder.
-const MOST_FOLDERS: usize = 64;
+const MAX_FOLDERS: usize = 64;
 
 /// Maximum number of directory entries that are read in one folder.
-const MOST_NAMES: usize = 1024;
+const MAX_NAMES: usize = 1024;
 
 /// Maximum depth of scanned folders below a protected folder.
 const DEPTH: usize = 3;
@@ -128,7 +128,7 @@ impl<'a> Following<'a> {
     fn follow_links(&mut self, folder: &CanonicalPath, depth: usize) {
         let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
         let mut waiting = VecDeque::from([(found, depth)]);
-        let mut left = MOST_FOLDERS;
+        let mut left = MAX_FOLDERS;
         while let Some((found, depth)) = waiting.pop_front().filter(|_| left > 0) {
             let is_new = found.target == PathKind::Folder
                 && !found.path.contains(self.person)
@@ -139,7 +139,7 @@ impl<'a> Following<'a> {
             }
             left -= 1;
             let Ok(names) = read_dir(found.path.as_path()) else { continue };
-            for entry in names.take(MOST_NAMES).flatten() {
+            for entry in names.take(MAX_NAMES).flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
                 let is_followed = kind.is_symlink() || (kind.is_dir() && depth > 0);
                 if !is_followed {
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn links_are_searched_to_a_maximum_depth_and_number_of_names() {
         let scene = Scene::new();
-        for name in 0..MOST_NAMES * 2 {
+        for name in 0..MAX_NAMES * 2 {
             scene.put(&format!("person/.azure/many/{name}"));
         }
         scene.link("person/at", "person/.kube/1/2/3/link");

@@ -45,14 +45,14 @@ use upstream::{FromUpstream, Phase, Upstream};
 pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
 /// Maximum number of replies that the client has not read yet. Beyond it, reading from the client stops.
-const MOST_UNREAD: usize = 256;
+const MAX_UNREAD: usize = 256;
 
 /// Number of copies of a long request that exist while it is judged and sent. The memory reserved for a request is
 /// its length multiplied by this.
 const COPIES: u32 = 6;
 
 /// Maximum number of distinct warnings to send to one client.
-const MOST_WARNINGS: usize = 200;
+const MAX_WARNINGS: usize = 200;
 
 /// The daemon's services that an [`Aggregate`] uses.
 pub struct AggregateHost {
@@ -157,7 +157,7 @@ impl Aggregate {
             id,
             profile,
             to_client: Outbox::unopened(),
-            unread: Arc::new(Semaphore::new(MOST_UNREAD)),
+            unread: Arc::new(Semaphore::new(MAX_UNREAD)),
             notes,
             events,
             upstreams: BTreeMap::new(),

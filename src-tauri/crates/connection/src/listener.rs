@@ -20,7 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
 /// Maximum time to wait for a peer's hello message.
-const HELLO_BOUND: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Flags that keep received descriptors from leaking into child processes. On platforms without `CMSG_CLOEXEC`, the
 /// daemon starts no child processes.
@@ -30,7 +30,7 @@ const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
 
 /// Maximum length of a hello message, in bytes.
-const LONGEST_HELLO: usize = 64 * 1024;
+const MAX_HELLO_LEN: usize = 64 * 1024;
 
 /// Failure to start listening.
 #[derive(Debug, thiserror::Error)]
@@ -185,7 +185,7 @@ impl Peer {
             refuse(&mut stream, RefusalCode::OtherUser, text).await;
             return None;
         }
-        let met = tokio::time::timeout(HELLO_BOUND, read_hello(&stream, descriptors)).await;
+        let met = tokio::time::timeout(HELLO_TIMEOUT, read_hello(&stream, descriptors)).await;
         let (hello, descriptors) = match met {
             Ok(Ok(met)) => met,
             Ok(Err(problem)) => {
@@ -333,7 +333,7 @@ async fn read_hello(
         match byte {
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
             Some(b'\n') => return Ok((serde_json::from_slice(&line)?, descriptors.unwrap_or_default())),
-            Some(byte) if line.len() < LONGEST_HELLO => line.push(byte),
+            Some(byte) if line.len() < MAX_HELLO_LEN => line.push(byte),
             Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it exceeds 64 KiB")),
         }
     }

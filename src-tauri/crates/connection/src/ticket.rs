@@ -19,7 +19,7 @@ pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in f
     you call again";
 
 /// Maximum size of the state file, in bytes. It holds one partial client message and the subscriptions.
-const LONGEST: u64 = 256 << 20;
+const MAX_LEN: u64 = 256 << 20;
 
 /// Reason a ticket cannot be redeemed.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub fn redeem<T: DeserializeOwned>(
         opened => opened?,
     };
     let kept: Kept<Box<RawValue>> =
-        serde_json::from_reader(BufReader::new(opened.take(LONGEST))).map_err(io::Error::from)?;
+        serde_json::from_reader(BufReader::new(opened.take(MAX_LEN))).map_err(io::Error::from)?;
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
 /// Minimum length, in characters, of a string that is checked for binary content. Shorter strings are shown as text.
-const SHORTEST: usize = 256;
+const MIN_LEN: usize = 256;
 
 /// Magic numbers of binary formats, at least three bytes each, with their offsets.
 /// Source: the formats' specifications, as listed by `file` (magic(5)).
@@ -62,7 +62,7 @@ const URL_SAFE: GeneralPurpose = decoder(&base64::alphabet::URL_SAFE);
 
 /// Describes binary content, such as "(PNG picture, 12 kB, SHA-256 3a7b...)". Returns `None` if the content is text.
 pub(super) fn described(text: &str) -> Option<String> {
-    let bytes = decoded(text).filter(|_| text.len() >= SHORTEST)?;
+    let bytes = decoded(text).filter(|_| text.len() >= MIN_LEN)?;
     let is =
         |(at, magic, _): &&(usize, &[u8], &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     let (.., kind) = FORMATS.iter().find(is)?;

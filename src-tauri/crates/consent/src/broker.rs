@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 /// Maximum time that a question stays open, even if the user remains active in the dialog.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// Outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,7 +273,7 @@ impl Broker {
         let offers = question.offers.clone();
         shown.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
-        let last = Instant::now() + LONGEST;
+        let last = Instant::now() + MAX_DURATION;
         let stopped = self.stops.stopped(&session, scope);
         tokio::pin!(answered, settled, stopped);
         let outcome = loop {

@@ -15,12 +15,12 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Maximum size of a file to compare: 1 MiB.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_LEN: u64 = 1024 * 1024;
 /// Maximum size of a diff: 256 KiB, which is also the maximum text of a question.
-const LONGEST_CHANGE: usize = 256 * 1024;
+const MAX_CHANGE_LEN: usize = 256 * 1024;
 /// Time limit for reading and comparing a file, and for the diff algorithm on its own. A diff that reaches the limit
 /// is correct but not minimal.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
 /// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 3;
@@ -67,7 +67,7 @@ impl FileComparison {
         let stood = file_state(&path);
         let at = path.clone();
         let comparing = tokio::task::spawn_blocking(move || compare(&at, &change));
-        let outcome = match tokio::time::timeout(PATIENCE, comparing).await {
+        let outcome = match tokio::time::timeout(TIMEOUT, comparing).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Compared::Not("reading it takes too long"),
         };
@@ -132,7 +132,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
         Err(why) => return Compared::Not(why),
     };
     match change {
-        Change::Content(after) if after.len() as u64 > LONGEST => {
+        Change::Content(after) if after.len() as u64 > MAX_LEN => {
             Compared::Not("it would be longer than 1 MB")
         }
         Change::Content(after) => lines(&before, after, None),
@@ -146,7 +146,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
     }
 }
 
-/// Reads a file of at most [`LONGEST`] bytes as UTF-8 without NUL. The error is a reason to show to the user.
+/// Reads a file of at most [`MAX_LEN`] bytes as UTF-8 without NUL. The error is a reason to show to the user.
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
@@ -154,8 +154,8 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     };
     let mut bytes = Vec::new();
     let file = bounded_read::open_without_links(path.as_path()).map_err(unread)?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
-    if bytes.len() as u64 > LONGEST {
+    file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > MAX_LEN {
         return Err("it is longer than 1 MB");
     }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
@@ -197,7 +197,7 @@ fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
         }
         end = group.last().map_or(end, |last| last.old_range().end);
     }
-    if text.len() > LONGEST_CHANGE {
+    if text.len() > MAX_CHANGE_LEN {
         return Compared::Not("the change is longer than 256 kB");
     }
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(compared("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
         assert_eq!(compared("bytes"), Compared::Not("it is not text"));
-        std::fs::File::create(root.join("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        std::fs::File::create(root.join("long")).unwrap().set_len(MAX_LEN + 1).unwrap();
         assert_eq!(compared("long"), Compared::Not("it is longer than 1 MB"));
     }
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 
 /// Maximum length of a commit title in an effect line, in characters.
-const LONGEST_TITLE: usize = 120;
+const MAX_TITLE_LEN: usize = 120;
 
 /// Call whose effect lines are built.
 pub(super) struct CallEffects<'a> {
@@ -145,7 +145,7 @@ impl<'a> CallEffects<'a> {
         if let ([message], Verb::Commit) = (message.as_slice(), verb)
             && let Resource::Text(text) = &message.value
         {
-            let title = visible::head(text, LONGEST_TITLE);
+            let title = visible::head(text, MAX_TITLE_LEN);
             if title == **text {
                 output.arguments.push(self.call.argument(message));
             }

@@ -10,7 +10,7 @@ use similar::{Algorithm, ChangeTag, TextDiff, capture_diff_slices_deadline};
 use std::time::{Duration, Instant};
 
 /// Time limit for comparing one text. Once it is reached, the remaining words count as replaced.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 2;
@@ -77,7 +77,7 @@ impl DefinitionChange {
             };
             let (before, after) = (lines(&text(before_words)), lines(&text(after_words)));
             diff.push_str(&format!(" {part}:\n"));
-            let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+            let compared = TextDiff::configure().timeout(TIMEOUT).diff_lines(&before, &after);
             for operation in compared.grouped_ops(CONTEXT).iter().flatten() {
                 for change in compared.iter_changes(operation) {
                     let line = visible::line(change.value().trim_end_matches('\n'));
@@ -128,7 +128,7 @@ fn words(before: &str, after: &str) -> Vec<ChangedWords> {
         text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
     };
     let (old, new) = (split(before), split(after));
-    let deadline = Some(Instant::now() + PATIENCE);
+    let deadline = Some(Instant::now() + TIMEOUT);
     let operations = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline);
     let mut words: Vec<ChangedWords> = Vec::new();
     for operation in &operations {

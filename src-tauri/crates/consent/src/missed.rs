@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Maximum number of remembered questions. Beyond it, the agent with the most questions loses its oldest.
-const MOST: usize = 50;
+const MAX_COUNT: usize = 50;
 
 /// Duration for which an expired question is remembered and a late approval is valid: 15 minutes.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -86,7 +86,7 @@ impl MissedQuestions {
     pub(super) fn keep(&self, inquiry: Inquiry, now_boot_ms: u64) {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
-        if all.len() >= MOST {
+        if all.len() >= MAX_COUNT {
             let at = first_to_go(&all);
             all.remove(at);
         }
@@ -242,11 +242,11 @@ mod tests {
         missed.keep(inquiry("answered", 2), 0);
         missed.show("answered", 0).unwrap();
         assert!(missed.allow("answered", 0));
-        for n in 0..2 * MOST {
+        for n in 0..2 * MAX_COUNT {
             missed.keep(inquiry(&n.to_string(), 2), 0);
         }
         let kept: Vec<String> = missed.list(0).iter().map(|one| one.inquiry.question.id.clone()).collect();
-        let newest = (MOST + 2..2 * MOST).map(|n| n.to_string());
+        let newest = (MAX_COUNT + 2..2 * MAX_COUNT).map(|n| n.to_string());
         let expected: Vec<String> =
             ["quiet".to_owned(), "answered".to_owned()].into_iter().chain(newest).collect();
         assert_eq!(kept, expected);

@@ -25,7 +25,7 @@ use project::{open_folder_offer, project_offers};
 pub(super) const THIS_CALL: &str = "this exact call";
 
 /// Maximum length of text from the agent within a sentence, in characters. The effect line shows the whole text.
-const LONGEST_IN_SENTENCE: usize = 200;
+const MAX_SENTENCE_LEN: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
@@ -184,7 +184,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => (*words).to_owned(),
         Piece::Path(path) => below_home(path, home),
-        Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, LONGEST_IN_SENTENCE))),
+        Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, MAX_SENTENCE_LEN))),
     };
     let object: String = worst.object.iter().map(piece).collect();
     let others = match others.iter().filter(|other| !other.allowed).count() {

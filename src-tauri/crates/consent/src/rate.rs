@@ -22,16 +22,16 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// Maximum number of clients to track, far more than users run. Beyond it, the client whose last question is oldest
 /// is removed.
-const MOST_CLIENTS: usize = 1000;
+const MAX_CLIENTS: usize = 1000;
 
 /// Limit for all sessions of a client, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;
 
 /// Maximum number of remembered denials. Beyond it, the one that expires first is removed.
-const MOST_DENIED: usize = 1000;
+const MAX_DENIED: usize = 1000;
 
 /// Maximum duration for which a repeated call is denied without asking.
-const LONGEST_HOLD: Duration = Duration::from_secs(64 * 60);
+const MAX_HOLD: Duration = Duration::from_secs(64 * 60);
 
 /// Limits on the questions that a session may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl QuestionRate {
             rate.asked.retain(|asked| now.duration_since(asked.at) < WINDOW);
             !rate.asked.is_empty()
         });
-        if all.len() >= MOST_CLIENTS && !all.contains_key(client) {
+        if all.len() >= MAX_CLIENTS && !all.contains_key(client) {
             let oldest = all.iter().min_by_key(|(_, rate)| rate.asked.back().map(|asked| asked.at));
             if let Some(oldest) = oldest.map(|(client, _)| client.clone()) {
                 all.remove(&oldest);
@@ -197,14 +197,14 @@ impl DeniedCalls {
             return;
         }
         let mut all = self.lock();
-        // Expired denials are kept for another `LONGEST_HOLD`, so that a retry after the expiry still doubles the
+        // Expired denials are kept for another `MAX_HOLD`, so that a retry after the expiry still doubles the
         // duration.
-        all.retain(|_, denied| now < denied.until + LONGEST_HOLD);
-        if all.len() >= MOST_DENIED && !all.contains_key(&call) {
+        all.retain(|_, denied| now < denied.until + MAX_HOLD);
+        if all.len() >= MAX_DENIED && !all.contains_key(&call) {
             let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
             next.map(|next| all.remove(&next));
         }
-        let holds = all.get(&call).map_or(first, |denied| (denied.holds * 2).min(LONGEST_HOLD));
+        let holds = all.get(&call).map_or(first, |denied| (denied.holds * 2).min(MAX_HOLD));
         all.insert(call, DeniedCall { holds, until: now + holds, note });
     }
 
@@ -278,10 +278,10 @@ mod tests {
     #[test]
     fn the_number_of_counted_clients_is_limited() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
-        for n in 0..=MOST_CLIENTS {
+        for n in 0..=MAX_CLIENTS {
             rate.count((&n.to_string(), "s"), true, now, 5).unwrap();
         }
-        assert_eq!(rate.lock().len(), MOST_CLIENTS);
+        assert_eq!(rate.lock().len(), MAX_CLIENTS);
         rate.count(("later", "s"), true, now + WINDOW, 5).unwrap();
         assert_eq!(rate.lock().len(), 1);
     }
@@ -300,10 +300,10 @@ mod tests {
         }
         // A retry after the expiry still doubles the duration.
         denied.note(other, None, now, SECOND * 60);
-        now += SECOND * 60 + LONGEST_HOLD - SECOND;
+        now += SECOND * 60 + MAX_HOLD - SECOND;
         denied.note(other, None, now, SECOND * 60);
         assert_eq!(denied.denial_of(other, now).unwrap().left, SECOND * 120);
-        now += SECOND * 120 + LONGEST_HOLD;
+        now += SECOND * 120 + MAX_HOLD;
         denied.note(other, None, now, SECOND * 60);
         denied.note(call, None, now, SECOND * 60);
         assert_eq!(denied.denial_of(call, now).unwrap().left, SECOND * 60);
@@ -317,12 +317,12 @@ mod tests {
     fn too_many_denied_calls_drop_the_first_to_expire() {
         let (denied, now) = (DeniedCalls::default(), Instant::now());
         let key = |n: usize| DeniedKey(hash(std::iter::once(&n.to_string())));
-        for n in 0..=MOST_DENIED {
+        for n in 0..=MAX_DENIED {
             let at = if n == 0 { now } else { now + SECOND };
             denied.note(key(n), None, at, SECOND * 60);
         }
-        assert_eq!(denied.lock().len(), MOST_DENIED);
+        assert_eq!(denied.lock().len(), MAX_DENIED);
         assert_eq!(denied.denial_of(key(0), now), None);
-        assert!(denied.denial_of(key(MOST_DENIED), now + SECOND).is_some());
+        assert!(denied.denial_of(key(MAX_DENIED), now + SECOND).is_some());
     }
 }

@@ -10,16 +10,16 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of pending questions per session, more than a user can answer before they expire.
-const MOST_OF_A_SESSION: usize = 100;
+const MAX_PER_SESSION: usize = 100;
 
 /// Maximum length of a call's text: 256 KiB.
-const LONGEST: usize = 256 * 1024;
+const MAX_LEN: usize = 256 * 1024;
 
 /// Maximum memory of one question, which repeats the text of its call in several fields: 2 MiB.
-const LARGEST: usize = 8 * LONGEST;
+const MAX_BYTES: usize = 8 * MAX_LEN;
 
 /// Maximum memory of all pending questions of a session: 32 MiB.
-const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
+const MAX_SESSION_BYTES: usize = 32 * 1024 * 1024;
 
 /// Number of file descriptors that the dialog needs for fonts, images and the display. With fewer, it may be blank.
 const SPARE: usize = 32;
@@ -27,7 +27,7 @@ const SPARE: usize = 32;
 /// Error for a call with more text than a question may show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this call sends {} kB of text, too long to show; at most {} kB can be shown; send less at a time", .length / 1024, LONGEST / 1024
+    "this call sends {} kB of text, too long to show; at most {} kB can be shown; send less at a time", .length / 1024, MAX_LEN / 1024
 )]
 pub struct TooLongToShow {
     /// Length of the call's text as shown, in bytes.
@@ -45,7 +45,7 @@ impl TooLongToShow {
     }
 
     fn check_length(length: usize) -> Result<(), Self> {
-        if length > LONGEST { Err(Self { length }) } else { Ok(()) }
+        if length > MAX_LEN { Err(Self { length }) } else { Ok(()) }
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) enum NotShowable {
         length: usize,
     },
     /// The session already has the maximum number of pending questions.
-    #[error("{MOST_OF_A_SESSION} questions of this session are pending already; wait for their answers")]
+    #[error("{MAX_PER_SESSION} questions of this session are pending already; wait for their answers")]
     TooMany,
     /// The session's pending questions already use the maximum memory.
     #[error("the pending questions of this session have too much text already; wait for their answers")]
@@ -122,7 +122,7 @@ impl WaitingQuestions {
         has_descriptors()?;
         TooLongToShow::check_length(sent(question))?;
         let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
-        if bytes > LARGEST {
+        if bytes > MAX_BYTES {
             return Err(match &question.preview {
                 Some(Preview::Definition(_)) => {
                     NotShowable::DefinitionTooLong { server: question.server.clone(), length: bytes }
@@ -134,10 +134,10 @@ impl WaitingQuestions {
         }
         let mut waiting = self.lock();
         let of_session = waiting.entry(question.session.clone()).or_default();
-        if of_session.count >= MOST_OF_A_SESSION {
+        if of_session.count >= MAX_PER_SESSION {
             return Err(NotShowable::TooMany);
         }
-        if of_session.bytes + bytes > LARGEST_OF_A_SESSION {
+        if of_session.bytes + bytes > MAX_SESSION_BYTES {
             return Err(NotShowable::TooMuch);
         }
         of_session.count += 1;
@@ -190,7 +190,7 @@ mod tests {
         let waiting = WaitingQuestions::default();
         let other = Question { session: "other".into(), ..question("q") };
         let mut entered: Vec<WaitingQuestion> =
-            (0..MOST_OF_A_SESSION).map(|_| waiting.enter(&question("q")).unwrap()).collect();
+            (0..MAX_PER_SESSION).map(|_| waiting.enter(&question("q")).unwrap()).collect();
         assert!(
             waiting
                 .enter(&question("q"))
@@ -214,8 +214,8 @@ mod tests {
         let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
         let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown; send less at a time";
         assert_eq!(refused, expected);
-        assert!(waiting.enter(&of(LONGEST)).is_err(), "with its name");
-        waiting.enter(&of(LONGEST - 1)).unwrap();
+        assert!(waiting.enter(&of(MAX_LEN)).is_err(), "with its name");
+        waiting.enter(&of(MAX_LEN - 1)).unwrap();
         waiting.enter(&of(200 * 1024)).unwrap();
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn a_definition_that_is_too_long_to_show_is_reported_as_such() {
         let of = |preview| Question { server: "notes".into(), preview: Some(preview), ..question("q") };
         let waiting = WaitingQuestions::default();
-        let long = "x".repeat(LARGEST);
+        let long = "x".repeat(MAX_BYTES);
         let refused = |preview| waiting.enter(&of(preview)).unwrap_err().to_string();
         let definition = refused(Preview::Definition(long.clone()));
         assert!(
@@ -232,7 +232,7 @@ mod tests {
             "{definition}"
         );
         assert!(refused(Preview::Content(long)).starts_with("the question about this call is"));
-        waiting.enter(&of(Preview::Definition("x".repeat(LONGEST)))).unwrap();
+        waiting.enter(&of(Preview::Definition("x".repeat(MAX_LEN)))).unwrap();
     }
 
     #[test]
@@ -241,16 +241,16 @@ mod tests {
             let arguments = serde_json::json!({ "path": "/a", "nested": [{ "content": text }] });
             TooLongToShow::check(arguments.as_object().unwrap())
         };
-        assert_eq!(check("x".repeat(LONGEST)), Err(TooLongToShow { length: LONGEST + 19 }));
-        check("x".repeat(LONGEST - 19)).unwrap();
+        assert_eq!(check("x".repeat(MAX_LEN)), Err(TooLongToShow { length: MAX_LEN + 19 }));
+        check("x".repeat(MAX_LEN - 19)).unwrap();
     }
 
     #[test]
     fn the_text_of_pending_questions_is_limited_per_session() {
         let long = |session: &str| Question {
             session: session.into(),
-            arguments: vec![("a".into(), "x".repeat(LONGEST - 1))],
-            with: vec![("a".into(), "x".repeat(LONGEST - 1))],
+            arguments: vec![("a".into(), "x".repeat(MAX_LEN - 1))],
+            with: vec![("a".into(), "x".repeat(MAX_LEN - 1))],
             ..question("q")
         };
         let waiting = WaitingQuestions::default();
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn text_that_is_not_sent_is_limited_too() {
         let of = |length| Question { server_command: "x".repeat(length), ..question("q") };
-        let refused = WaitingQuestions::default().enter(&of(LARGEST)).unwrap_err().to_string();
+        let refused = WaitingQuestions::default().enter(&of(MAX_BYTES)).unwrap_err().to_string();
         assert!(refused.contains("too long to show"), "{refused}");
-        WaitingQuestions::default().enter(&of(LONGEST)).unwrap();
+        WaitingQuestions::default().enter(&of(MAX_LEN)).unwrap();
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Maximum number of session-long denials. Beyond it, the oldest is removed.
-const MOST_DENIALS: usize = 200;
+const MAX_DENIALS: usize = 200;
 
 /// Condition set by the user that denies a call without asking.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -159,7 +159,7 @@ impl Stops {
     pub fn deny(&self, denial: SessionDenial) {
         self.change(|state| {
             let of_session = || state.denials.iter().filter(|one| one.session == denial.session);
-            if of_session().count() >= MOST_DENIALS {
+            if of_session().count() >= MAX_DENIALS {
                 let oldest = of_session().next().map(|one| one.id.clone());
                 state.denials.retain(|one| Some(&one.id) != oldest.as_ref());
             }
@@ -316,11 +316,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
         stops.deny(denial("first", "other", scope("read", DeniedPlace::Call)));
-        for n in 0..=MOST_DENIALS {
+        for n in 0..=MAX_DENIALS {
             stops.deny(denial(&n.to_string(), "s", scope("read", DeniedPlace::Text(n.to_string()))));
         }
         let state = stops.now();
-        assert_eq!(state.denials.len(), MOST_DENIALS + 1);
+        assert_eq!(state.denials.len(), MAX_DENIALS + 1);
         assert_eq!((state.denials[0].id.as_str(), state.denials[1].id.as_str()), ("first", "1"));
     }
 }

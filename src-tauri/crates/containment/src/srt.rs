@@ -19,7 +19,7 @@ const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
 const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
 
 /// Timeout of the test.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Tests whether `srt` can create a sandbox. `trial` is a directory for the test's files. On failure, the result lists
 /// the missing requirements.
@@ -60,8 +60,8 @@ enum TrialError {
     /// The command line could not be quoted.
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
-    /// `srt` did not exit within [`PATIENCE`].
-    #[error("`srt` timed out after {n} s", n = PATIENCE.as_secs())]
+    /// `srt` did not exit within [`TIMEOUT`].
+    #[error("`srt` timed out after {n} s", n = TIMEOUT.as_secs())]
     Slow,
     /// Spawning `srt` failed.
     #[error("failed to start `srt`: {0}")]
@@ -80,7 +80,7 @@ async fn try_sandbox(programs: &Path, trial: &Path) -> Result<(), TrialError> {
     let line = launch(&srt.to_string_lossy(), &nothing, &files)?;
     let mut command = Command::new(&line.command);
     command.args(&line.args).current_dir(&files.cwd).stdin(Stdio::null()).kill_on_drop(true);
-    let ended = tokio::time::timeout(PATIENCE, command.output());
+    let ended = tokio::time::timeout(TIMEOUT, command.output());
     let said: Output = ended.await.map_err(|_| TrialError::Slow)?.map_err(TrialError::Start)?;
     if said.status.success() {
         return Ok(());

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Maximum number of log entries in one response.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Serves one connection until the program disconnects.
 pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
@@ -93,7 +93,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
         Request::Undo { session, folder, count, failed } => {
             undoing::undo(state, session, &folder, (count, failed), asker).await
         }
-        Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
+        Request::Activity { limit } => activity(state, limit.min(MAX_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
         Request::Metrics => metrics(state),
         Request::UnlockSecrets { passphrase } => unlock_secrets(state, passphrase).await,

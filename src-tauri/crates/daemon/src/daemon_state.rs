@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
 /// Maximum time between the start of a run's program and the addition of the run.
-const OPENING_BOUND: Duration = Duration::from_secs(5);
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running daemon's state.
 pub(crate) struct DaemonState {
@@ -111,7 +111,7 @@ impl DaemonState {
     /// Returns the active runs, including those whose program has just been started.
     pub(crate) async fn opened_runs(&self) -> Vec<Arc<Run>> {
         // A run that takes longer is waiting for the process that started it, and has not started its program.
-        let _ = tokio::time::timeout(OPENING_BOUND, self.opening.write()).await;
+        let _ = tokio::time::timeout(OPENING_TIMEOUT, self.opening.write()).await;
         self.runs()
     }
 

@@ -7,7 +7,7 @@ use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of ancestors to follow.
-const LONGEST_CHAIN: usize = 12;
+const MAX_CHAIN_LEN: usize = 12;
 
 /// Programs that only launch others. The client is the first ancestor that is not in this list.
 const LAUNCHERS: [&str; 9] =
@@ -28,7 +28,7 @@ pub fn of_shim(pid: u32, label: Option<String>) -> Client {
 fn chain(pid: u32) -> Vec<ProcessView> {
     let mut found = Vec::new();
     let mut next = Some(pid);
-    while let Some(pid) = next.filter(|p| *p > 0 && found.len() < LONGEST_CHAIN) {
+    while let Some(pid) = next.filter(|p| *p > 0 && found.len() < MAX_CHAIN_LEN) {
         let Some((name, parent)) = stat(pid) else { break };
         let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
         found.push(ProcessView { pid, exe: exe.map(|p| p.to_string_lossy().into_owned()), name });

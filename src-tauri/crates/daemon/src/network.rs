@@ -48,7 +48,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Maximum time to wait until connections that are no longer allowed have closed.
-const CUT_BOUND: Duration = Duration::from_secs(5);
+const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Network of a run, or of a server in one session.
 pub struct ServerNetwork {
@@ -258,7 +258,7 @@ impl ServerNetwork {
             }
         };
         let all = async { tokio::join!(self.connections.all_within(&rules), local) };
-        tokio::time::timeout(CUT_BOUND, all).await.is_ok()
+        tokio::time::timeout(CUT_TIMEOUT, all).await.is_ok()
     }
 }
 

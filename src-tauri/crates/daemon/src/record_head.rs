@@ -19,7 +19,7 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Maximum time to wait for the keyring at startup and shutdown.
-const BOUND: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
 struct Known {
@@ -43,7 +43,7 @@ pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
         return None;
     }
     let of = home.clone();
-    tokio::time::timeout(BOUND, in_time(move || known(&of))).await.ok()?.ok()?
+    tokio::time::timeout(TIMEOUT, in_time(move || known(&of))).await.ok()?.ok()?
 }
 
 /// Keeps the stored entry of one home directory up to date.
@@ -81,7 +81,7 @@ impl RecordHead {
     pub(crate) async fn end(&self) {
         if self.home.has_keyring {
             // After the timeout, an older entry stays in the keyring.
-            let _ = tokio::time::timeout(BOUND, self.keep()).await;
+            let _ = tokio::time::timeout(TIMEOUT, self.keep()).await;
         }
     }
 

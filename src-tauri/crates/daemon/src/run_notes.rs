@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// Maximum number of notes that are waiting to be written.
-const MOST: usize = 256;
+const MAX_COUNT: usize = 256;
 
 /// Maximum number of distinct files to count for each kind of access.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// Notes and counts of one run.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct OpenNote<'a>(&'a RunNotes);
 impl RunNotes {
     /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
     pub(crate) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
-        let (notes, written) = mpsc::channel(MOST);
+        let (notes, written) = mpsc::channel(MAX_COUNT);
         (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
     }
 
@@ -124,7 +124,7 @@ impl Drop for OpenNote<'_> {
 }
 
 fn count(files: &mut HashSet<String>, path: &str) {
-    if files.len() < MOST_FILES {
+    if files.len() < MAX_FILES {
         files.insert(path.to_owned());
     }
 }

@@ -38,7 +38,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// Maximum time that a call waits for its server to start.
-const START_BOUND: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reason why a server cannot handle a call.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum ServerError {
         reason: DownReason,
     },
     /// The server did not start in time.
-    #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
+    #[error("the server `{0}` did not start within {n} s", n = START_TIMEOUT.as_secs())]
     Slow(String),
     /// A path that the call needs could not be mounted.
     #[error("failed to mount `{path}` for the server: {reason}")]
@@ -332,7 +332,7 @@ impl ServerHandle {
             }
         };
         let slow = |_| Err(ServerError::Slow(self.name.clone()));
-        tokio::time::timeout(START_BOUND, answered).await.unwrap_or_else(slow)
+        tokio::time::timeout(START_TIMEOUT, answered).await.unwrap_or_else(slow)
     }
 
     /// Restarts the process at the user's request. The session stays open.

@@ -202,7 +202,7 @@ fn shown_root(root: RootView) -> RootView {
 }
 
 /// Maximum time to wait for the shim to receive a note.
-const NOTE_BOUND: Duration = Duration::from_secs(1);
+const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 
 struct AskingGuard<'a> {
     notes: &'a mpsc::UnboundedSender<OutgoingNote>,
@@ -217,7 +217,7 @@ impl AskingGuard<'_> {
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
         if self.notes.send(OutgoingNote { note, written: Some(written) }).is_ok() {
             // A shim that does not read delays the response by at most this long.
-            let _ = tokio::time::timeout(NOTE_BOUND, is_written).await;
+            let _ = tokio::time::timeout(NOTE_TIMEOUT, is_written).await;
         }
     }
 }

@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Maximum size of a log file, in bytes. Later lines are dropped and counted.
-const LONGEST: usize = 4 * 1024 * 1024;
+const MAX_LEN: usize = 4 * 1024 * 1024;
 
 /// Maximum length of a line, in bytes. Longer lines are truncated.
-const LONGEST_LINE: usize = 4000;
+const MAX_LINE_LEN: usize = 4000;
 
 /// Maximum number of queued lines across all sessions.
 const QUEUE: usize = 1024;
 
 /// Maximum number of log files to keep open.
-const MOST_OPEN: usize = 32;
+const MAX_OPEN: usize = 32;
 
 /// Handle to the thread that writes the logs. The thread exits when the last handle is dropped.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl SessionLogs {
 impl SessionLog {
     /// Queues a line without waiting. Drops it if the queue is full.
     pub fn write(&self, mut text: String) {
-        text.truncate(text.floor_char_boundary(LONGEST_LINE));
+        text.truncate(text.floor_char_boundary(MAX_LINE_LEN));
         let Handle { path, orders, lost } = &*self.0;
         let before = lost.swap(0, Ordering::Relaxed);
         match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
@@ -94,7 +94,7 @@ fn write(inbox: &Receiver<Order>) {
         match order {
             Order::Close(path) => drop(open.remove(&path)),
             Order::Line { path, text, lost } => {
-                if open.len() >= MOST_OPEN && !open.contains_key(&path) {
+                if open.len() >= MAX_OPEN && !open.contains_key(&path) {
                     open.clear();
                 }
                 // Errors are ignored, because these logs are only informational and the audit log reports a full
@@ -117,7 +117,7 @@ fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64)
     lines.push_str(&visible::line(&text.replace('\t', "    ")));
     lines.push('\n');
     let written = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    if written.saturating_add(lines.len()) > LONGEST {
+    if written.saturating_add(lines.len()) > MAX_LEN {
         return Ok(());
     }
     file.write_all(lines.as_bytes())
@@ -158,6 +158,6 @@ mod tests {
             all[0].write("end".to_owned());
             text(0).contains(" lines were dropped because they arrived too fast")
         });
-        soon(|| text(0).len() <= LONGEST);
+        soon(|| text(0).len() <= MAX_LEN);
     }
 }

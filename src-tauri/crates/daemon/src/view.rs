@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Maximum length of a client, server or tool name, in characters.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// Time without use after which a permanent grant is marked as unused.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
@@ -165,7 +165,7 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
 
 /// Truncates a name from another program and escapes invisible characters in it.
 fn name(text: &str) -> String {
-    visible::line(&visible::head(text, LONGEST_NAME))
+    visible::line(&visible::head(text, MAX_NAME_LEN))
 }
 
 /// Returns the paths in an audit entry, followed by its host.

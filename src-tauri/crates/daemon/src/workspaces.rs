@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of declined workspaces to remember. The oldest are dropped first, so they may be proposed again.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 
 /// Workspace that the user declined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl Workspaces {
         let [client, client_name, server, folder] = all_of_it.map(str::to_owned);
         let mut all = self.all();
         all.push(Declined { id, client, client_name, server, folder, at_ms: now_ms() });
-        if all.len() > MOST {
+        if all.len() > MAX_COUNT {
             all.remove(0);
         }
         self.write(&all)

@@ -8,9 +8,9 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
-const LONGEST_ANSWER: usize = 16 * 1024;
+const MAX_ANSWER_LEN: usize = 16 * 1024;
 /// Maximum time to wait for the proxy's response. Long, because the user may have to answer a question first.
-const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// Failure to connect through the proxy.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     }
     let io = |source| ProxyConnectError::Io { proxy, source };
     let mut stream = TcpStream::connect(proxy).map_err(io)?;
-    stream.set_read_timeout(Some(ANSWER_BOUND)).map_err(io)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(io)?;
     stream
         .write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
         .map_err(io)?;
@@ -67,7 +67,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     }
     let mut why = String::new();
     // If the body cannot be read, the status line is reported instead.
-    let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
+    let _ = stream.take(MAX_ANSWER_LEN as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
     Err(ProxyConnectError::Refused(if why.trim().is_empty() {
         status.to_owned()
@@ -115,7 +115,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= LONGEST_ANSWER {
+        if head.len() >= MAX_ANSWER_LEN {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "its response is too long"));
         }
         stream.read_exact(&mut byte)?;

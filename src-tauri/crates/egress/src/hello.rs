@@ -4,13 +4,13 @@
 //! - Anything else is an error, because other bytes on port 443 could be meant for a different host.
 
 /// Maximum size of a ClientHello in bytes. Known clients send far less.
-pub(crate) const LONGEST: usize = 64 * 1024;
+pub(crate) const MAX_LEN: usize = 64 * 1024;
 
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
-const LONGEST_RECORD: usize = 1 << 14;
-const LONGEST_NAME: usize = 255;
+const MAX_RECORD_LEN: usize = 1 << 14;
+const MAX_NAME_LEN: usize = 255;
 
 /// Parts of a ClientHello that the proxy uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     }
     // Checks the announced length too, so that an oversized message is refused without buffering it.
     let announced = message_length(&message)?.unwrap_or_default();
-    if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
+    if bytes.len().max(announced) > MAX_LEN { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
 /// Bytes split off the front of a buffer, and the remaining bytes.
@@ -75,7 +75,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     }
     let Some(header) = bytes.first_chunk::<5>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
-    if length == 0 || length > LONGEST_RECORD {
+    if length == 0 || length > MAX_RECORD_LEN {
         return Err(ClientHelloError::Malformed);
     }
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
@@ -130,7 +130,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let name = list.long()?;
     list.end()?;
     let sound =
-        kind == Some(0) && (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
+        kind == Some(0) && (1..=MAX_NAME_LEN).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(name) {
         Ok(name) if sound => Ok(name.to_owned()),
         Ok(_) | Err(_) => Err(ClientHelloError::Malformed),

@@ -7,8 +7,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Maximum length of a DNS name in characters.
-const LONGEST_NAME: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_NAME_LEN: usize = 253;
+const MAX_LABEL_LEN: usize = 63;
 
 /// Host name or IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ impl Host {
     /// # Errors
     /// Returns a [`HostError`] if the text is not a valid host. Such text must not be passed to a resolver.
     pub fn parse(text: &str) -> Result<Self, HostError> {
-        read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
+        read(text).ok_or_else(|| HostError(text.chars().take(MAX_NAME_LEN).collect()))
     }
 
     /// Returns `true` if the host names this machine or one in its local network.
@@ -57,7 +57,7 @@ impl HostPort {
     /// # Errors
     /// Returns a [`HostError`] if the host or port is invalid, or the port is missing and `default` is `None`.
     pub fn parse(text: &str, default: Option<u16>) -> Result<Self, HostError> {
-        let bad = || HostError(text.chars().take(LONGEST_NAME).collect());
+        let bad = || HostError(text.chars().take(MAX_NAME_LEN).collect());
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => (host, Some(port)),
             Some(_) | None => (text, None),
@@ -127,10 +127,10 @@ fn address(ip: Ipv6Addr) -> Host {
 
 fn is_name(name: &str) -> bool {
     let label = |label: &str| {
-        (1..=LONGEST_LABEL).contains(&label.len())
+        (1..=MAX_LABEL_LEN).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     };
-    name.len() <= LONGEST_NAME && name.split('.').all(label)
+    name.len() <= MAX_NAME_LEN && name.split('.').all(label)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Maximum pause that the exporter chooses itself.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum pause that a collector can request.
-const LONGEST_ASKED: Duration = Duration::from_secs(60 * 60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Backoff state for consecutive failures.
 #[derive(Debug, Default)]
@@ -26,11 +26,11 @@ impl Backoff {
 
     /// Returns the next pause. `asked` is the collector's `Retry-After`.
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
-        let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
+        let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DURATION);
         self.failures = self.failures.saturating_add(1);
         // Pause for 50 % to 100 % of the time, so that devices do not all retry simultaneously.
         let pause = longest.mul_f64(0.5 + random() / 2.0);
-        asked.map_or(pause, |asked| asked.min(LONGEST_ASKED).max(pause))
+        asked.map_or(pause, |asked| asked.min(MAX_RETRY_AFTER).max(pause))
     }
 }
 
@@ -63,7 +63,10 @@ mod tests {
             *per_second.entry(now.as_secs()).or_default() += 1;
         }
         let (first, last) = (*per_second.keys().next().unwrap(), *per_second.keys().last().unwrap());
-        assert!(last - first <= LONGEST.as_secs(), "all return within the longest pause: {first} to {last}");
+        assert!(
+            last - first <= MAX_DURATION.as_secs(),
+            "all return within the longest pause: {first} to {last}"
+        );
         let peak = per_second.values().max().unwrap();
         // Without jitter, all devices return in the same second. Spread evenly over half of the longest pause, 67 of
         // them return per second.
@@ -77,12 +80,12 @@ mod tests {
         for _ in 0..40 {
             let pause = backoff.next(None);
             assert!(pause >= longest / 2 && pause <= longest, "{pause:?} of {longest:?}");
-            longest = (longest * 2).min(LONGEST);
+            longest = (longest * 2).min(MAX_DURATION);
         }
         backoff.reset();
         assert!(backoff.next(None) <= FIRST);
         assert_eq!(backoff.next(Some(Duration::from_secs(90))), Duration::from_secs(90));
-        assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999))), LONGEST_ASKED);
+        assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999))), MAX_RETRY_AFTER);
         backoff.reset();
         assert!(backoff.next(Some(Duration::ZERO)) >= FIRST / 2, "a collector cannot ask for a flood");
     }

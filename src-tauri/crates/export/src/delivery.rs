@@ -28,10 +28,10 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Maximum size of a response, in bytes.
-const LONGEST_ANSWER: usize = 64 * 1024;
+const MAX_ANSWER_LEN: usize = 64 * 1024;
 
 /// Maximum size of a response head, in bytes.
-const LONGEST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_LEN: usize = 16 * 1024;
 
 /// Content type of OTLP requests and responses.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
@@ -169,7 +169,7 @@ impl Collector {
             .unwrap_or(Err(DeliveryError::Timeout))?;
         checked(&response)?;
         let is_otlp = response.headers().get(header::CONTENT_TYPE).is_some_and(is_protobuf);
-        let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect();
+        let body = Limited::new(response.into_body(), MAX_ANSWER_LEN).collect();
         let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
         if is_otlp { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
     }
@@ -192,7 +192,7 @@ async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
     let stream =
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
     let (sender, connection) =
-        http1::Builder::new().max_buf_size(LONGEST_HEAD).handshake(TokioIo::new(stream)).await?;
+        http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
     // The task ends when the sender is dropped. The request in flight returns any error.
     tokio::spawn(connection);
     Ok(sender)

@@ -10,10 +10,10 @@ use ironcurtain_audit::{
 };
 
 /// Maximum number of paths in one event.
-const MOST_PATHS: usize = 100;
+const MAX_PATHS: usize = 100;
 
 /// Maximum length of an exported name, in bytes. Agents choose the names of tools and methods.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_LEN: usize = 256;
 
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ impl ExportedEvent {
         event.text(names::GRANT, entry.grant_id.as_deref());
         event.text(names::HOST, entry.host.as_deref());
         event.number(names::PORT, entry.port.map(u64::from));
-        let paths: Vec<String> = paths(entry).take(MOST_PATHS).filter_map(|path| form.of(path)).collect();
+        let paths: Vec<String> = paths(entry).take(MAX_PATHS).filter_map(|path| form.of(path)).collect();
         if !paths.is_empty() {
             event.attributes.push((names::PATHS, Attribute::List(paths)));
         }
@@ -133,7 +133,7 @@ impl ExportedEvent {
     /// Adds a text with secrets redacted.
     fn text(&mut self, name: &'static str, value: Option<&str>) {
         let Some(value) = value else { return };
-        let kept = value.get(..value.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
+        let kept = value.get(..value.floor_char_boundary(MAX_NAME_LEN)).unwrap_or_default();
         self.attributes.push((name, Attribute::Text(redacted_text(kept))));
     }
 

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of records in a request.
-pub(crate) const MOST_RECORDS: usize = 512;
+pub(crate) const MAX_RECORDS: usize = 512;
 
 /// Time to wait for more entries before sending a request.
 const GATHER: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ impl Exporter {
             writer,
             reader,
             batch: Batch::default(),
-            most: MOST_RECORDS,
+            most: MAX_RECORDS,
             failures: 0,
             began_ms: now_ms(),
             metrics_due: Instant::now() + METRICS,
@@ -186,7 +186,7 @@ impl Exporter {
         while self.reader.is_compared() && self.batch.is_empty() {
             let synced = self.parts.synced.borrow_and_update().entries;
             let count = synced.saturating_sub(self.state.place.written.entries);
-            if count >= MOST_RECORDS as u64 {
+            if count >= MAX_RECORDS as u64 {
                 return;
             }
             if count > 0 || !self.state.lost.is_empty() || self.unsent_head().is_some() {
@@ -244,7 +244,7 @@ impl Exporter {
         if problem.is_some() {
             self.most = 1;
         } else {
-            self.most = (self.most * 2).min(MOST_RECORDS);
+            self.most = (self.most * 2).min(MAX_RECORDS);
             (self.state.last_success, self.state.failure) = (Some(now_ms()), None);
         }
         for done in self.batch.take(count) {
@@ -283,7 +283,7 @@ impl Exporter {
     /// Fills the batch with lost ranges, an unsent head and the next entries.
     async fn read(&mut self) -> Result<(), AttemptError> {
         let synced = self.parts.synced.borrow().clone();
-        let found = self.reader.read(synced, MOST_RECORDS).await?;
+        let found = self.reader.read(synced, MAX_RECORDS).await?;
         if let Some(range) = found.lost {
             self.lose(range).await;
         }

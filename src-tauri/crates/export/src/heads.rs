@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const PURPOSE: &str = "ironcurtain audit head v1";
 
 /// Size in bytes at which the heads file is renamed and a new one is started. One older file is kept.
-const LONGEST_FILE: u64 = 4 * 1024 * 1024;
+const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;
 
 /// Position in the log, signed with a device key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl HeadsFile {
     /// Returns an error if the file cannot be written.
     pub fn append(&self, head: &SignedHead) -> io::Result<()> {
         let mut file = self.open()?;
-        if file.metadata()?.len() >= LONGEST_FILE {
+        if file.metadata()?.len() >= MAX_FILE_LEN {
             std::fs::rename(&self.0, self.0.with_extension("old.jsonl"))?;
             file = self.open()?;
         }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Size in bytes at which no more log lines are added to a batch.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Entry that was read.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Reader {
         let (form, log) = (self.form.clone(), self.log.clone());
         self.with(move |follower| {
             let (mut found, mut total) = (ReadEntries::default(), 0);
-            while found.entries.len() < most && total < MOST_BYTES {
+            while found.entries.len() < most && total < MAX_BYTES {
                 let before = follower.place().clone();
                 if before.written.entries >= synced.entries {
                     break;

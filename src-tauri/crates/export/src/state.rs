@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of lost ranges kept until they are reported. Later ones extend the last range.
-const MOST_RANGES: usize = 100;
+const MAX_RANGES: usize = 100;
 
 /// State of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ impl ExportState {
     /// Records a range of unsent entries. Merges adjacent ranges.
     pub(crate) fn lose(&mut self, range: LostRange) {
         self.dropped += range.until.entries.saturating_sub(range.after.entries);
-        let is_full = self.lost.len() >= MOST_RANGES;
+        let is_full = self.lost.len() >= MAX_RANGES;
         match self.lost.last_mut() {
             Some(last) if last.until == range.after || is_full => last.until = range.until,
             Some(_) | None => self.lost.push(range),
@@ -177,7 +177,7 @@ mod tests {
         [(1, 3), (3, 7), (9, 10)].into_iter().for_each(|(after, until)| state.lose(range(after, until)));
         assert_eq!((state.lost.clone(), state.dropped), (vec![range(1, 7), range(9, 10)], 7));
         (0..200).for_each(|n| state.lose(range(20 + 2 * n, 21 + 2 * n)));
-        assert_eq!(state.lost.len(), MOST_RANGES);
+        assert_eq!(state.lost.len(), MAX_RANGES);
         assert_eq!(state.lost.last().unwrap().until, range(0, 419).until);
     }
 

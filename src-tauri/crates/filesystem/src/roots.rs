@@ -1,6 +1,6 @@
 //! Currently allowed directories: those from the command line until the client sends its roots.
 //!
-//! - A call that arrives after the announcement of a change waits at most [`PATIENCE`] for the new roots and uses
+//! - A call that arrives after the announcement of a change waits at most [`TIMEOUT`] for the new roots and uses
 //!   them.
 //! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a client that
 //!   fails to resend its roots allow nothing.
@@ -19,7 +19,7 @@ use crate::allowed_directories::AllowedDirectories;
 use crate::{note, paths, root_uri};
 
 /// Timeout for the client's response to `roots/list`.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Allowed directories and pending changes of the client's roots.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Roots {
         let mut applied = self.applied.subscribe();
         // `refresh` has its own timeout, so this one only guards against bugs. It allows nothing, because the previous
         // directories may no longer be allowed.
-        match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
+        match timeout(TIMEOUT * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),
         }
@@ -136,8 +136,8 @@ enum NoRoots {
     /// The request failed, or the client answered with an error.
     #[error(transparent)]
     Refused(#[from] ServiceError),
-    /// The client did not answer within [`PATIENCE`].
-    #[error("no response within {n} s", n = PATIENCE.as_secs())]
+    /// The client did not answer within [`TIMEOUT`].
+    #[error("no response within {n} s", n = TIMEOUT.as_secs())]
     Silent,
 }
 
@@ -147,7 +147,7 @@ fn tells_roots(client: &Peer<RoleServer>) -> bool {
 
 #[expect(deprecated, reason = "deprecated in 2026-07-28; this server supports earlier protocol versions")]
 async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, NoRoots> {
-    match timeout(PATIENCE, client.list_roots()).await {
+    match timeout(TIMEOUT, client.list_roots()).await {
         Ok(Ok(answer)) => Ok(answer.roots.into_iter().map(|root| root.uri).collect()),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(NoRoots::Silent),

@@ -16,7 +16,7 @@ use std::path::Path;
 const DEEPEST: usize = 10;
 
 /// Maximum number of settings read for one repository.
-const MOST: usize = 20_000;
+const MAX_COUNT: usize = 20_000;
 
 /// Reads the settings of a repository.
 pub(super) fn read_settings(
@@ -113,7 +113,7 @@ impl SettingsReader<'_> {
                 self.with_included(self.alone(&included)?, &included, depth + 1, settings)?;
             }
             settings.0.push((key, value));
-            if settings.0.len() > MOST {
+            if settings.0.len() > MAX_COUNT {
                 return Err(UnknownAddress::TooBig);
             }
         }

@@ -1,6 +1,6 @@
 //! Reads a repository's files without git.
 //!
-//! - Only regular files of at most [`MOST_BYTES`] that the caller permits are read. They are opened without blocking
+//! - Only regular files of at most [`MAX_BYTES`] that the caller permits are read. They are opened without blocking
 //!   and without following symlinks.
 
 use super::UnknownAddress;
@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Maximum size of a file in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Returns `true` if a path may be accessed.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
@@ -44,8 +44,8 @@ fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, UnknownAddress>
         Err(_) => return Err(UnknownAddress::NotPlain),
     };
     let mut content = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|_| UnknownAddress::NotPlain)?;
-    if content.len() as u64 > MOST_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
+    file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(|_| UnknownAddress::NotPlain)?;
+    if content.len() as u64 > MAX_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
 }
 
 /// Resolves a name relative to a folder, without expanding `~`. Fails if the kernel would reject the path.

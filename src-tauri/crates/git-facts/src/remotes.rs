@@ -4,7 +4,7 @@ use super::UnknownAddress;
 use super::settings::GitSettings;
 
 /// Maximum number of names resolved for one call.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 
 /// Operation that a tool performs with a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Remotes {
         if met.iter().any(|known| known == name) {
             return Ok(());
         }
-        if met.len() >= MOST {
+        if met.len() >= MAX_COUNT {
             return Err(UnknownAddress::TooBig);
         }
         met.push(name.to_owned());
@@ -206,7 +206,7 @@ impl Remotes {
         for (key, _) in &self.settings.0 {
             let name = key.strip_prefix("remote.").and_then(|rest| Some(rest.rsplit_once('.')?.0));
             names.extend(name.filter(|name| !name.starts_with('/') && !names.contains(name)));
-            if names.len() > MOST {
+            if names.len() > MAX_COUNT {
                 return Err(UnknownAddress::TooBig);
             }
         }

@@ -17,14 +17,14 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Timeout for all of a call's git runs together.
-const BOUND: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of git's output in bytes.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Maximum address space of git in bytes.
 #[cfg(target_os = "linux")]
-const MOST_MEMORY: u64 = 512 * 1024 * 1024;
+const MAX_MEMORY: u64 = 512 * 1024 * 1024;
 
 /// Environment variables with which the user can select other configuration files.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
@@ -51,7 +51,7 @@ pub(super) struct GitRunner {
 
 impl GitRunner {
     pub(super) fn new(home: &CanonicalPath) -> Self {
-        Self { home: home.clone(), until: Instant::now() + BOUND }
+        Self { home: home.clone(), until: Instant::now() + TIMEOUT }
     }
 
     /// Returns the machine's settings as they apply to a repository.
@@ -145,7 +145,7 @@ impl GitRunner {
             threads.spawn(move || drop(stdin.write_all(input)));
             threads.spawn(move || {
                 let mut output = Vec::new();
-                let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
+                let read = stdout.take(MAX_BYTES + 1).read_to_end(&mut output);
                 // Ignores the error: after a timeout, the receiver has been dropped.
                 let _ = send.send(read.map(|_| output));
             });
@@ -158,7 +158,7 @@ impl GitRunner {
             match heard {
                 Err(_) => Err(UnknownAddress::Late),
                 Ok(Err(_)) => Err(UnknownAddress::NotRun),
-                Ok(Ok(output)) if output.len() as u64 > MOST_BYTES => Err(UnknownAddress::TooBig),
+                Ok(Ok(output)) if output.len() as u64 > MAX_BYTES => Err(UnknownAddress::TooBig),
                 Ok(Ok(output)) => Ok(output),
             }
         })
@@ -181,7 +181,7 @@ fn limit(child: &Child) {
     use rustix::process::{Resource, Rlimit, prlimit};
     let most = |n| Rlimit { current: Some(n), maximum: Some(n) };
     let pid = pid(child);
-    for (resource, bound) in [(Resource::As, MOST_MEMORY), (Resource::Fsize, 0), (Resource::Core, 0)] {
+    for (resource, bound) in [(Resource::As, MAX_MEMORY), (Resource::Fsize, 0), (Resource::Core, 0)] {
         let _ = prlimit(pid, resource, most(bound));
     }
 }

@@ -48,7 +48,7 @@ pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use listed_definition::ListedDefinition;
 pub use owner::Stored;
-pub use pins::{Listing, MOST_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
+pub use pins::{Listing, MAX_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin};
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;

@@ -6,7 +6,7 @@ use serde_json::Value;
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
 /// Maximum length of a definition that can be pinned, in bytes.
-const LONGEST_DEFINITION: usize = 256 * 1024;
+const MAX_DEFINITION_LEN: usize = 256 * 1024;
 
 /// Tool as a server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl ListedDefinition {
         let mut value = Value::Object(fields);
         value.sort_all_objects();
         let definition = value.to_string();
-        (definition.len() <= LONGEST_DEFINITION).then_some(Self { tool, definition })
+        (definition.len() <= MAX_DEFINITION_LEN).then_some(Self { tool, definition })
     }
 }
 
@@ -65,6 +65,6 @@ mod tests {
         assert_eq!(of(&json!({ "description": "d" })), None);
         assert_eq!(of(&json!({ "name": 1 })), None);
         assert_eq!(of(&json!(["name"])), None);
-        assert_eq!(of(&json!({ "name": "t", "description": "d".repeat(LONGEST_DEFINITION) })), None);
+        assert_eq!(of(&json!({ "name": "t", "description": "d".repeat(MAX_DEFINITION_LEN) })), None);
     }
 }

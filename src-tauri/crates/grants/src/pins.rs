@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const FORGET_LISTS: &str = "DELETE FROM tool_lists WHERE server = ?1";
 
 /// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is rejected.
-pub const MOST_TOOLS: usize = 2000;
+pub const MAX_TOOLS: usize = 2000;
 
 /// Server and kind of client for which a list of tools is intended. Some servers offer different tools to different
 /// clients.

@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of terminations to keep in the database. Beyond it, the oldest are removed.
-const MOST_ENDED: i64 = 10_000;
+const MAX_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
     connection: Connection,
@@ -121,7 +121,7 @@ impl Store {
             }
             change.execute(
                 "DELETE FROM ended WHERE rowid <= (SELECT max(rowid) FROM ended) - ?1",
-                [MOST_ENDED],
+                [MAX_ENDED],
             )?;
             Ok(())
         })

@@ -12,5 +12,5 @@ mod tables;
 pub use catalogue::Catalogue;
 pub use initialize::{InitializeError, InitializeRequest};
 pub use lists::{CatalogueKind, ListEntries, Lists};
-pub use names::{LONGEST, may_be_of};
+pub use names::{MAX_LEN, may_be_of};
 pub use tables::{OwnRequest, RequestTables, RoutedRequest};

@@ -43,7 +43,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// Maximum number of characters of a client's cancellation reason that are forwarded.
-const LONGEST_REASON: usize = 1000;
+const MAX_REASON_LEN: usize = 1000;
 
 /// Notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
@@ -315,7 +315,7 @@ impl UnansweredRequest {
 }
 
 fn cancelled_line(id: u64, reason: Option<&str>) -> Vec<u8> {
-    let reason = reason.map(|reason| visible::head(reason, LONGEST_REASON));
+    let reason = reason.map(|reason| visible::head(reason, MAX_REASON_LEN));
     let params = serde_json::json!({ "requestId": id, "reason": reason });
     notification_line(CANCELLED, to_raw_value(&params).ok().as_deref())
 }

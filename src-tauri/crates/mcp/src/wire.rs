@@ -19,7 +19,7 @@ pub use descriptor::{Input, Output, pair};
 pub use fields::Fields;
 pub use inlet::{HandedLine, Inlet, Listening};
 pub use known_servers::{KnownInstructions, KnownVersions, ProtocolVersion};
-pub use lines::{Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER};
+pub use lines::{Line, Lines, MAX_CONCURRENT, MAX_LINE_BYTES};
 pub use memory::{Allowance, MEDIUM, Memory, NoRoom, Share};
 pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,

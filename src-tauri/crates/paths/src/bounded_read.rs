@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Maximum size in bytes of a file that is read as a whole: 16 MiB.
-pub const LONGEST: u64 = 16 * 1024 * 1024;
+pub const MAX_LEN: u64 = 16 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 ///
@@ -152,7 +152,7 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
 /// Reads a file as text. Returns `None` if nothing exists at the path.
 ///
 /// # Errors
-/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`] or not UTF-8, or if the path is a
+/// Returns an error if the file is unreadable, not regular, longer than [`MAX_LEN`] or not UTF-8, or if the path is a
 /// dangling symlink.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
@@ -165,9 +165,9 @@ pub fn text(path: &Path) -> io::Result<Option<String>> {
     };
     let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
     let mut content = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > LONGEST {
-        return Err(invalid(format!("it is longer than {} MiB", LONGEST / 1024 / 1024)));
+    file.take(MAX_LEN + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_LEN {
+        return Err(invalid(format!("it is longer than {} MiB", MAX_LEN / 1024 / 1024)));
     }
     String::from_utf8(content).map(Some).map_err(|e| {
         let good = e.utf8_error().valid_up_to();
@@ -202,10 +202,10 @@ mod tests {
         assert_eq!(told("device").unwrap_err(), "it is a device, not a regular file");
         std::fs::write(path("bytes"), b"ab\xff").unwrap();
         assert_eq!(told("bytes").unwrap_err(), "it is not valid UTF-8 at byte 3");
-        File::create(path("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        File::create(path("long")).unwrap().set_len(MAX_LEN + 1).unwrap();
         assert_eq!(told("long").unwrap_err(), "it is longer than 16 MiB");
-        File::create(path("longest")).unwrap().set_len(LONGEST).unwrap();
-        assert_eq!(told("longest").unwrap().unwrap().len() as u64, LONGEST);
+        File::create(path("longest")).unwrap().set_len(MAX_LEN).unwrap();
+        assert_eq!(told("longest").unwrap().unwrap().len() as u64, MAX_LEN);
     }
 
     #[test]

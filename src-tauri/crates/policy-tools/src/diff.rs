@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of rule checks for all tools together. This many checks take a few seconds.
-const MOST_RULE_CHECKS: usize = 100_000_000;
+const MAX_RULE_CHECKS: usize = 100_000_000;
 
 /// Differences between two policies.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -98,7 +98,7 @@ pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference
             annotations.tools(server).map(move |(tool, annotation)| (server, tool, annotation))
         })
         .collect();
-    let looks = MOST_RULE_CHECKS.checked_div(tools.len()).unwrap_or(MOST_RULE_CHECKS);
+    let looks = MAX_RULE_CHECKS.checked_div(tools.len()).unwrap_or(MAX_RULE_CHECKS);
     for tool in tools {
         comparing.tool(tool, &differing, looks, &mut difference);
     }

@@ -20,7 +20,7 @@ mod facts;
 
 use facts::Facts;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Name of the trial's folder in the state directory. The folder stays empty.
 const TRIAL: &str = "trial";
@@ -70,7 +70,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
-    let mut control = ControlClient::new(launched.control, PATIENCE)?;
+    let mut control = ControlClient::new(launched.control, TIMEOUT)?;
     let mut next = |expected: fn(&SandboxEvent) -> bool| {
         let event = control.event()?;
         if expected(&event) { Ok(event) } else { Err(io::Error::other(otherwise(event))) }

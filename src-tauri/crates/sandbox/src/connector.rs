@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// Maximum size of a socket address in bytes (`sockaddr_storage`).
-const LONGEST: usize = 128;
+const MAX_LEN: usize = 128;
 /// Size in bytes of the address family, which is the first field of a socket address.
 const FAMILY: usize = size_of::<libc::sa_family_t>();
 /// `AF_UNIX` as an address family.
@@ -142,7 +142,7 @@ impl Attempt {
         let [socket, length] =
             [socket, length].map(|word| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default());
         let length = usize::try_from(length).map_err(|_| libc::EINVAL)?;
-        if length > LONGEST {
+        if length > MAX_LEN {
             return Err(libc::EINVAL);
         }
         let process = handle(call.thread, &thread)?;

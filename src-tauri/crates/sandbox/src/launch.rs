@@ -344,7 +344,7 @@ mod tests {
         spec::{ResourceLimits, UnixSockets},
     };
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
     fn sandbox_is_in_its_control_group_while_running() {
@@ -370,7 +370,7 @@ mod tests {
         let place = CgroupRoot::bare();
         let (end, ended) = mpsc::channel();
         let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
-        let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
+        let mut control = ControlClient::new(launched.control, TIMEOUT).unwrap();
         assert_eq!(control.event().unwrap(), SandboxEvent::Started);
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
             panic!("expected the limits event")
@@ -383,8 +383,8 @@ mod tests {
         // Bubblewrap, the init process of the sandbox, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
-        assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), SandboxExit { status: Some(0), signal: None });
-        let deadline = Instant::now() + PATIENCE;
+        assert_eq!(ended.recv_timeout(TIMEOUT).unwrap(), SandboxExit { status: Some(0), signal: None });
+        let deadline = Instant::now() + TIMEOUT;
         while group.exists() {
             assert!(Instant::now() < deadline, "the group was not removed");
             thread::yield_now();

@@ -20,7 +20,7 @@ pub(crate) use link::{NotWatched, SpecialLink};
 pub(crate) use service::{serve, serve_in_child};
 
 /// Maximum number of masked pipes and sockets per sandbox, because each mask is a mount.
-pub(crate) const MOST_MASKED: usize = 512;
+pub(crate) const MAX_MASKED: usize = 512;
 
 /// Request from a supervisor to the watcher, sent as one JSON line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The `age` file format, version 1, with a passphrase. `age --decrypt` can read the files.
 //!
 //! - Every byte of a file is authenticated, so a changed, truncated or extended file is rejected.
-//! - Decrypting a file costs at most [`MOST_WORK`], once, before its passphrase is verified.
+//! - Decrypting a file costs at most [`MAX_WORK`], once, before its passphrase is verified.
 //! - Decrypted contents and the file key are overwritten in memory on drop.
 
 use super::Secret;
@@ -23,7 +23,7 @@ const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 
 /// Maximum cost that a file may require: 1 GiB per attempt.
-const MOST_WORK: u8 = 20;
+const MAX_WORK: u8 = 20;
 
 /// Size of a chunk of the contents in bytes.
 const PIECE: usize = 64 * 1024;
@@ -43,8 +43,8 @@ pub enum AgeError {
     /// The header or the contents were changed.
     #[error("the file was modified or truncated after it was written")]
     Changed,
-    /// The file requires more work than `MOST_WORK`.
-    #[error("it requires 2^{0} rounds of work; at most 2^{MOST_WORK} are allowed")]
+    /// The file requires more work than `MAX_WORK`.
+    #[error("it requires 2^{0} rounds of work; at most 2^{MAX_WORK} are allowed")]
     Work(u8),
     /// The operating system provides no random bytes.
     #[error("no random bytes are available")]
@@ -97,7 +97,7 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
 /// Returns [`AgeError`], and no part of the contents, if the file or the passphrase is wrong.
 pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
-    if work > MOST_WORK {
+    if work > MAX_WORK {
         return Err(AgeError::Work(work));
     }
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;

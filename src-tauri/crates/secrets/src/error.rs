@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 /// Maximum time to wait for the user to unlock the keyring. It is shorter than the time that a call waits for its
 /// server to start.
-const UNLOCK_BOUND: Duration = Duration::from_secs(25);
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Reason a secret is not available.
 #[derive(Debug, thiserror::Error)]
@@ -21,10 +21,10 @@ pub enum SecretError {
     /// The keyring is locked, or has no collection, and the user did not unlock it.
     #[error("the keyring is locked or has no collection yet ({0}); unlock it and try again")]
     Locked(String),
-    /// The user did not unlock the keyring within `UNLOCK_BOUND`.
+    /// The user did not unlock the keyring within `UNLOCK_TIMEOUT`.
     #[error(
         "the keyring did not answer within {n} s, perhaps because it is locked; unlock it and try again",
-        n = UNLOCK_BOUND.as_secs()
+        n = UNLOCK_TIMEOUT.as_secs()
     )]
     Slow,
     /// The keyring has no secret with this name.
@@ -116,7 +116,7 @@ pub enum SecretFileError {
     Short(usize),
 }
 
-/// Runs the blocking function `ask`, which accesses the keyring or the file, and waits at most `UNLOCK_BOUND` for it.
+/// Runs the blocking function `ask`, which accesses the keyring or the file, and waits at most `UNLOCK_TIMEOUT` for it.
 ///
 /// # Errors
 /// Returns the error of `ask`, or [`SecretError::Slow`] after a timeout.
@@ -129,7 +129,7 @@ pub async fn in_time<T: Send + 'static>(
         .name("secrets".to_owned())
         .spawn(move || drop(send.send(ask())))
         .map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    match tokio::time::timeout(UNLOCK_BOUND, answer).await {
+    match tokio::time::timeout(UNLOCK_TIMEOUT, answer).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err(SecretError::Failed("the keyring client crashed".to_owned())),
         Err(_) => Err(SecretError::Slow),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Minimum length of a new passphrase in characters.
-const SHORTEST: usize = 10;
+const MIN_LEN: usize = 10;
 
 pub(super) type Contents = BTreeMap<SecretName, Secret>;
 
@@ -40,8 +40,8 @@ struct Mark {
 impl OpenFile {
     /// Creates the file without secrets. Fails if it exists.
     pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
-        if passphrase.reveal().chars().count() < SHORTEST {
-            return Err(SecretFileError::Short(SHORTEST));
+        if passphrase.reveal().chars().count() < MIN_LEN {
+            return Err(SecretFileError::Short(MIN_LEN));
         }
         let _turn = turn(path)?;
         if is_there(path)? {
@@ -101,7 +101,7 @@ fn read(path: &Path, passphrase: &Secret) -> Result<(Mark, Contents), SecretFile
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let file = bounded_read::open(path).map_err(at)?;
     let (mark, mut bytes) = (Mark::of(&file).map_err(at)?, Vec::new());
-    file.take(bounded_read::LONGEST + 1).read_to_end(&mut bytes).map_err(at)?;
+    file.take(bounded_read::MAX_LEN + 1).read_to_end(&mut bytes).map_err(at)?;
     not_too_long(path, &bytes)?;
     let content = age::decrypt(passphrase, &bytes);
     let content = content.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
@@ -130,7 +130,7 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
 }
 
 fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
-    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bounded_read::LONGEST);
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bounded_read::MAX_LEN);
     if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
 }
 

@@ -43,7 +43,7 @@ use zeroize::Zeroizing;
 const MARK: &str = "keyring:";
 
 /// Maximum length of a secret in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_LEN: usize = 64 * 1024;
 
 /// Secret text, overwritten in memory on drop. Its `Debug` output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Secret {
         if text.is_empty() {
             return Err(SecretTextError::Empty);
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_LEN {
             return Err(SecretTextError::TooLong);
         }
         if text.contains(char::is_control) {
@@ -95,7 +95,7 @@ pub enum SecretTextError {
     #[error("nothing was stored: the secret is empty")]
     Empty,
     /// The text is too long.
-    #[error("nothing was stored: the secret is longer than {LONGEST} bytes")]
+    #[error("nothing was stored: the secret is longer than {MAX_LEN} bytes")]
     TooLong,
     /// The text contains a line end or another control character.
     #[error("nothing was stored: the secret contains a line end or control character")]
@@ -151,6 +151,6 @@ mod tests {
         assert_eq!(Secret::typed("key \r\n"), Ok(Secret::new("key ".into())));
         assert_eq!(Secret::typed("\n"), Err(SecretTextError::Empty));
         assert_eq!(Secret::typed("a\nb"), Err(SecretTextError::Control));
-        assert_eq!(Secret::typed(&"x".repeat(LONGEST + 1)), Err(SecretTextError::TooLong));
+        assert_eq!(Secret::typed(&"x".repeat(MAX_LEN + 1)), Err(SecretTextError::TooLong));
     }
 }

@@ -1,7 +1,7 @@
 //! Replaces secrets in the output of servers.
 //!
 //! - A secret is also found if it is percent-encoded, JSON-escaped, or in base64 at any offset.
-//! - Secrets shorter than [`SHORTEST`] are not replaced, because they would match parts of ordinary words.
+//! - Secrets shorter than [`MIN_LEN`] are not replaced, because they would match parts of ordinary words.
 
 use super::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Minimum length in bytes of a secret that is masked.
-const SHORTEST: usize = 6;
+const MIN_LEN: usize = 6;
 
 /// Text that replaces a secret.
 const MARK: &[u8] = b"[secret]";
@@ -35,7 +35,7 @@ impl SecretMask {
         for secret in secrets {
             // Programs may print a key of several lines line by line.
             for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
-                if value.len() >= SHORTEST {
+                if value.len() >= MIN_LEN {
                     spellings.extend(spellings_of(value.as_bytes()));
                 }
             }

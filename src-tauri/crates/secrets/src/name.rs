@@ -6,7 +6,7 @@ use std::fmt;
 const LOGIN: &str = "login:";
 
 /// Maximum length of a name in characters.
-const LONGEST: usize = 100;
+const MAX_LEN: usize = 100;
 
 /// Name of a secret: ASCII letters, digits, `-`, `_` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub struct SecretName(String);
 /// Error for a text that is not a valid name of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {LONGEST}",
+    "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {MAX_LEN}",
     .0.escape_default()
 )]
 pub struct SecretNameError(String);
@@ -35,7 +35,7 @@ impl SecretName {
         let Some(server) = text.strip_prefix(LOGIN) else { return Self::try_from(text) };
         let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if server.is_empty() || !server.chars().all(is_taken) {
-            return Err(SecretNameError(text.chars().take(LONGEST).collect()));
+            return Err(SecretNameError(text.chars().take(MAX_LEN).collect()));
         }
         Ok(Self::of_login(server))
     }
@@ -58,8 +58,8 @@ impl TryFrom<&str> for SecretName {
 
     fn try_from(text: &str) -> Result<Self, SecretNameError> {
         let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if text.is_empty() || text.len() > LONGEST || !text.chars().all(is_taken) {
-            return Err(SecretNameError(text.chars().take(LONGEST).collect()));
+        if text.is_empty() || text.len() > MAX_LEN || !text.chars().all(is_taken) {
+            return Err(SecretNameError(text.chars().take(MAX_LEN).collect()));
         }
         Ok(Self(text.to_owned()))
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of cached digests. A full cache is cleared.
-const MOST: usize = 256;
+const MAX_COUNT: usize = 256;
 
 /// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
@@ -111,7 +111,7 @@ impl Digests {
 
     fn remember(&self, state: &State, digest: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
+        if all.len() >= MAX_COUNT {
             all.clear();
         }
         all.insert(state.clone(), digest.to_owned());

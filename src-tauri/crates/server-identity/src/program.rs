@@ -16,10 +16,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files that identify a program.
-const MOST_FILES: usize = 32;
+const MAX_FILES: usize = 32;
 
 /// Maximum length of a script's first line, in bytes.
-const LONGEST_LINE: u64 = 512;
+const MAX_LINE_LEN: u64 = 512;
 
 /// File extensions of interpreted code.
 const CODE: [&str; 22] = [
@@ -170,7 +170,7 @@ pub(super) fn files(
     let paths = [command.clone()].into_iter().chain(interpreter).chain(scripts(&command, &server.args));
     let mut all = Vec::new();
     let mut stamps = Vec::new();
-    for path in paths.take(MOST_FILES) {
+    for path in paths.take(MAX_FILES) {
         let unreadable = |source| IdentityError::Unreadable { path: path.clone(), source };
         let (file, stamp) = identifying.file(&path).map_err(unreadable)?;
         stamps.extend(stamp);
@@ -216,7 +216,7 @@ fn interpreter(script: &Path) -> Option<String> {
     File::open(script)
         .ok()
         .filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?
-        .take(LONGEST_LINE)
+        .take(MAX_LINE_LEN)
         .read_to_end(&mut line)
         .ok()?;
     let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;

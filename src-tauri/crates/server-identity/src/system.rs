@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of symlinks to follow.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Folders for installed software. If the user is root, only files in these folders count as part of the operating
 /// system.
@@ -38,7 +38,7 @@ impl System {
     /// part of the operating system.
     pub(super) fn path(&self, path: &Path) -> Option<PathBuf> {
         let mut at = path.to_path_buf();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             let folder = at.parent()?.canonicalize().ok()?;
             let named = folder.join(at.file_name()?);
             if self.owns(&named) {
@@ -67,7 +67,7 @@ impl System {
             }
             if let Ok(target) = std::fs::read_link(&next) {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return false;
                 }
                 if target.is_absolute() {

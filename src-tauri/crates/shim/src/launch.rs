@@ -22,12 +22,12 @@ const RACE_DEADLINE: Duration = Duration::from_secs(1);
 /// Maximum time to wait for a daemon to exit after it closed a connection.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Delay before the second connection attempt. Doubles with each attempt, up to [`LONGEST_PAUSE`].
+/// Delay before the second connection attempt. Doubles with each attempt, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum number of bytes kept from a starting daemon's standard error.
-const MOST_SAID: u64 = 64 * 1024;
+const MAX_REPORTED: u64 = 64 * 1024;
 
 /// Daemon started by this shim.
 pub struct Launched {
@@ -115,7 +115,7 @@ pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), La
             ended = true;
             deadline = deadline.min(Instant::now() + RACE_DEADLINE);
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -160,11 +160,11 @@ impl Launched {
     }
 }
 
-/// Reads standard error until EOF and returns its first [`MOST_SAID`] bytes.
+/// Reads standard error until EOF and returns its first [`MAX_REPORTED`] bytes.
 fn read(mut stderr: impl Read) -> String {
     let mut said = Vec::new();
     // Ignores the error: the bytes read so far are still useful.
-    let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
+    let _ = stderr.by_ref().take(MAX_REPORTED).read_to_end(&mut said);
     let _ = io::copy(&mut stderr, &mut io::sink());
     String::from_utf8_lossy(&said).into_owned()
 }

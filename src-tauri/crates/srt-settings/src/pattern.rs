@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Maximum number of paths that a pattern can expand to.
-const MOST: usize = 100_000;
+const MAX_COUNT: usize = 100_000;
 
 /// Reason a pattern is not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum PathPatternError {
     Joined,
     #[error("a pattern that ends in a slash matches nothing: remove the slash")]
     Slash,
-    #[error("it covers more than {MOST} paths: name a directory instead")]
+    #[error("it covers more than {MAX_COUNT} paths: name a directory instead")]
     TooMany,
 }
 
@@ -112,7 +112,7 @@ impl PatternSearch {
 
     fn add(&mut self, path: PathBuf) -> Result<(), PathPatternError> {
         self.found.insert(path);
-        if self.found.len() > MOST { Err(PathPatternError::TooMany) } else { Ok(()) }
+        if self.found.len() > MAX_COUNT { Err(PathPatternError::TooMany) } else { Ok(()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::wire::{Malformed, Reader};
 
 /// Maximum length of a message, in bytes: `AGENT_MAX_LEN` in OpenSSH.
-pub const LONGEST: usize = 256 * 1024;
+pub const MAX_LEN: usize = 256 * 1024;
 
 /// Response to a request that is refused or fails: `SSH_AGENT_FAILURE`.
 pub const FAILURE: [u8; 1] = [5];
@@ -24,7 +24,7 @@ const EXTENSION: u8 = 27;
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.
-const MOST_KEYS: u32 = 4096;
+const MAX_KEYS: u32 = 4096;
 
 /// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub fn keys(answer: &[u8]) -> Result<Vec<AgentKey>, Malformed> {
         return Err(Malformed);
     }
     let count = reader.number()?;
-    if count > MOST_KEYS {
+    if count > MAX_KEYS {
         return Err(Malformed);
     }
     let mut keys = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 /// Timeout for everything that a test waits for.
-pub const BOUND: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Agent client connected to a shim or server.
 pub struct AgentClient {
@@ -130,11 +130,11 @@ impl AgentClient {
             return self.kept.remove(at).unwrap();
         }
         loop {
-            match self.shim.receive(BOUND) {
+            match self.shim.receive(TIMEOUT) {
                 Ok(message) if wanted(&message) => return message,
                 Ok(message) => self.kept.push_back(message),
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("no such message within {BOUND:?}; had {:?}", self.kept)
+                    panic!("no such message within {TIMEOUT:?}; had {:?}", self.kept)
                 }
                 Err(RecvTimeoutError::Disconnected) => panic!("the shim exited; had {:?}", self.kept),
             }
@@ -182,13 +182,13 @@ impl AgentClient {
     /// Closes the shim's standard input and asserts that the shim exits.
     pub fn hang_up(mut self) {
         self.shim.hang_up();
-        assert!(self.wait_until_ended(), "the shim did not exit within {BOUND:?}");
+        assert!(self.wait_until_ended(), "the shim did not exit within {TIMEOUT:?}");
     }
 
     /// Returns `true` if the request is answered or the shim closes its output before the timeout.
     pub fn is_answered_or_ended(&mut self, id: u64) -> bool {
         loop {
-            match self.shim.receive(BOUND) {
+            match self.shim.receive(TIMEOUT) {
                 Ok(message) if message.get("id") == Some(&json!(id)) => return true,
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
@@ -200,7 +200,7 @@ impl AgentClient {
     /// Returns `true` if the shim closes its output before the timeout.
     pub fn wait_until_ended(&mut self) -> bool {
         loop {
-            match self.shim.receive(BOUND) {
+            match self.shim.receive(TIMEOUT) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     self.shim.ended_well();

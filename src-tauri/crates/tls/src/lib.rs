@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Timeout for the TLS handshake.
-const TLS_BOUND: Duration = Duration::from_secs(15);
+const TLS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Encrypted or plain connection.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -70,7 +70,7 @@ impl fmt::Debug for TlsClient {
 /// Returns an error if the handshake fails or times out, for example because the certificate is invalid.
 pub async fn secured(stream: TcpStream, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
     let Some(TlsClient { connector, name }) = tls else { return Ok(Box::new(stream)) };
-    let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
+    let session = tokio::time::timeout(TLS_TIMEOUT, connector.connect(name.clone(), stream)).await;
     Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
 }
 

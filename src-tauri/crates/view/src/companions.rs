@@ -16,7 +16,7 @@ use std::{
 const ADDED: &[u8] = b".~-#_";
 
 /// Maximum number of remembered folders, and of remembered files per folder.
-const MOST: usize = 1 << 10;
+const MAX_COUNT: usize = 1 << 10;
 
 /// Returns the names of files that `name` may be a companion of, longest first, with `true` if the rest of `name` is
 /// typical of temporary files, such as `.tmp`.
@@ -73,13 +73,13 @@ impl UsedFiles {
     pub(crate) fn note(&self, path: &Path) {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if folders.len() >= MOST && !folders.contains_key(folder) {
+        if folders.len() >= MAX_COUNT && !folders.contains_key(folder) {
             // In a forgotten folder, a later question about a companion names the companion itself.
             folders.clear();
         }
         let names = folders.entry(folder.to_owned()).or_default();
         names.retain(|known| known != name);
-        if names.len() >= MOST {
+        if names.len() >= MAX_COUNT {
             names.remove(0);
         }
         names.push(name.to_owned());
@@ -146,11 +146,11 @@ mod tests {
         }
         assert_eq!(used.last(Path::new("/f")), Some(PathBuf::from("/f/a")));
         assert!(used.has(Path::new("/f/b")) && !used.has(Path::new("/f/c")));
-        for number in 0..=MOST {
+        for number in 0..=MAX_COUNT {
             used.note(&Path::new("/f").join(number.to_string()));
         }
         assert!(!used.has(Path::new("/f/a")) && used.has(Path::new("/f/7")));
-        for number in 0..=MOST {
+        for number in 0..=MAX_COUNT {
             used.note(&Path::new("/").join(number.to_string()).join("x"));
         }
         assert!(!used.has(Path::new("/f/7")));

@@ -9,13 +9,13 @@ use std::{
 use rustix::io::Errno;
 
 /// Maximum number of open folders.
-const MOST: usize = 1 << 12;
+const MAX_COUNT: usize = 1 << 12;
 
 /// Maximum number of listed entries per folder.
-pub(crate) const MOST_ENTRIES: usize = 1 << 20;
+pub(crate) const MAX_ENTRIES: usize = 1 << 20;
 
 /// Maximum total number of entries in all snapshots.
-const MOST_KEPT: usize = 4 * MOST_ENTRIES;
+const MAX_KEPT: usize = 4 * MAX_ENTRIES;
 
 /// Directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ struct Handles {
 impl Directories {
     pub(crate) fn add(&self) -> Result<u64, Errno> {
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if handles.snapshots.len() >= MOST {
+        if handles.snapshots.len() >= MAX_COUNT {
             return Err(Errno::NFILE);
         }
         handles.last += 1;
@@ -59,7 +59,7 @@ impl Directories {
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = handles.snapshots.iter().filter(|(other, _)| **other != handle);
         let kept: usize = kept.map(|(_, entries)| entries.len()).sum();
-        if kept + entries.len() > MOST_KEPT {
+        if kept + entries.len() > MAX_KEPT {
             return Err(Errno::NFILE);
         }
         *handles.snapshots.get_mut(&handle).ok_or(Errno::BADF)? = Arc::new(entries);
@@ -80,7 +80,7 @@ mod tests {
         let directories = Directories::default();
         let entries = || {
             let entry = FolderEntry { name: OsString::new(), inode: 1, kind: 8 };
-            vec![entry; MOST_ENTRIES]
+            vec![entry; MAX_ENTRIES]
         };
         let handles: Vec<u64> = (0..5).map(|_| directories.add().unwrap()).collect();
         handles[..4].iter().for_each(|handle| directories.list(*handle, entries()).unwrap());

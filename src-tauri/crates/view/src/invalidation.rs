@@ -15,7 +15,7 @@ use std::{
 use crate::{device::Device, wire};
 
 /// Maximum time to wait for an invalidation, which includes writing back dirty pages.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Queue of invalidations for the thread that carries them out.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ impl Invalidations {
         self.send(Invalidation::Pages { node, done: None });
     }
 
-    /// Invalidates these nodes' pages. Returns `false` if one of them takes longer than [`PATIENCE`].
+    /// Invalidates these nodes' pages. Returns `false` if one of them takes longer than [`TIMEOUT`].
     pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
         let (done, is_done) = mpsc::channel();
         let sent =
             nodes.map(|node| self.send(Invalidation::Pages { node, done: Some(done.clone()) })).count();
         drop(done);
-        (0..sent).all(|_| is_done.recv_timeout(PATIENCE).is_ok())
+        (0..sent).all(|_| is_done.recv_timeout(TIMEOUT).is_ok())
     }
 
     /// Invalidates names without waiting.

@@ -32,10 +32,10 @@ use crate::{
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Maximum number of descriptors that hold range locks.
-const MOST_HELD: usize = 1 << 12;
+const MAX_HELD: usize = 1 << 12;
 
 /// Maximum number of waiting lock requests.
-const MOST_WAITING: usize = 1 << 12;
+const MAX_WAITING: usize = 1 << 12;
 
 /// All locks and pending lock requests of a view.
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ impl Locks {
         if lock.kind == LockKind::None {
             return Ok(None);
         }
-        if state.held.len() >= MOST_HELD {
+        if state.held.len() >= MAX_HELD {
             return Err(Errno::NOLCK);
         }
         let opened = Arc::new(again(file)?);
@@ -149,7 +149,7 @@ impl Locks {
     /// Adds a lock request to those that are waiting.
     pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
         let mut state = self.lock();
-        if state.waiting.len() >= MOST_WAITING {
+        if state.waiting.len() >= MAX_WAITING {
             return Err(Errno::NOLCK);
         }
         state.waiting.push(waiting);

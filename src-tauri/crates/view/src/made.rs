@@ -14,7 +14,7 @@ use std::{
 use crate::nodes::FileId;
 
 /// Maximum number of remembered files. Beyond it, changing a file that the run created requires permission.
-const MOST: usize = 1 << 16;
+const MAX_COUNT: usize = 1 << 16;
 
 /// Reason the run is allowed to move or remove a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Made {
 
     pub(crate) fn add(&self, facts: &Metadata, origin: Origin) {
         let mut made = self.lock();
-        if made.len() < MOST {
+        if made.len() < MAX_COUNT {
             made.extend(identity(facts).map(|file| (file, origin)));
         }
     }

@@ -26,7 +26,7 @@ pub(crate) use times::{Time, VirtualTimes, now};
 const MANY_NODES: usize = 3 << 18;
 
 /// Maximum number of virtual nodes.
-const MOST_VIRTUAL: usize = 1 << 16;
+const MAX_VIRTUAL: usize = 1 << 16;
 
 /// Identity of a file: its device and inode numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ impl Nodes {
     /// Creates a virtual entry without counting a lookup.
     pub(crate) fn make_virtual(&self, parent: u64, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let mut table = self.lock();
-        if table.virtuals >= MOST_VIRTUAL {
+        if table.virtuals >= MAX_VIRTUAL {
             return Err(Errno::NOSPC);
         }
         table.retire(parent, name);
@@ -170,9 +170,9 @@ impl Nodes {
 
     /// Returns the modes of a folder's virtual entries. In very large folders, only of some, to limit the time.
     pub(crate) fn virtual_modes_in(&self, parent: u64) -> Vec<u32> {
-        const MOST: usize = 1000;
+        const MAX_COUNT: usize = 1000;
         let table = self.lock();
-        let children = table.names.get(&parent).into_iter().flatten().take(MOST);
+        let children = table.names.get(&parent).into_iter().flatten().take(MAX_COUNT);
         let kinds = children.filter_map(|(_, node)| table.nodes.get(node).map(|node| node.kind));
         kinds
             .filter_map(|kind| match kind {

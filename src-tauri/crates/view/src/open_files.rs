@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::gate::WantedAccess;
 
 /// Maximum number of open files.
-const MOST: usize = 1 << 16;
+const MAX_COUNT: usize = 1 << 16;
 
 /// File that the run has opened.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl OpenFiles {
     /// Adds a file. Returns its handle and the shared file.
     pub(crate) fn add(&self, file: OpenFile) -> Result<(u64, Arc<OpenFile>), Errno> {
         let mut handles = self.lock();
-        if handles.files.len() >= MOST {
+        if handles.files.len() >= MAX_COUNT {
             return Err(Errno::NFILE);
         }
         handles.last += 1;

@@ -17,14 +17,14 @@ use crate::gate::AskedAccess;
 const CHECK: Duration = Duration::from_millis(50);
 
 /// Maximum number of waiting requests. Additional requests are denied.
-const MOST: usize = 4096;
+const MAX_COUNT: usize = 4096;
 
 /// Maximum time for which a request is held until a folder is mounted. If mounting needs a lock that the kernel holds for the request, it
 /// waits this long.
-const LONGEST_HOLD: Duration = Duration::from_millis(500);
+const MAX_HOLD: Duration = Duration::from_millis(500);
 
 /// Maximum number of remembered early interruptions.
-const MOST_EARLY: usize = 256;
+const MAX_EARLY: usize = 256;
 
 /// Request that is waiting for permission.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Pending {
     /// Makes a request wait, if possible.
     pub(crate) fn park(&self, unique: u64, parked: Parked) -> Parking {
         let mut waiting = self.lock();
-        if waiting.parked.len() + waiting.held.len() >= MOST {
+        if waiting.parked.len() + waiting.held.len() >= MAX_COUNT {
             return Parking::Full;
         }
         if waiting.reservation.as_ref().is_some_and(|wanted| wanted.is_made && parked.blocks(&wanted.folder))
@@ -159,7 +159,7 @@ impl Pending {
                 return None;
             }
             let is_mounted = !waiting.reservation.as_ref().is_some_and(|wanted| wanted.is_made);
-            let left = |(since, ..): &(Instant, _, _)| LONGEST_HOLD.saturating_sub(since.elapsed());
+            let left = |(since, ..): &(Instant, _, _)| MAX_HOLD.saturating_sub(since.elapsed());
             let first = waiting.held.front().map(left);
             let released: Vec<_> = match first {
                 Some(_) if is_mounted => waiting.held.drain(..).collect(),
@@ -192,7 +192,7 @@ impl Pending {
         let mut waiting = self.lock();
         if !waiting.parked.contains_key(&unique) {
             waiting.early.push_back(unique);
-            if waiting.early.len() > MOST_EARLY {
+            if waiting.early.len() > MAX_EARLY {
                 waiting.early.pop_front();
             }
             return;
@@ -303,8 +303,8 @@ mod tests {
     fn waiting_requests_are_bounded() {
         let pending = Pending::default();
         let park = |unique: usize| pending.park(unique.try_into().unwrap(), parked(1));
-        assert!((0..MOST).all(|unique| park(unique) == Parking::Parked));
-        assert_eq!(park(MOST), Parking::Full);
+        assert!((0..MAX_COUNT).all(|unique| park(unique) == Parking::Parked));
+        assert_eq!(park(MAX_COUNT), Parking::Full);
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(pending.park(2, locking("/")), Parking::Held);
         let began = Instant::now();
         let released = pending.released().unwrap();
-        assert!(began.elapsed() >= LONGEST_HOLD - Duration::from_millis(100));
+        assert!(began.elapsed() >= MAX_HOLD - Duration::from_millis(100));
         assert_eq!((released.len(), released[0].unique, released[0].is_mounted), (1, 2, false));
     }
 }

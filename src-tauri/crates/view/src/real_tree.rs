@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::LONGEST_NAME};
+use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::MAX_NAME_LEN};
 
 /// Root folder, and the hidden paths below it.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl RealTree {
     /// even if a mount point makes it visible, because callers change the entry.
     pub(crate) fn parent<'a>(&self, path: &'a Path) -> Result<(File, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_LEN {
             return Err(Errno::NAMETOOLONG);
         }
         if self.hidden.has_path(path) {

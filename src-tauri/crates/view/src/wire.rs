@@ -15,7 +15,7 @@ pub(crate) use request::{
 pub(crate) const ROOT: u64 = 1;
 
 /// Maximum length of a file name, in bytes.
-pub(crate) const LONGEST_NAME: usize = 255;
+pub(crate) const MAX_NAME_LEN: usize = 255;
 
 /// Maximum amount of data in one write request, in bytes.
 pub(crate) const MAX_WRITE: u32 = 1 << 20;

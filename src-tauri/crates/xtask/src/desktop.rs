@@ -24,7 +24,7 @@ const DRAWN: [&str; 2] = ["scrolling ", "drawing took "];
 
 /// Folder of the pictures (`PICTURES`), and their maximum total size in bytes.
 pub(crate) const PICTURES: &str = "docs/pictures";
-pub(crate) const MOST_BYTES: u64 = 1_500_000;
+pub(crate) const MAX_BYTES: u64 = 1_500_000;
 
 /// Measures the startup, wake-ups and memory of a release build of the app.
 pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
@@ -80,7 +80,7 @@ pub(crate) fn pictures() -> anyhow::Result<()> {
         smaller(&picture)?;
         all += fs::metadata(&picture)?.len();
     }
-    anyhow::ensure!(all <= MOST_BYTES, "the pictures take {all} bytes, more than {MOST_BYTES}");
+    anyhow::ensure!(all <= MAX_BYTES, "the pictures take {all} bytes, more than {MAX_BYTES}");
     say(&format!("updated {PICTURES}, {} kB; review each picture before committing", all / 1000))
 }
 

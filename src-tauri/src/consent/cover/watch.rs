@@ -5,7 +5,7 @@
 //! - Stops, without further reports or replies, when its [`CoverWatch`] is dropped or the connection to the X server
 //!   breaks.
 
-use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
+use super::{Above, Area, InView, MAX_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_millis(150);
 /// Minimum interval between checks while the screen keeps changing.
 const PACE: Duration = Duration::from_millis(40);
 /// Maximum number of windows between the dialog and the root window: the window manager's frame and its parents.
-const MOST_FRAMES: usize = 16;
+const MAX_FRAMES: usize = 16;
 
 /// Watch on the windows above a dialog. Dropping it stops the watch.
 pub(in crate::consent) struct CoverWatch {
@@ -186,10 +186,10 @@ impl Watcher {
         let mut tree = self.screen.query_tree(inner)?.reply()?;
         let mut candidates = HashMap::new();
         candidates.insert(inner, tree.children.iter().copied().filter(is_foreign).collect::<Vec<_>>());
-        for _ in 0..MOST_FRAMES {
+        for _ in 0..MAX_FRAMES {
             if inner == self.root {
                 let count: usize = candidates.values().map(Vec::len).sum();
-                return Ok(Some(candidates).filter(|_| count <= MOST_WINDOWS));
+                return Ok(Some(candidates).filter(|_| count <= MAX_WINDOWS));
             }
             let parent = tree.parent;
             tree = self.screen.query_tree(parent)?.reply()?;

@@ -24,7 +24,7 @@ const BLOCK_HEIGHT: i32 = 180;
 /// Maximum height of the part above the choices, in percent of the screen (`SCREEN_SHARE`), and its minimum height in
 /// pixels.
 const SCREEN_SHARE: i32 = 50;
-const LEAST_HEIGHT: i32 = 120;
+const MIN_HEIGHT: i32 = 120;
 /// Height in pixels reserved for the window manager's frame.
 const FRAME: i32 = 48;
 /// Width of the countdown in characters if text is large. Otherwise, it is as wide as its text.
@@ -228,7 +228,7 @@ impl Layout {
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
-        let upper = (screen * SCREEN_SHARE / 100).max(LEAST_HEIGHT);
+        let upper = (screen * SCREEN_SHARE / 100).max(MIN_HEIGHT);
         self.lower.set_max_content_height(choosing);
         self.upper.set_max_content_height(upper);
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
@@ -236,9 +236,9 @@ impl Layout {
         if over > 0 {
             // A window that is not drawn yet may still grow, because the height of text is known only after layout.
             let drawn = self.upper.preferred_height().1.min(upper);
-            self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
+            self.upper.set_max_content_height((drawn - over).clamp(MIN_HEIGHT, upper));
         }
-        let left = (choosing - too_high()).max(LEAST_HEIGHT.min(choosing));
+        let left = (choosing - too_high()).max(MIN_HEIGHT.min(choosing));
         self.lower.set_max_content_height(left);
     }
 

@@ -20,7 +20,7 @@ const NOTE: i32 = 14;
 const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
 /// Minimum width of a label in characters.
-const LEAST: i32 = 12;
+const MIN: i32 = 12;
 /// Maximum width of a choice's label in characters. A longer label is shortened in the middle, and shown in full in
 /// the sentence below.
 const LABEL_CHARS: i32 = 56;
@@ -37,7 +37,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
     let room = (screen_size().0 - BESIDE).saturating_mul(pango::SCALE) / one;
-    if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
+    if room < WIDE { (chars * room / WIDE).max(MIN) } else { chars }
 }
 
 /// Returns the smallest width and height of all screens, because the dialog can open on any of them.

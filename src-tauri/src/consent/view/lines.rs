@@ -15,8 +15,8 @@ const HEADLINE_CHARS: usize = 80;
 /// Maximum size of an argument in its row, in lines and in characters.
 const ARGUMENT: (usize, usize) = (12, 400);
 /// Maximum number of rows for effects, and of rows for arguments.
-const MOST_LINES: usize = 200;
-const MOST_ARGUMENTS: usize = 20;
+const MAX_LINES: usize = 200;
+const MAX_ARGUMENTS: usize = 20;
 
 /// Returns the most severe effect if all others are already allowed. The headline contains it in full.
 pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
@@ -28,7 +28,7 @@ pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
     let is_in_headline = only_asked(question).is_some();
     let all = question.consequences.get(usize::from(is_in_headline)..).unwrap_or_default();
-    let (shown, more) = all.split_at(all.len().min(MOST_LINES));
+    let (shown, more) = all.split_at(all.len().min(MAX_LINES));
     // If all effects have the same verb, the headline contains it.
     let is_alike = !is_in_headline
         && all.iter().all(|deed| {
@@ -57,7 +57,7 @@ pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path)
 
 /// Returns a row for each argument that no effect mentions.
 pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
-    let (shown, more) = question.with.split_at(question.with.len().min(MOST_ARGUMENTS));
+    let (shown, more) = question.with.split_at(question.with.len().min(MAX_ARGUMENTS));
     let mut lines: Vec<LineView> = shown.iter().map(|(name, value)| argument(name, value, rest)).collect();
     for (name, value) in more {
         rest.add(name, value);

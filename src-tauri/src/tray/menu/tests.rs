@@ -106,7 +106,7 @@ fn the_first_line_says_how_far_the_agents_are_protected() {
 
 #[test]
 fn many_questions_are_counted_beyond_the_first() {
-    let questions = (0..MOST + 2).map(|_| question("Claude wants to read a")).collect();
+    let questions = (0..MAX_COUNT + 2).map(|_| question("Claude wants to read a")).collect();
     let status = Some(status(Protection::Asking, &[]));
     let menu = TrayMenu::new(&TrayState { status, questions, ..TrayState::default() });
     let more = MenuEntry::Press { text: "2 questions more".into(), action: MenuAction::Questions };

@@ -8,7 +8,7 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 
 /// Maximum length of a detail, in characters.
-const LONGEST_DETAIL: usize = 4000;
+const MAX_DETAIL_LEN: usize = 4000;
 
 /// Call with its decision and result, or another entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,7 +116,7 @@ fn details(entry: &Entry) -> Vec<(String, String)> {
     told.extend(entry.duration_ms.map(|ms| ("Took", format!("{ms} ms"))));
     told.extend(entry.session.clone().map(|session| ("Session", session)));
     told.push(("On record", format!("entry {}, {}", entry.seq, entry.summary)));
-    let visible = |text: String| visible::lines(&visible::head(&text, LONGEST_DETAIL));
+    let visible = |text: String| visible::lines(&visible::head(&text, MAX_DETAIL_LEN));
     told.into_iter().map(|(name, value)| (name.to_owned(), visible(value))).collect()
 }
 

@@ -7,7 +7,7 @@ use ironcurtain_visible as visible;
 use serde_json::Map;
 
 /// Maximum length of a rule name, in characters.
-const LONGEST_NAME: usize = 60;
+const MAX_NAME_LEN: usize = 60;
 
 /// Source of words for the effects of calls.
 pub(in crate::window) trait Meanings {
@@ -82,7 +82,7 @@ pub(super) fn reason_of(
         Some(DecidedBy::Rule) | None => {
             return rule.map_or_else(
                 || "a rule".to_owned(),
-                |rule| format!("rule `{}`", visible::line(&visible::head(rule, LONGEST_NAME))),
+                |rule| format!("rule `{}`", visible::line(&visible::head(rule, MAX_NAME_LEN))),
             );
         }
         Some(DecidedBy::Answer) => "your answer",
@@ -104,7 +104,7 @@ pub(super) fn reason_of(
         Some(DecidedBy::ToolChanged) => "changed tool",
         Some(DecidedBy::EarlierAnswer) => "you denied it before",
         Some(DecidedBy::TooManyQuestions) => "too many questions",
-        Some(DecidedBy::Other(word)) => return visible::line(&visible::head(word, LONGEST_NAME)),
+        Some(DecidedBy::Other(word)) => return visible::line(&visible::head(word, MAX_NAME_LEN)),
     };
     ground.to_owned()
 }

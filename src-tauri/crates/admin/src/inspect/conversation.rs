@@ -1,6 +1,6 @@
 //! Exchanges MCP messages with a server that is being inspected.
 
-use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
+use super::fault::{MAX_BYTES, MESSAGE, ServerFault};
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
 use ironcurtain_mcp::wire::{
     Id, Incoming, Input, Line, Lines, Output, Response, error_line, notification_line, request_line,
@@ -154,7 +154,7 @@ impl Conversation {
             Ok(None | Some(Line::NoRoom { .. })) | Err(_) => return Err(ended()),
         };
         self.heard = self.heard.saturating_add(line.len() as u64 + 1);
-        if self.heard > MOST_BYTES {
+        if self.heard > MAX_BYTES {
             return Err(ServerFault::TooMuch);
         }
         if let Ok(message) = Incoming::parse(&line) {

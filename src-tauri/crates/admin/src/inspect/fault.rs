@@ -3,11 +3,11 @@
 /// Maximum size of a message: 8 MiB.
 pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
 /// Maximum total size of all messages: 32 MiB.
-pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// Maximum number of pages in the tool list.
-pub(super) const MOST_PAGES: usize = 100;
+pub(super) const MAX_PAGES: usize = 100;
 /// Maximum number of tools in the tool list.
-pub(super) const MOST_TOOLS: usize = 1000;
+pub(super) const MAX_TOOLS: usize = 1000;
 
 /// Reason a server's tool list was rejected. The message continues a sentence that starts with the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum ServerFault {
     #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
     /// The combined size of all messages exceeds the limit.
-    #[error("sent more than {MOST_BYTES} bytes")]
+    #[error("sent more than {MAX_BYTES} bytes")]
     TooMuch,
     /// The server printed lines that are not protocol messages.
     #[error("printed lines that are not protocol messages, such as `{0}`")]
@@ -48,10 +48,10 @@ pub enum ServerFault {
     #[error("returned an invalid list of tools: {0}")]
     NotUnderstood(String),
     /// The server has too many tools.
-    #[error("lists more than {MOST_TOOLS} tools")]
+    #[error("lists more than {MAX_TOOLS} tools")]
     ManyTools,
     /// The list has too many pages.
-    #[error("lists its tools on more than {MOST_PAGES} pages")]
+    #[error("lists its tools on more than {MAX_PAGES} pages")]
     ManyPages,
     /// Two tools have the same name.
     #[error("lists the tool `{0}` twice")]

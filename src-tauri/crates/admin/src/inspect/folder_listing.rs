@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 const PROGRAM: &str = "ls";
 
 /// Maximum number of bytes to read from the program's output.
-const MOST: usize = 16 * 1024;
+const MAX_COUNT: usize = 16 * 1024;
 
 /// Result of listing a folder from inside a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ async fn complaint(mut stderr: ServerStderr) -> String {
     let mut kept = Vec::new();
     while let Some(text) = stderr.next().await {
         kept.extend(text);
-        if kept.len() > MOST {
+        if kept.len() > MAX_COUNT {
             break;
         }
     }
@@ -67,7 +67,7 @@ async fn whole(mut input: Input) -> String {
     let (mut kept, mut piece) = (Vec::new(), vec![0; 4096]);
     while let Ok(length @ 1..) = input.read(&mut piece).await {
         kept.extend_from_slice(piece.get(..length).unwrap_or_default());
-        if kept.len() > MOST {
+        if kept.len() > MAX_COUNT {
             break;
         }
     }

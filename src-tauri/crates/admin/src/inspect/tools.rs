@@ -1,7 +1,7 @@
 //! Initializes a server and reads all pages of its tool list.
 
 use super::conversation::Conversation;
-use super::fault::{MOST_PAGES, MOST_TOOLS, ServerFault};
+use super::fault::{MAX_PAGES, MAX_TOOLS, ServerFault};
 use ironcurtain_policy::strict::UniqueNames;
 use ironcurtain_visible as visible;
 use rmcp::model::ProtocolVersion;
@@ -54,7 +54,7 @@ struct Page {
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// Maximum number of times to list the tools again after a change.
-const MOST_LISTS: usize = 10;
+const MAX_LISTS: usize = 10;
 
 /// Initializes a server with all client capabilities and lists its tools.
 pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
@@ -73,7 +73,7 @@ pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTo
     conversation.notify("notifications/initialized").await?;
     let mut tools = pages(conversation).await?;
     if announces_changes(&initialized) {
-        for _ in 0..MOST_LISTS {
+        for _ in 0..MAX_LISTS {
             if !conversation.changes(SETTLED).await? {
                 break;
             }
@@ -93,11 +93,11 @@ fn announces_changes(initialized: &RawValue) -> bool {
 async fn pages(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let mut tools = Vec::new();
     let mut cursor = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
         let page = page(&conversation.ask("tools/list", &params).await?)?;
         tools.extend(page.tools);
-        if tools.len() > MOST_TOOLS {
+        if tools.len() > MAX_TOOLS {
             return Err(ServerFault::ManyTools);
         }
         cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());

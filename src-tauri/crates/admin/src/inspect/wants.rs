@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of hosts to report, and of files to report.
-const MOST: usize = 20;
+const MAX_COUNT: usize = 20;
 
 /// Error messages that programs print when they cannot access a file.
 const REFUSALS: [&str; 9] = [
@@ -73,7 +73,7 @@ pub(super) fn files(said: &str) -> BTreeSet<String> {
     refused
         .flat_map(|line| line.split(['\'', '"', '`']))
         .filter(|word| is_file(word))
-        .take(MOST)
+        .take(MAX_COUNT)
         .map(str::to_owned)
         .collect()
 }
@@ -124,7 +124,7 @@ impl Record for RefusedHosts {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         if matches!(event.verdict, ConnectionVerdict::Refused { .. }) {
             let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if refused.len() < MOST {
+            if refused.len() < MAX_COUNT {
                 refused.insert(format!("{}:{}", event.host, event.port));
             }
         }

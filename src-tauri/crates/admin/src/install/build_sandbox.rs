@@ -115,7 +115,7 @@ impl Drop for BuildSandbox {
 pub(super) const SEPARATOR: &str = " / ";
 
 /// Maximum length of a program's output in an error message, in bytes.
-const LONGEST_SAID: usize = 2000;
+const MAX_MESSAGE_LEN: usize = 2000;
 
 /// Returns the error for a failed run, with the last lines of its output and the refused connections.
 fn complaint(finished: &RunOutput) -> BuildError {
@@ -124,12 +124,14 @@ fn complaint(finished: &RunOutput) -> BuildError {
     // The last lines contain the reason for the failure.
     let mut said: Vec<&str> = Vec::new();
     for line in lines.rev() {
-        if !said.is_empty() && said.iter().map(|line| line.len()).sum::<usize>() + line.len() > LONGEST_SAID {
+        if !said.is_empty()
+            && said.iter().map(|line| line.len()).sum::<usize>() + line.len() > MAX_MESSAGE_LEN
+        {
             break;
         }
         said.insert(0, line);
     }
-    let said = visible::head(&visible::line(&said.join(SEPARATOR)), LONGEST_SAID);
+    let said = visible::head(&visible::line(&said.join(SEPARATOR)), MAX_MESSAGE_LEN);
     let said = if said.is_empty() { "no output".to_owned() } else { format!("it said: {said}") };
     BuildError::Ended { status: finished.status, refused, said }
 }

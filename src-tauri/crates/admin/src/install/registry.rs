@@ -17,7 +17,7 @@ use tokio::process::Command;
 use url::Url;
 
 /// Maximum time for npm or pip to print its configuration.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Environment variables that name files of trusted certificates.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
@@ -169,11 +169,11 @@ async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
     let shown = name.to_string_lossy();
     let mut command = Command::new(name);
     command.args(before).args(args).current_dir("/").stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output());
+    let output = tokio::time::timeout(TIMEOUT, command.output());
     let output = output
         .await
         .map_err(|_| {
-            told(format!("`{shown}` did not print its configuration within {} s", PATIENCE.as_secs()))
+            told(format!("`{shown}` did not print its configuration within {} s", TIMEOUT.as_secs()))
         })?
         .map_err(|e| told(format!("failed to start `{shown}`: {e}")))?;
     if !output.status.success() {

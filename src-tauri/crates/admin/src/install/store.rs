@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const SHORT: usize = 12;
 
 /// Maximum number of bytes to read from the lock file, which contains a server name.
-const LONGEST_NAME: u64 = 200;
+const MAX_NAME_LEN: u64 = 200;
 
 /// Error if another installation holds the lock.
 pub(super) struct Busy {
@@ -71,7 +71,7 @@ impl PackageStore {
             Ok(()) => Self::held(packages, lock, server).map(Ok),
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let mut holder = String::new();
-                (&lock).take(LONGEST_NAME).read_to_string(&mut holder).map_err(folder)?;
+                (&lock).take(MAX_NAME_LEN).read_to_string(&mut holder).map_err(folder)?;
                 Ok(Err(Busy { holder: visible::line(&holder), lock, packages }))
             }
             Err(e) => Err(folder(e.into())),

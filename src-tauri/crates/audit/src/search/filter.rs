@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Maximum number of characters of a text to search.
-const LONGEST: usize = 2000;
+const MAX_LEN: usize = 2000;
 
 /// Conditions of a search. An entry must meet all conditions that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 fn words_of(entry: &Entry) -> BTreeSet<String> {
     let (mut all, decision) = (BTreeSet::new(), entry.policy_decision.as_ref());
     let mut take = |text: &str| {
-        let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+        let end = text.char_indices().nth(MAX_LEN).map_or(text.len(), |(at, _)| at);
         all.extend(words(text.get(..end).unwrap_or_default()));
     };
     let names = [

@@ -17,10 +17,10 @@ use std::time::Duration;
 const FORM: i64 = 2;
 
 /// Maximum time to wait while another process writes the index.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of entries that are read for one call.
-const MOST_OF_A_CALL: i64 = 200;
+const MAX_PER_CALL: i64 = 200;
 
 /// Maximum number of entries indexed in one transaction.
 const BATCH: usize = 20_000;
@@ -61,7 +61,7 @@ impl Index {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let connection = Connection::open(path).map_err(io::Error::other)?;
         let set_up = || {
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(TIMEOUT)?;
             // The index can be rebuilt at any time, so it needs no durability.
             connection.pragma_update(None, "synchronous", "OFF")?;
             // Ensures that only one process at a time creates the tables.
@@ -178,7 +178,7 @@ impl Index {
         let Some(call) = call_key(&of) else { return Ok(vec![of]) };
         let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
         let mut rows = self.0.prepare_cached(sql).map_err(io::Error::other)?;
-        let mut rows = rows.query(params![call, MOST_OF_A_CALL]).map_err(io::Error::other)?;
+        let mut rows = rows.query(params![call, MAX_PER_CALL]).map_err(io::Error::other)?;
         let mut entries = Vec::new();
         while let Some(row) = rows.next().map_err(io::Error::other)? {
             let seq: i64 = row.get(0).map_err(io::Error::other)?;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 /// Maximum number of denials printed, so that a program cannot flood the terminal.
-const MOST_DENIALS: usize = 10;
+const MAX_DENIALS: usize = 10;
 
 /// Status lines that have not been printed yet.
 pub struct RunLines {
@@ -41,11 +41,11 @@ impl RunLines {
 
     pub fn denied(&mut self, path: &str, why: Option<&str>) {
         self.denials += 1;
-        if self.denials <= MOST_DENIALS {
+        if self.denials <= MAX_DENIALS {
             let why = why.map_or_else(String::new, |why| format!(": {}", visible::line(why)));
             let line = format!("denied {}{why}", self.shown(path));
             self.add(line);
-        } else if self.denials == MOST_DENIALS + 1 {
+        } else if self.denials == MAX_DENIALS + 1 {
             self.add("further denials are not printed".to_owned());
         }
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn denials_are_limited() {
         let denied = lines(|lines| (0..100).for_each(|_| lines.denied("/x", None)));
-        assert_eq!(denied.len(), MOST_DENIALS + 1);
+        assert_eq!(denied.len(), MAX_DENIALS + 1);
         assert_eq!(denied.last().unwrap(), "further denials are not printed");
     }
 

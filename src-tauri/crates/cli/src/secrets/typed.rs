@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
 /// Maximum number of bytes to read, slightly more than the longest valid secret.
-const MOST: u64 = 64 * 1024 + 2;
+const MAX_BYTES: u64 = 64 * 1024 + 2;
 
 /// Prompts for a secret on the terminal, or reads all of standard input if that is not a terminal.
 pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
@@ -17,7 +17,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     let mut text = String::new();
     io::stdin()
         .lock()
-        .take(MOST + 1)
+        .take(MAX_BYTES + 1)
         .read_to_string(&mut text)
         .context("standard input is not valid UTF-8")?;
     Ok(Secret::typed(&text)?)
@@ -27,7 +27,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();
-        let read = io::stdin().lock().take(MOST + 1).read_line(&mut text);
+        let read = io::stdin().lock().take(MAX_BYTES + 1).read_line(&mut text);
         if read.context("standard input is not valid UTF-8")? > 0 {
             return Ok(Secret::typed(&text)?);
         }
@@ -38,7 +38,7 @@ pub fn line(prompt: &str) -> anyhow::Result<Secret> {
 /// Reads the first line of standard input.
 pub fn piped() -> anyhow::Result<Secret> {
     let mut text = String::new();
-    let read = io::stdin().lock().take(MOST + 1).read_line(&mut text);
+    let read = io::stdin().lock().take(MAX_BYTES + 1).read_line(&mut text);
     read.context("standard input is not valid UTF-8")?;
     Ok(Secret::typed(&text)?)
 }
@@ -51,7 +51,7 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();
-        let read = BufReader::new(&tty).take(MOST + 1).read_line(&mut line);
+        let read = BufReader::new(&tty).take(MAX_BYTES + 1).read_line(&mut line);
         drop(quiet);
         writeln!(&tty)?;
         read.map(|_| line)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Maximum number of unchanged words shown between two changes.
-const MOST_UNCHANGED: usize = 16;
+const MAX_UNCHANGED: usize = 16;
 
 /// Options of `diff`.
 #[derive(Debug, Args)]
@@ -151,8 +151,8 @@ fn wrapped(before: &str, text: &str, after: &str) -> String {
 
 fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
-    let (half, last) = (MOST_UNCHANGED / 2, words.len().saturating_sub(MOST_UNCHANGED / 2));
-    if words.len() <= MOST_UNCHANGED {
+    let (half, last) = (MAX_UNCHANGED / 2, words.len().saturating_sub(MAX_UNCHANGED / 2));
+    if words.len() <= MAX_UNCHANGED {
         return text.to_owned();
     }
     let part = |range: Option<&[&str]>| range.unwrap_or_default().concat();

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Timeout for the package manager.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum length of a displayed description in characters.
 const DESCRIPTION: usize = 300;
@@ -97,7 +97,7 @@ pub fn state_json(state: &PackageState) -> Value {
 
 fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Result<Installer> {
     let waiting = Some(waiting as fn(&str));
-    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
+    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: TIMEOUT, waiting })
 }
 
 /// Prints that this installation waits for another server's installation.

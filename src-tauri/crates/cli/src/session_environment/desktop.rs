@@ -7,13 +7,13 @@ use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
 /// Timeout for querying each bus, short because an agent is waiting for the result.
-const BUS_BOUND: Duration = Duration::from_secs(2);
+const BUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
 const SYSTEM_BUS: &str = "unix:path=/run/dbus/system_bus_socket";
 
 /// Highest Wayland socket number to try, as in `wl_display_add_socket_auto(3)`.
-const MOST_WAYLAND: u32 = 32;
+const MAX_WAYLAND: u32 = 32;
 
 /// Display of the user's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct Login {
 impl Desktop {
     /// Finds the display without the user manager.
     pub(super) async fn find(runtime: Option<&Path>) -> Option<Self> {
-        let login = tokio::time::timeout(BUS_BOUND, graphical_login()).await.ok().and_then(Result::ok);
+        let login = tokio::time::timeout(BUS_TIMEOUT, graphical_login()).await.ok().and_then(Result::ok);
         Self::of(login, runtime)
     }
 
@@ -69,7 +69,7 @@ pub(super) async fn user_manager(bus: &str) -> Option<Variables> {
             Proxy::new(&bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1", manager).await?;
         proxy.get_property::<Vec<String>>("Environment").await
     };
-    let variables = tokio::time::timeout(BUS_BOUND, ask).await.ok()?.ok()?;
+    let variables = tokio::time::timeout(BUS_TIMEOUT, ask).await.ok()?.ok()?;
     let pair = |line: String| line.split_once('=').map(|(name, value)| (name.into(), value.into()));
     Some(variables.into_iter().filter_map(pair).collect())
 }
@@ -96,7 +96,7 @@ async fn login1<'a>(bus: &Connection, path: &'a str, interface: &str) -> zbus::R
 
 /// Returns the first Wayland socket in the runtime directory.
 fn wayland_socket(runtime: &Path) -> Option<OsString> {
-    let names = (0..=MOST_WAYLAND).map(|number| format!("wayland-{number}"));
+    let names = (0..=MAX_WAYLAND).map(|number| format!("wayland-{number}"));
     names.map(PathBuf::from).find(|name| is_own_socket(&runtime.join(name))).map(Into::into)
 }
 

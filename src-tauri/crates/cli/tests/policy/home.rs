@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Timeout for each wait.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_DURATION: Duration = Duration::from_secs(20);
 
 /// A user's home directory with a document, a symlink to it and a key, and IronCurtain's home next to it.
 pub(crate) struct Home {
@@ -60,11 +60,11 @@ impl Home {
         running
     }
 
-    /// Waits until the condition holds. Panics with `what` after [`LONGEST`].
+    /// Waits until the condition holds. Panics with `what` after [`MAX_DURATION`].
     pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
-            assert!(began.elapsed() < LONGEST, "{what} does not come: {}", self.status());
+            assert!(began.elapsed() < MAX_DURATION, "{what} does not come: {}", self.status());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

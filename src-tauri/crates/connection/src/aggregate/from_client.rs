@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Maximum number of dropped messages that are recorded per connection, so that a client cannot fill the audit log.
-const MOST_ODDITIES: u64 = 100;
+const MAX_ODDITIES: u64 = 100;
 
 /// Name of the rule that rejects invalid messages, as recorded in the audit log.
 const MALFORMED: &str = "structural-malformed";
@@ -330,7 +330,7 @@ impl Aggregate {
 
     async fn dropped(&mut self, text: &str) {
         self.oddities += 1;
-        if self.oddities <= MOST_ODDITIES {
+        if self.oddities <= MAX_ODDITIES {
             let mut entry = Entry::new(Event::Decision, "a message was dropped");
             entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
             self.record(entry).await;

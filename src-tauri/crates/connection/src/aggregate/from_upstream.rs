@@ -2,7 +2,7 @@
 //! across servers.
 
 use super::upstream::Phase;
-use super::{Aggregate, MOST_WARNINGS};
+use super::{Aggregate, MAX_WARNINGS};
 use ironcurtain_mcp::aggregate::{CatalogueKind, InitializeRequest, ListEntries, OwnRequest, RoutedRequest};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
@@ -305,7 +305,7 @@ impl Aggregate {
         let text = visible::line(&text);
         if self.initialize_request.is_none()
             || self.unanswered.is_some()
-            || self.warned.len() >= MOST_WARNINGS
+            || self.warned.len() >= MAX_WARNINGS
             || !self.warned.insert(text.clone())
         {
             return;

@@ -91,7 +91,7 @@ impl Aggregate {
         for upstream in self.upstreams.values_mut() {
             if upstream.phase == Phase::Up { upstream.hang_up() } else { upstream.end() }
         }
-        if tokio::time::timeout(super::serve::END_BOUND, self.until_ended(events)).await.is_err() {
+        if tokio::time::timeout(super::serve::END_TIMEOUT, self.until_ended(events)).await.is_err() {
             return false;
         }
         self.to_client.is_written().await;

@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Maximum time that the response to `initialize` waits for servers.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum length of one server's instructions, in characters. Longer instructions are truncated.
-const LONGEST: usize = 4000;
+const MAX_LEN: usize = 4000;
 
 /// The client's `initialize` request while it is unanswered.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Unanswered {
 impl Unanswered {
     /// Creates the state for a request that has just arrived.
     pub(super) fn new(id: Id) -> Self {
-        Self { id, until: Instant::now() + PATIENCE }
+        Self { id, until: Instant::now() + TIMEOUT }
     }
 }
 
@@ -38,7 +38,7 @@ impl Aggregate {
     pub(super) fn initialized_by(&mut self, upstream: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        let says = says.map(|says| visible::head(says.trim(), LONGEST)).filter(|says| !says.is_empty());
+        let says = says.map(|says| visible::head(says.trim(), MAX_LEN)).filter(|says| !says.is_empty());
         if let Some(of) = self.upstreams.values().find(|of| of.number == upstream) {
             let says = says.map(Arc::from);
             self.host.instructions.remember(&of.config.command_line(), says);

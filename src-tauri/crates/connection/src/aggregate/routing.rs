@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Time after the handshake during which list requests wait for servers that are still starting.
-const LIST_PATIENCE: Duration = Duration::from_secs(3);
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum length of a name in an error message, in characters.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// MCP method that calls a tool.
 const CALL: &str = "tools/call";
@@ -76,7 +76,7 @@ impl Aggregate {
                 let it = coming.filter(|upstream| may_be_of(&name, &upstream.config.name));
                 it.map(|upstream| upstream.comes_until).max()
             }
-            None => coming.next().map(|_| self.greeted_at + LIST_PATIENCE),
+            None => coming.next().map(|_| self.greeted_at + LIST_TIMEOUT),
         }
     }
 
@@ -200,7 +200,7 @@ fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(fields.get("name")?.get()).ok()
 }
 
-/// Truncates a name to [`LONGEST_NAME`] and escapes invisible characters, for an error message.
+/// Truncates a name to [`MAX_NAME_LEN`] and escapes invisible characters, for an error message.
 pub(super) fn clipped(name: &str) -> String {
-    visible::head(&visible::line(name), LONGEST_NAME)
+    visible::head(&visible::line(name), MAX_NAME_LEN)
 }

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Time during which a client that has closed its input can still receive responses.
-const ANSWERS_BOUND: Duration = Duration::from_secs(15);
+const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum time to wait for all sessions to close.
-pub(super) const END_BOUND: Duration = Duration::from_secs(20);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reason [`Aggregate::listen`] returned.
 enum Ending {
@@ -68,7 +68,7 @@ impl OpenedAggregate {
                     && aggregate.hand_over((&unread, &version), &mut events).await
                 {
                     // The note is lost if the shim has exited.
-                    let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
+                    let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
                     return;
                 }
             }
@@ -77,7 +77,7 @@ impl OpenedAggregate {
         aggregate.to_client.close();
         aggregate.upstreams.values_mut().for_each(Upstream::end);
         // Sessions that take longer close on their own.
-        let _ = tokio::time::timeout(END_BOUND, aggregate.until_ended(&mut events)).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, aggregate.until_ended(&mut events)).await;
     }
 }
 
@@ -130,9 +130,9 @@ impl Aggregate {
         }
     }
 
-    /// Waits until the client has received all responses, or [`ANSWERS_BOUND`] has passed.
+    /// Waits until the client has received all responses, or [`ANSWERS_TIMEOUT`] has passed.
     async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
-        let bound = Instant::now() + ANSWERS_BOUND;
+        let bound = Instant::now() + ANSWERS_TIMEOUT;
         let answered = async {
             while self.is_any_unanswered() {
                 let until = self.waits_until().unwrap_or(bound);

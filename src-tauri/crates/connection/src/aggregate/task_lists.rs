@@ -21,10 +21,10 @@ pub(super) const METHOD: &str = "tasks/list";
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
 /// Maximum time to wait for the servers' task lists. After it, the response contains only the tasks received so far.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of pending `tasks/list` requests per client.
-const MOST: usize = 8;
+const MAX_COUNT: usize = 8;
 
 /// The client's pending `tasks/list` request, with the tasks received so far.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ impl Aggregate {
             let text = "unknown `params.cursor`; request the list from the start";
             return self.fail(&id, ErrorCode::INVALID_PARAMS, text);
         }
-        if self.task_lists.len() >= MOST {
-            let text = format!("{MOST} requests for the list of tasks are already in flight");
+        if self.task_lists.len() >= MAX_COUNT {
+            let text = format!("{MAX_COUNT} requests for the list of tasks are already in flight");
             return self.fail(&id, ErrorCode::INVALID_REQUEST, &text);
         }
         let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());
@@ -53,7 +53,7 @@ impl Aggregate {
         for upstream in &awaited {
             self.ask_for_tasks(*upstream, &id, ListEntries::default(), None);
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         self.task_lists.push(TaskList { id, awaited, until, tasks: Vec::new() });
     }
 

@@ -24,7 +24,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LAST_RETRY: Duration = Duration::from_secs(600);
 
 /// Maximum time for which calls wait for a server to start.
-const COMING_BOUND: Duration = Duration::from_secs(30);
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Capabilities of a server that need not be started to list its tools.
 const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
@@ -147,7 +147,7 @@ impl Upstream {
         (to_session, lines): (mpsc::UnboundedSender<HandedLine>, mpsc::UnboundedReceiver<HandedLine>),
         memory: Allowance,
     ) -> Self {
-        let comes_until = Instant::now() + COMING_BOUND;
+        let comes_until = Instant::now() + ARRIVAL_TIMEOUT;
         Self {
             number,
             config,
@@ -214,7 +214,7 @@ impl Upstream {
     pub(super) fn wake(&mut self) {
         self.phase = Phase::Coming;
         self.is_waking = true;
-        self.comes_until = Instant::now() + COMING_BOUND;
+        self.comes_until = Instant::now() + ARRIVAL_TIMEOUT;
         self.retry = Some(self.comes_until);
     }
 

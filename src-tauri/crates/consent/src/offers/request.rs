@@ -6,13 +6,13 @@ use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
 use ironcurtain_visible as visible;
 
 /// Maximum length of a value within a label, in characters. The effect line shows more of it.
-const LONGEST: usize = 200;
+const MAX_LEN: usize = 200;
 
 /// Returns the offer that lets `client` repeat the request at `server` with the same values.
 pub(super) fn request_offer(client: &str, server: &str, (request, tool): (JudgedRequest, &ToolUse)) -> Offer {
     let value = |role: Role| {
         let bound = tool.values().iter().find(|bound| bound.role == role)?;
-        Some(visible::quoted(&visible::line(&visible::head(&bound.value, LONGEST))))
+        Some(visible::quoted(&visible::line(&visible::head(&bound.value, MAX_LEN))))
     };
     let resource = || format!("the resource {}", value(Role::ResourceUri).unwrap_or_default());
     let prompt = || format!("the prompt {}", value(Role::PromptName).unwrap_or_default());

@@ -14,7 +14,7 @@ const RUNS: [&str; 13] = [
 ];
 
 /// Maximum length of a value within a label, in characters. The effect line shows more of it.
-const LONGEST: usize = 200;
+const MAX_LEN: usize = 200;
 
 /// Returns the offers that let `client` use tools of `server` again, narrowest first. `runs` is `true` if the tool
 /// executes its input.
@@ -74,7 +74,7 @@ fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
 
 /// Returns a phrase for the fixed values, or `None` if the tool has none.
 fn values(tool: &ToolUse) -> Option<String> {
-    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, MAX_LEN)));
     Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
 }
 
@@ -84,7 +84,7 @@ fn bound_text(tool: &ToolUse) -> Option<String> {
     let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
     let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
     of(Role::EmailBody).next().filter(|_| only)?;
-    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
+    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, MAX_LEN)));
     let people: Vec<String> = of(Role::EmailAddress).map(|bound| show(&bound.value)).collect();
     let to = if people.is_empty() { String::new() } else { format!(" to {}", joined(&people)) };
     Some(format!("this exact text{to}, any number of times"))

@@ -9,7 +9,7 @@ use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use ironcurtain_visible as visible;
 
 /// Maximum displayed length of a target, in characters.
-const LONGEST_PLACE: usize = 200;
+const MAX_PLACE_LEN: usize = 200;
 
 /// Calls to which a denial applies in addition to its own: calls of the same tool with the same targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl DenialScope {
         let place = |place: &DeniedPlace| match place {
             DeniedPlace::Below(path) => Some(tilde(path, home)),
             DeniedPlace::Text(text) => {
-                Some(visible::quoted(&visible::head(&visible::line(text), LONGEST_PLACE)))
+                Some(visible::quoted(&visible::head(&visible::line(text), MAX_PLACE_LEN)))
             }
             DeniedPlace::Call => None,
         };

@@ -35,7 +35,7 @@ pub(super) enum Next {
 }
 
 /// Maximum number of notices to keep while a question is on the screen.
-const MOST_NOTICES: usize = 10;
+const MAX_NOTICES: usize = 10;
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -64,7 +64,7 @@ impl Outbox {
     /// Queues a message. It is shown when no question is on the screen.
     pub(super) fn notify(&self, notice: &str) {
         let mut waiting = lock(&self.waiting);
-        if waiting.notices.len() == MOST_NOTICES {
+        if waiting.notices.len() == MAX_NOTICES {
             waiting.notices.pop_front();
         }
         waiting.notices.push_back(notice.to_owned());

@@ -14,11 +14,11 @@ pub(super) const NARROWEST: usize = 36;
 const LABEL: usize = 10;
 
 /// Maximum number of rows for the preview on the first screen. The details show the rest.
-const MOST_LINES: usize = 12;
-const MOST_EFFECTS: usize = 20;
+const MAX_LINES: usize = 12;
+const MAX_EFFECTS: usize = 20;
 /// Maximum number of rows for one effect.
 const LINES_PER_EFFECT: usize = 4;
-const MOST_ARGUMENTS: usize = 12;
+const MAX_ARGUMENTS: usize = 12;
 const LINES_OF_AN_ARGUMENT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,16 +59,16 @@ pub(super) fn question(
     was_read: bool,
 ) -> Screen {
     // The longest text comes first, so that the effects are directly above the answers.
-    let mut rows = preview(question, MOST_LINES);
+    let mut rows = preview(question, MAX_LINES);
     rows.extend(who(question));
     rows.extend(how(question));
-    rows.extend(effects(question, MOST_EFFECTS));
+    rows.extend(effects(question, MAX_EFFECTS));
     rows.extend(
-        question.with.iter().take(MOST_ARGUMENTS).map(|argument| with(argument, LINES_OF_AN_ARGUMENT)),
+        question.with.iter().take(MAX_ARGUMENTS).map(|argument| with(argument, LINES_OF_AN_ARGUMENT)),
     );
-    rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
-    let is_whole = question.with.len() <= MOST_ARGUMENTS
-        && question.consequences.len() <= MOST_EFFECTS
+    rows.extend(left_out(question.with.len(), MAX_ARGUMENTS, "arguments"));
+    let is_whole = question.with.len() <= MAX_ARGUMENTS
+        && question.consequences.len() <= MAX_EFFECTS
         && sent(question).iter().all(|row| !is_cut(row, width));
     rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
     let mut last = None;
@@ -100,8 +100,8 @@ pub(super) fn question(
 
 /// Returns the rows of the first screen that show the sent data.
 fn sent(question: &Question) -> Vec<Row> {
-    let mut rows = preview(question, MOST_LINES);
-    rows.extend(effects(question, MOST_EFFECTS));
+    let mut rows = preview(question, MAX_LINES);
+    rows.extend(effects(question, MAX_EFFECTS));
     rows.extend(question.with.iter().map(|argument| with(argument, LINES_OF_AN_ARGUMENT)));
     rows
 }

@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{self, error::TryRecvError};
-use user::{BOUND, SimulatedUser};
+use user::{SimulatedUser, TIMEOUT};
 
 fn slot() -> (Slot, oneshot::Receiver<Answer>) {
     let (answer, answered) = oneshot::channel();
@@ -25,7 +25,7 @@ fn answer_of(answer: oneshot::Receiver<Answer>) -> Answer {
 
 /// Waits for the answer. Returns `None` if the slot was dropped without one.
 fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
-    let deadline = Instant::now() + BOUND;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match answer.try_recv() {
             Ok(answer) => return Some(answer),
@@ -285,7 +285,7 @@ fn the_terminal_modes_are_restored() {
     };
     let user = SimulatedUser::at(80);
     assert!(modes(&user));
-    let deadline = Instant::now() + BOUND;
+    let deadline = Instant::now() + TIMEOUT;
     // Repeats until the terminal modes have been changed within the half second.
     let _answer = loop {
         let answer = user.is_asked(question("q"));

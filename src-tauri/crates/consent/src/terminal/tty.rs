@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(200);
 
 /// Maximum length of an answer, in bytes. A longer line is an invalid answer.
-const LONGEST: usize = 4096;
+const MAX_LEN: usize = 4096;
 
 /// Size to assume if the terminal does not report one.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -126,7 +126,7 @@ impl Tty {
             line.extend(typed);
             // End of input also terminates the line, but the line is then not an answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
-            if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
+            if let Some(end) = whole.or((line.is_empty() || line.len() > MAX_LEN).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
             }
         }
@@ -170,7 +170,7 @@ impl Tty {
     /// Reads the available bytes. Reading zero bytes means an empty line on a terminal and end of input on other
     /// descriptors.
     fn read(&self) -> Result<Option<Vec<u8>>, NoInput> {
-        let mut piece = [0; LONGEST];
+        let mut piece = [0; MAX_LEN];
         match rustix::io::read(&self.input, &mut piece) {
             Ok(0) if !isatty(&self.input) => Err(NoInput::Closed),
             Ok(n) => Ok(Some(piece.get(..n).unwrap_or_default().to_vec())),

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait for the daemon to accept connections.
-const BOUND: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Running daemon process. Dropping it kills the process.
 pub struct TrustedProcess {
@@ -49,7 +49,7 @@ impl TrustedProcess {
             .spawn()?;
         let (started, began) = (Self { child, ours }, Instant::now());
         while UnixStream::connect(&home.socket).is_err() {
-            ensure!(began.elapsed() < BOUND, "the trusted process did not start to listen");
+            ensure!(began.elapsed() < TIMEOUT, "the trusted process did not start to listen");
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(started)

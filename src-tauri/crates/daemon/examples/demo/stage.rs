@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Maximum time to wait for the app to accept connections.
-const APP_BOUND: Duration = Duration::from_secs(20);
+const APP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Configuration in which questions expire quickly.
 const SHORT_DEADLINE: &str = r#"{ "questionDeadlineSeconds": 2 }"#;
@@ -151,9 +151,9 @@ impl Stage {
         }
         let app = command.stdin(Stdio::null()).spawn().with_context(|| program.display().to_string())?;
         let app = App(app);
-        let deadline = Instant::now() + APP_BOUND;
+        let deadline = Instant::now() + APP_TIMEOUT;
         while self.ironcurtain(&["status"]).is_err() {
-            ensure!(Instant::now() < deadline, "the app did not answer within {} s", APP_BOUND.as_secs());
+            ensure!(Instant::now() < deadline, "the app did not answer within {} s", APP_TIMEOUT.as_secs());
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(app)

@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 /// Maximum number of connections of one run.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// Serves connections until the run ends, then ends its sessions and waits for them.
 pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: UnixListener) {
@@ -24,7 +24,7 @@ pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: Unix
         tokio::select! {
             () = run.ending() => break,
             Some(_) = peers.join_next() => {}
-            (stream, _) = next_connection(|| listener.accept()), if peers.len() < MOST_CONNECTIONS => {
+            (stream, _) = next_connection(|| listener.accept()), if peers.len() < MAX_CONNECTIONS => {
                 peers.spawn(admit(state.clone(), run.clone(), stream));
             }
         }

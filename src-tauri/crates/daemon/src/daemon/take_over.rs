@@ -15,18 +15,18 @@ use std::time::{Duration, Instant};
 const TRIES: usize = 3;
 
 /// Maximum time for the other daemon to hand over its sessions and terminate its sandboxes.
-const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
+const TIMEOUT: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
 /// Maximum time to retry if the locks are held but no process is listening. The owner may have been killed just
 /// before, and the kernel may not have released its locks yet.
-const KILLED_BOUND: Duration = Duration::from_secs(1);
+const KILLED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to take the locks.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
 /// Binds the socket. Retries briefly if the locks are held but no process is listening, which happens after a kill.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
-    let until = Instant::now() + KILLED_BOUND;
+    let until = Instant::now() + KILLED_TIMEOUT;
     loop {
         match Listener::bind(&home.socket, &home.state) {
             Err(ListenError::AlreadyRunning(_))
@@ -75,7 +75,7 @@ fn ask(home: &Home) -> io::Result<bool> {
             elsewhere.ok_or(error)?
         }
     };
-    stream.set_read_timeout(Some(BOUND))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     write_frame(&mut stream, &Hello { version: VERSION, purpose: Purpose::TakeOver })
         .map_err(io::Error::other)?;
     let mut answers = BufReader::new(stream);
@@ -97,7 +97,7 @@ mod tests {
         let held = Listener::bind(&home.socket, &home.state).unwrap();
         let began = Instant::now();
         assert!(matches!(bind(&home).await, Err(ListenError::AlreadyRunning(_))));
-        assert!(began.elapsed() < KILLED_BOUND, "it listens");
+        assert!(began.elapsed() < KILLED_TIMEOUT, "it listens");
         // The socket is closed, but the locks are still held.
         let locks = held.close();
         let (bound, ()) = tokio::join!(bind(&home), async {

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Maximum number of pending questions per server.
-const MOST_OPEN: usize = 4;
+const MAX_OPEN: usize = 4;
 
 /// Duration for which a denial is remembered.
 const NO_HOLDS: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ struct Asking {
 
 impl HostAsker {
     pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
-        let (places, refused) = (Semaphore::new(MOST_OPEN), Mutex::default());
+        let (places, refused) = (Semaphore::new(MAX_OPEN), Mutex::default());
         Self(Arc::new(Asking { caller, reach, places, refused }))
     }
 }

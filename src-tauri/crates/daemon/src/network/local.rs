@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
 /// Maximum number of times that one port is judged. It is judged again after each change of rules or grants.
-const MOST_ROUNDS: usize = 20;
+const MAX_ROUNDS: usize = 20;
 
 /// One run's connections to services on this computer.
 pub(crate) struct LocalServices {
@@ -111,7 +111,7 @@ impl LocalServices {
     /// Decides on a port, and asks the user if necessary. Returns `None` if the port is denied.
     async fn decide(&self, port: u16) -> Option<Ground> {
         let target = target(port);
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             match self.verdict(port) {
                 TargetVerdict::Deny(denial) => {
                     self.asking.note_denied(&target, Some(denial.reason.to_string()));

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 /// Maximum number of open connections per published port.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Stack size for the thread that waits for requests, in bytes.
 const STACK: usize = 64 * 1024;
@@ -96,7 +96,7 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     let PublishedPort { port, listener } = published;
     // Fails only outside a runtime.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let mut connections = JoinSet::new();
     loop {
         // The semaphore is never closed.

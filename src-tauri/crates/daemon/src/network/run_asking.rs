@@ -26,10 +26,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// Maximum number of pending questions per run. Further questions wait.
-const MOST_OPEN: usize = 8;
+const MAX_OPEN: usize = 8;
 
 /// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
-const MOST_ROUNDS: usize = 20;
+const MAX_ROUNDS: usize = 20;
 
 /// Reason for denying without asking.
 const DENYING: &str = "the run was started with `--deny`";
@@ -77,7 +77,7 @@ impl RunAsking {
         reach: Arc<ReachableHosts>,
         notes: Arc<RunNotes>,
     ) -> Self {
-        Self { caller, targets, reach, notes, places: Semaphore::new(MOST_OPEN) }
+        Self { caller, targets, reach, notes, places: Semaphore::new(MAX_OPEN) }
     }
 
     /// Judges a connection by the current rules and grants.
@@ -90,7 +90,7 @@ impl RunAsking {
         if !self.targets.note(target) {
             return no("the run has connected to too many different hosts");
         }
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             match self.judge(target) {
                 TargetVerdict::Deny(denial) => {
                     self.note_denied(target, Some(denial.reason.to_string()));
@@ -124,7 +124,7 @@ impl RunAsking {
     /// Asks about a host before a program connects to it. Returns once the host is reachable.
     pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
         let is_full = !self.targets.note(target);
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             match self.judge(target) {
                 TargetVerdict::Allow(_) | TargetVerdict::Granted => {
                     self.publish();

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of distinct hosts per run. Further hosts are denied. The limit bounds the work after each change,
 /// when all hosts are judged again.
-const MOST_SEEN: usize = 4096;
+const MAX_SEEN: usize = 4096;
 
 /// One run's host list, and the hosts that it has connected to.
 pub struct RunTargets {
@@ -69,7 +69,7 @@ impl RunTargets {
     pub(super) fn note(&self, target: &HostPort) -> bool {
         // Every update leaves the set consistent, so a poisoned lock is safe to use.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.contains(target) || (seen.len() < MOST_SEEN && seen.insert(target.clone()))
+        seen.contains(target) || (seen.len() < MAX_SEEN && seen.insert(target.clone()))
     }
 
     /// Judges a connection by the current policy and grants.

@@ -6,10 +6,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Maximum time to wait for one job.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of jobs that are still running after their time limit. Beyond it, new jobs are refused.
-const MOST_LATE: usize = 4;
+const MAX_LATE: usize = 4;
 
 /// Runs work on a new thread. The channel closes without a result if the work panics or no thread can be spawned.
 pub(super) fn spawn_thread<T: Send + 'static>(
@@ -39,11 +39,11 @@ impl BoundedWork {
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        if self.late.len() >= MOST_LATE {
+        if self.late.len() >= MAX_LATE {
             return None;
         }
         let mut done = spawn_thread(work);
-        match timeout(PATIENCE, &mut done).await {
+        match timeout(TIMEOUT, &mut done).await {
             Ok(done) => done.ok(),
             Err(_) => {
                 self.late.spawn(async move { drop(done.await) });
@@ -75,11 +75,11 @@ mod tests {
     async fn hanging_work_times_out_and_delays_nothing_else() {
         let mut bounded = BoundedWork::default();
         let mut held = Vec::new();
-        for _ in 0..MOST_LATE {
+        for _ in 0..MAX_LATE {
             let (go, work) = hanging();
             held.push(go);
             assert_eq!(bounded.run(work).await, None);
-            let next = if held.len() < MOST_LATE { Some(1) } else { None };
+            let next = if held.len() < MAX_LATE { Some(1) } else { None };
             assert_eq!(done(&mut bounded).await, next);
         }
         held.pop().unwrap().send(()).unwrap();

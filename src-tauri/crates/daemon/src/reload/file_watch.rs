@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Maximum time between the first event and reading the files, even if events keep arriving.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_DURATION: Duration = Duration::from_secs(1);
 
 /// Device and inode numbers.
 type Identity = (u64, u64);
@@ -104,10 +104,10 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Completes after a change, once no event has arrived for [`QUIET`], or at the latest after [`LONGEST`].
+    /// Completes after a change, once no event has arrived for [`QUIET`], or at the latest after [`MAX_DURATION`].
     pub(super) async fn changed(&mut self) {
         self.touched().await;
-        let last = Instant::now() + LONGEST;
+        let last = Instant::now() + MAX_DURATION;
         loop {
             let quiet = (Instant::now() + QUIET).min(last);
             let again = timeout_at(quiet, self.touched()).await;

@@ -1,6 +1,6 @@
 //! Task that owns the current configuration and policy, and updates them.
 
-use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
+use super::blocking::{BoundedWork, TIMEOUT, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
 use super::read::{Current, Reading, Refused, files, read_again};
 use super::{Reloader, ReloaderParts, change};
@@ -163,7 +163,7 @@ fn watch_failed(why: &str) -> String {
 fn not_read() -> String {
     format!(
         "Reading the policy and the configuration timed out after {} s. The previous version stays in force.",
-        PATIENCE.as_secs()
+        TIMEOUT.as_secs()
     )
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum time for all programs to become suspended. After it, the run is terminated.
-const STOP_BOUND: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between two checks.
 const CHECK: Duration = Duration::from_millis(5);
@@ -43,12 +43,12 @@ impl Run {
     }
 }
 
-/// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_BOUND`].
+/// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_TIMEOUT`].
 ///
 /// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
 /// process. Therefore repeats until all processes are suspended.
 fn freeze(supervisor: u32) -> bool {
-    let deadline = Instant::now() + STOP_BOUND;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
         signal_all(supervisor, Signal::STOP);
         let all = inside(supervisor, &|| true);

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
-const EXIT_BOUND: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Exit status to report for a terminated program, as if `SIGKILL` had killed it.
 const KILLED: i32 = 128 + 9;
@@ -63,7 +63,7 @@ impl OpenedRun {
                 ended = &mut exit => break Some(ended.ok()),
                 // The sandbox exits after its view. Kill it if it has not exited in time.
                 () = serving.disconnected() => {
-                    let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
+                    let exit = tokio::time::timeout(EXIT_TIMEOUT, &mut exit).await;
                     break exit.ok().map(Result::ok);
                 }
                 () = run.ending() => {
@@ -86,7 +86,7 @@ impl OpenedRun {
         run.end();
         // Closing the connection terminates the sandbox.
         drop(control);
-        kill.kill_after(EXIT_BOUND);
+        kill.kill_after(EXIT_TIMEOUT);
         let ended_by_itself = exited.is_some();
         let exited = match exited {
             Some(exited) => exited,
@@ -114,14 +114,14 @@ impl OpenedRun {
         };
         // Ignore the results: both fail only if the starter has disconnected.
         let _ = end_notes.send(note);
-        let _ = tokio::time::timeout(EXIT_BOUND, noting).await;
+        let _ = tokio::time::timeout(EXIT_TIMEOUT, noting).await;
     }
 
     /// Terminates the run, because the process that started it disconnected before [`serve`](Self::serve) was called.
     pub(crate) async fn unserved(self) {
         self.run.end();
         drop(self.control);
-        self.kill.kill_after(EXIT_BOUND);
+        self.kill.kill_after(EXIT_TIMEOUT);
         // The sandbox is killed after the time limit at the latest.
         let _ = self.exit.await;
         self.run.files.has_gone();

@@ -36,7 +36,7 @@ use tokio::task::JoinSet;
 pub(super) const SOCKET: &str = "/run/ironcurtain/ssh-agent";
 
 /// Maximum number of connections to the agent of one run.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// ssh options that accept unknown hosts. The user's `known_hosts` file is not available in a run, so the question
 /// about a login shows whether the user knows the host.
@@ -76,7 +76,7 @@ pub(super) async fn serve(run: Arc<Run>, listener: UnixListener, agent: PathBuf)
         let (stream, _) = tokio::select! {
             () = run.ending() => return,
             Some(_) = connections.join_next() => continue,
-            accepted = next_connection(|| listener.accept()), if connections.len() < MOST_CONNECTIONS => accepted,
+            accepted = next_connection(|| listener.accept()), if connections.len() < MAX_CONNECTIONS => accepted,
         };
         let (run, upstream) = (run.clone(), UpstreamAgent::at(agent.clone()));
         connections.spawn(async move {

@@ -1,6 +1,6 @@
 //! Connection to the user's ssh agent, and the framing of agent messages.
 
-use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, LONGEST, keys};
+use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, MAX_LEN, keys};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 /// Time limit for a list of keys.
-const LIST_BOUND: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time limit for a signature. The agent may ask the user itself, or wait for a touch on a security key.
-const SIGN_BOUND: Duration = Duration::from_secs(2 * 60);
+const SIGN_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 /// Client for the user's agent. Keeps its connection open until a request fails.
 pub(super) struct UpstreamAgent {
@@ -26,14 +26,14 @@ impl UpstreamAgent {
 
     /// Returns the agent's list of keys, both as the raw response and parsed.
     pub(super) async fn list(&mut self) -> io::Result<(Vec<u8>, Vec<AgentKey>)> {
-        let answer = self.ask(&LIST, LIST_BOUND).await?;
+        let answer = self.ask(&LIST, LIST_TIMEOUT).await?;
         let keys = keys(&answer).map_err(io::Error::other)?;
         Ok((answer, keys))
     }
 
     /// Forwards a request and returns the response.
     pub(super) async fn pass_on(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
-        self.ask(request, SIGN_BOUND).await
+        self.ask(request, SIGN_TIMEOUT).await
     }
 
     async fn ask(&mut self, request: &[u8], bound: Duration) -> io::Result<Vec<u8>> {
@@ -64,7 +64,7 @@ pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opti
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         length => usize::try_from(length?).map_err(io::Error::other)?,
     };
-    if !(1..=LONGEST).contains(&length) {
+    if !(1..=MAX_LEN).contains(&length) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is empty or too long"));
     }
     let mut message = vec![0; length];
@@ -80,7 +80,7 @@ pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &[u8]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{LIST_BOUND, UpstreamAgent, read, write};
+    use super::{LIST_TIMEOUT, UpstreamAgent, read, write};
     use std::io;
     use tokio::net::UnixListener;
 
@@ -95,17 +95,17 @@ mod tests {
             assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01one");
             write(&mut first, b"answer to one").await.unwrap();
             assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01two");
-            tokio::time::sleep(2 * LIST_BOUND).await;
+            tokio::time::sleep(2 * LIST_TIMEOUT).await;
             // It may find a closed connection.
             let _ = write(&mut first, b"late answer to two").await;
             let (mut second, _) = listener.accept().await.unwrap();
             assert_eq!(read(&mut second).await.unwrap().unwrap(), b"\x01three");
             write(&mut second, b"answer to three").await.unwrap();
         });
-        assert_eq!(agent.ask(b"\x01one", LIST_BOUND).await.unwrap(), b"answer to one");
-        let late = agent.ask(b"\x01two", LIST_BOUND).await.unwrap_err();
+        assert_eq!(agent.ask(b"\x01one", LIST_TIMEOUT).await.unwrap(), b"answer to one");
+        let late = agent.ask(b"\x01two", LIST_TIMEOUT).await.unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(agent.ask(b"\x01three", 4 * LIST_BOUND).await.unwrap(), b"answer to three");
+        assert_eq!(agent.ask(b"\x01three", 4 * LIST_TIMEOUT).await.unwrap(), b"answer to three");
         served.await.unwrap();
     }
 }

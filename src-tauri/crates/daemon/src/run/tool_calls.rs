@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Maximum length of a request's reason, in characters.
-const LONGEST_REASON: usize = 300;
+const MAX_REASON_LEN: usize = 300;
 
 /// Result of a tool call.
 pub(super) enum ToolOutcome {
@@ -33,7 +33,7 @@ enum ToolError {
     Arguments(#[from] serde_json::Error),
     #[error("pass either `path` or `host`")]
     Target,
-    #[error("`why` must have at most {LONGEST_REASON} characters, and not be empty")]
+    #[error("`why` must have at most {MAX_REASON_LEN} characters, and not be empty")]
     Reason,
     #[error("DENIED: {0}")]
     Path(#[from] RaiseError),
@@ -140,7 +140,7 @@ impl Run {
 
     async fn request_access(self: &Arc<Self>, arguments: Map<String, Value>) -> Result<String, ToolError> {
         let RequestAccess { path, host, access, why } = parsed(arguments)?;
-        if why.trim().is_empty() || why.chars().count() > LONGEST_REASON {
+        if why.trim().is_empty() || why.chars().count() > MAX_REASON_LEN {
             return Err(ToolError::Reason);
         }
         match (path, host) {

@@ -21,10 +21,10 @@ use tokio::task::{AbortHandle, JoinSet};
 pub(crate) const NAME: &str = "ironcurtain";
 
 /// Maximum length of a message, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_LEN: usize = 64 * 1024;
 
 /// Maximum number of calls per client that are waiting for the user.
-const MOST_CALLS: usize = 16;
+const MAX_CALLS: usize = 16;
 
 /// Supported protocol versions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -55,7 +55,7 @@ impl Run {
 
 async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
-    let mut lines = Lines::new(from, LONGEST);
+    let mut lines = Lines::new(from, MAX_LEN);
     let mut calls = OpenCalls::default();
     loop {
         let answer = tokio::select! {
@@ -118,7 +118,7 @@ fn request(
             else {
                 return failed(ErrorCode::INVALID_PARAMS, "`name` is missing");
             };
-            if calls.by_id.len() >= MOST_CALLS || calls.by_id.contains_key(&id) {
+            if calls.by_id.len() >= MAX_CALLS || calls.by_id.contains_key(&id) {
                 return failed(ErrorCode::INVALID_REQUEST, "too many calls are waiting for the user");
             }
             let (run, answered) = (run.clone(), id.clone());

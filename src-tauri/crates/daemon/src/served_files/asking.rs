@@ -28,16 +28,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// Number of questions about files in one folder before the folder becomes the first offer.
 const OFTEN: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.
-const MOST_FOLDERS: usize = 10_000;
+const MAX_FOLDERS: usize = 10_000;
 
 /// Maximum number of questions about one access. The user is asked again only if the file has changed.
-const MOST_QUESTIONS: usize = 3;
+const MAX_QUESTIONS: usize = 3;
 
 /// Access that a program is waiting for.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl AskedFolders {
     fn is_often(&self, path: &str) -> bool {
         let Some(folder) = Path::new(path).parent() else { return false };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if folders.len() >= MOST_FOLDERS && !folders.contains_key(folder) {
+        if folders.len() >= MAX_FOLDERS && !folders.contains_key(folder) {
             folders.clear();
         }
         let count = folders.entry(folder.to_owned()).or_default();
@@ -100,7 +100,7 @@ impl ServedFiles {
     async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
             match &judged.verdict {
                 Verdict::Allow(permit) => match self.allow(wanted, permit, &judged).await {
@@ -115,7 +115,7 @@ impl ServedFiles {
                 Verdict::Escalate(escalation) => {
                     // The answer was about a different state of the file, so it does not apply.
                     approved.clear();
-                    if answers == MOST_QUESTIONS {
+                    if answers == MAX_QUESTIONS {
                         return AccessAnswer::Denied;
                     }
                     if self.notes.ask() == RunAsk::Deny {

@@ -10,23 +10,23 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Maximum number of programs to name.
-const MOST: usize = 3;
+const MAX_COUNT: usize = 3;
 
 /// Time limit for a search, which delays a revocation.
-const BOUND: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Returns the names of the programs whose working directory is in a folder, or that have a file in it open or mapped.
 /// The list is incomplete if the time limit is reached.
 pub(super) async fn holders(supervisor: u32, folder: &CanonicalPath) -> Vec<String> {
-    let (folder, deadline) = (folder.clone(), Instant::now() + BOUND);
+    let (folder, deadline) = (folder.clone(), Instant::now() + TIMEOUT);
     let find = move || find(supervisor, &folder, &|| Instant::now() < deadline);
     // A program can also block a single system call. Starting the search fails only while the daemon is exiting.
-    tokio::time::timeout(2 * BOUND, tokio::task::spawn_blocking(find))
+    tokio::time::timeout(2 * TIMEOUT, tokio::task::spawn_blocking(find))
         .await
         .map_or_else(|_| Vec::new(), Result::unwrap_or_default)
 }
 
-/// Searches until [`MOST`] programs are found or `is_in_time` returns `false`.
+/// Searches until [`MAX_COUNT`] programs are found or `is_in_time` returns `false`.
 fn find(supervisor: u32, folder: &CanonicalPath, is_in_time: &dyn Fn() -> bool) -> Vec<String> {
     let is_inside = |path: PathBuf| path.starts_with(folder.as_path());
     let holds = |process: &u32| {
@@ -45,7 +45,7 @@ fn find(supervisor: u32, folder: &CanonicalPath, is_in_time: &dyn Fn() -> bool) 
         if !names.contains(&name) {
             names.push(name);
         }
-        if names.len() == MOST {
+        if names.len() == MAX_COUNT {
             break;
         }
     }

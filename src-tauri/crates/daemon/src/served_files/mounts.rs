@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// Maximum number of folders that are mounted for grants. The view serves any further folders.
-const MOST: usize = 100;
+const MAX_COUNT: usize = 100;
 
 /// Interval between checks that mounted folders are still at their paths. A folder that is moved elsewhere stays
 /// writable until the next check.
@@ -126,7 +126,7 @@ impl GrantedMounts {
         }
         let is_new =
             |path: &&CanonicalPath| !self.mounted.contains_key(path) && !self.refused.contains_key(path);
-        if let Some(path) = wanted.iter().find(is_new).filter(|_| self.mounted.len() < MOST) {
+        if let Some(path) = wanted.iter().find(is_new).filter(|_| self.mounted.len() < MAX_COUNT) {
             self.reservations += 1;
             self.next = Some((path.clone(), self.reservations));
             files.tell(ToView::Reserve { path: path.as_str().to_owned(), number: self.reservations });

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of permitted accesses. Further accesses are denied.
-const MOST: usize = 100_000;
+const MAX_COUNT: usize = 100_000;
 
 /// Permitted accesses, and the version of the grants that the file view has applied.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl ServedFiles {
         if !is_current {
             return Permitting::Outdated;
         }
-        if permitted.len() >= MOST && !permitted.contains(&access) {
+        if permitted.len() >= MAX_COUNT && !permitted.contains(&access) {
             return Permitting::Full;
         }
         self.tell(ToView::Permit(access.clone()));

@@ -25,7 +25,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of files to remember for proposing a profile.
-const MOST_LEARNED: usize = 10_000;
+const MAX_LEARNED: usize = 10_000;
 
 /// Error returned when a profile cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
@@ -173,7 +173,7 @@ impl ProfileGrants {
     pub(super) fn note(&self, access: &PermittedAccess) {
         let Some(learned) = &self.learned else { return };
         let mut learned = lock(learned);
-        if learned.len() < MOST_LEARNED {
+        if learned.len() < MAX_LEARNED {
             let is_changed = access.access != FileAccess::Read;
             *learned.entry(access.path.clone()).or_default() |= is_changed;
         }

@@ -53,7 +53,7 @@ impl From<ExchangeError> for RaiseError {
 const EXITING: &str = "IronCurtain is exiting";
 
 /// Maximum number of times that a requested access is judged.
-const MOST_ROUNDS: usize = 20;
+const MAX_ROUNDS: usize = 20;
 
 impl ServedFiles {
     /// Asks about a path that the agent requests, and returns once a program of the run may use it.
@@ -64,7 +64,7 @@ impl ServedFiles {
         why: &str,
     ) -> Result<PermittedAccess, RaiseError> {
         let wanted = PermittedAccess { path: self.resolved(path).await?, access };
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let Some(judged) = self.judged(&wanted, &[]).await else { break };
             let escalation = match &judged.verdict {
                 Verdict::Allow(_) => return Ok(wanted),

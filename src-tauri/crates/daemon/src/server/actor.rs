@@ -49,7 +49,7 @@ use tokio::time::Instant;
 const STEADY: Duration = Duration::from_secs(2);
 
 /// Maximum number of consecutive processes that exit before they answer `initialize`.
-const MOST_HANDSHAKES: u32 = 3;
+const MAX_HANDSHAKES: u32 = 3;
 
 #[derive(Debug)]
 pub(super) enum ServerState {
@@ -353,7 +353,7 @@ impl Actor {
             // The server did not understand the version probe, so it uses the handshake protocol.
             self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
-        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MOST_HANDSHAKES {
+        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MAX_HANDSHAKES {
             self.mounted.clear();
             self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
             self.start_server().await;

@@ -16,7 +16,7 @@ use tokio::net::unix::OwnedReadHalf;
 
 /// Maximum time to wait for an answer. The supervisor never waits for other processes, so if its answer is late, it has
 /// hung.
-const ANSWER_BOUND: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for a supervisor to clean up its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub enum SupervisorError {
     #[error("exit status {0}")]
     Exited(i32),
     /// The supervisor did not answer in time.
-    #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
+    #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_TIMEOUT.as_secs())]
     Slow,
     /// The supervisor exited before it answered.
     #[error("the sandbox supervisor exited")]
@@ -123,7 +123,7 @@ impl SupervisorControl {
 
     /// Sends a request and waits for its answer. Do not use the connection after an error.
     pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
-        let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(op)).await;
         answer.unwrap_or(Err(SupervisorError::Slow))
     }
 

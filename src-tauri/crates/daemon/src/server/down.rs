@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time for a restarted server to answer `initialize`.
-pub(super) const INITIALIZE_BOUND: Duration = Duration::from_secs(30);
+pub(super) const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reason why a server is not running. The messages continue "the server `x` is not running: …".
 #[derive(Debug, Clone, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum DownReason {
     #[error("it was stopped and will not be restarted in this session, because {0}")]
     Recreates(String),
     /// After a restart, the server did not answer `initialize` in time.
-    #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_BOUND.as_secs())]
+    #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_TIMEOUT.as_secs())]
     InitializeUnanswered,
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of subscriptions to replay.
-const MOST_SUBSCRIPTIONS: usize = 1000;
+const MAX_SUBSCRIPTIONS: usize = 1000;
 
 /// Called with the response to the client's `initialize`, or with the reason why it failed.
 pub type InitializeCallback = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
@@ -188,7 +188,7 @@ impl Replay {
         let mut parts = self.parts();
         match request.method() {
             "logging/setLevel" => parts.level = Some(params.to_owned()),
-            "resources/subscribe" if parts.subscriptions.len() < MOST_SUBSCRIPTIONS => {
+            "resources/subscribe" if parts.subscriptions.len() < MAX_SUBSCRIPTIONS => {
                 let Some(uri) = uri() else { return };
                 parts.subscriptions.insert(uri, params.to_owned());
             }

@@ -17,7 +17,7 @@ use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{ClientAnswer, MemoryShare, RequestHandle, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::{
-    Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage, client_may_send,
+    Id, Incoming, Line, MAX_CONCURRENT, MAX_LINE_BYTES, Outgoing, Response, Salvage, client_may_send,
     error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// Maximum length of a method name in an error message, in characters.
-const LONGEST_METHOD: usize = 100;
+const MAX_METHOD_LEN: usize = 100;
 
 /// Error for a message that exceeds the memory budget.
 const NO_ROOM: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
@@ -81,7 +81,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
         };
         let mut calls = CallBatch::default();
-        let (mut next, mut left) = (Some(line), MOST_TOGETHER);
+        let (mut next, mut left) = (Some(line), MAX_CONCURRENT);
         while let Some(line) = next {
             if take(session, line, &mut calls).await.is_break() {
                 session.note(format!("the session was ended: {}", echo::WHY));
@@ -289,9 +289,9 @@ async fn handle_notification(
     }
 }
 
-/// Truncates a method name to [`LONGEST_METHOD`] and escapes invisible characters, for an error message.
+/// Truncates a method name to [`MAX_METHOD_LEN`] and escapes invisible characters, for an error message.
 fn clipped(method: &str) -> String {
-    visible::head(&visible::line(method), LONGEST_METHOD)
+    visible::head(&visible::line(method), MAX_METHOD_LEN)
 }
 
 impl Session {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Number of echoed lines after which the session is closed. A single echoed line can have another cause.
-const MOST: u8 = 3;
+const MAX_COUNT: u8 = 3;
 
 /// Number of recent lines to remember. Must exceed the number that fit into a slow reader's pipe.
 const REMEMBERED: usize = 64;
@@ -41,7 +41,7 @@ impl Echo {
         if self.sent.contains(&digest(line.len(), line)) {
             self.back += 1;
         }
-        self.back >= MOST
+        self.back >= MAX_COUNT
     }
 }
 

@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Maximum time to wait for in-flight calls. It is short, because the user is waiting for the app to start.
-const ANSWERS_BOUND: Duration = Duration::from_secs(2);
+const ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State of a session that is handed over to another daemon process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,12 +93,12 @@ impl Session {
         unread: &[u8],
         version: &(dyn Fn() -> ClientVersion + Send + Sync),
     ) -> bool {
-        self.flush_responses(ANSWERS_BOUND).await;
+        self.flush_responses(ANSWERS_TIMEOUT).await;
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
-        self.flush_responses(ANSWERS_BOUND).await;
+        self.flush_responses(ANSWERS_TIMEOUT).await;
         match self.write_handover(unread, version()) {
             // Fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),

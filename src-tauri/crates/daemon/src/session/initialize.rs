@@ -14,13 +14,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
 /// Maximum displayed length of the client's name or version, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// Client capabilities that are forwarded to the server.
 const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
 
 /// Maximum length of a forwarded value, in bytes of JSON. Longer values are omitted.
-const LONGEST_VALUE: usize = 512;
+const MAX_VALUE_LEN: usize = 512;
 
 /// Rewritten `initialize` request.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub(super) fn rewrite(
 fn known(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {
-        if names.contains(&name) && value.get().len() <= LONGEST_VALUE {
+        if names.contains(&name) && value.get().len() <= MAX_VALUE_LEN {
             known.set(name, value.to_owned());
         }
     }
@@ -131,9 +131,9 @@ fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     to_raw_value(&tasks).map_err(ParamsError::Unwritable)
 }
 
-/// Truncates a name or version to [`LONGEST_NAME`].
+/// Truncates a name or version to [`MAX_NAME_LEN`].
 fn clipped(text: &str) -> String {
-    visible::head(text, LONGEST_NAME)
+    visible::head(text, MAX_NAME_LEN)
 }
 
 #[cfg(test)]

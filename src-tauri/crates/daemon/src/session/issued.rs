@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of values to keep.
-const MOST: usize = 4096;
+const MAX_COUNT: usize = 4096;
 
 /// Hashes of the values that a server issued.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Issued {
         if newest.contains(&hash) {
             return;
         }
-        if newest.len() == MOST {
+        if newest.len() == MAX_COUNT {
             newest.pop_front();
         }
         newest.push_back(hash);
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn only_the_newest_values_are_kept() {
         let issued = Issued::default();
-        (0..=MOST).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
+        (0..=MAX_COUNT).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
         assert!(!issued.knows(Purpose::Task, "0"));
-        assert!(issued.knows(Purpose::Task, "1") && issued.knows(Purpose::Task, &MOST.to_string()));
-        assert_eq!(issued.table().len(), MOST);
+        assert!(issued.knows(Purpose::Task, "1") && issued.knows(Purpose::Task, &MAX_COUNT.to_string()));
+        assert_eq!(issued.table().len(), MAX_COUNT);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Maximum length of a progress token or task id, in bytes of JSON.
-const LONGEST: usize = 128;
+const MAX_LEN: usize = 128;
 
 /// Task states that MCP defines.
 const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
@@ -18,7 +18,7 @@ pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawVa
     for (name, value) in given.iter() {
         let fits = match (method, name) {
             ("notifications/progress", "progressToken") | ("notifications/tasks/status", "taskId") => {
-                value.get().len() <= LONGEST && Id::try_from(value).is_ok()
+                value.get().len() <= MAX_LEN && Id::try_from(value).is_ok()
             }
             ("notifications/progress", "progress" | "total")
             | ("notifications/tasks/status", "ttl" | "pollInterval") => is_number(value),
@@ -36,7 +36,7 @@ pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawVa
 }
 
 fn is_number(value: &RawValue) -> bool {
-    value.get().len() <= LONGEST && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
+    value.get().len() <= MAX_LEN && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
 }
 
 /// Returns `true` if the value contains only characters that can occur in an RFC 3339 timestamp.

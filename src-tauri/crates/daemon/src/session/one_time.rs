@@ -1,7 +1,7 @@
 //! Approvals for a single call, which are listed among the grants until the call ends.
 //!
 //! - INVARIANT: such a grant ends when the response arrives, when the call is cancelled, when the policy denies the
-//!   call, or when the user revokes the grant. It ends after [`LONGEST`] even if the server never answers.
+//!   call, or when the user revokes the grant. It ends after [`MAX_DURATION`] even if the server never answers.
 
 use super::Session;
 use ironcurtain_audit::Event;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Maximum lifetime of a one-time grant, which equals the shortest lifetime of other grants.
-pub(super) const LONGEST: Duration = Duration::from_secs(15 * 60);
+pub(super) const MAX_DURATION: Duration = Duration::from_secs(15 * 60);
 
 /// A session's one-time grants.
 #[derive(Debug, Clone, Default)]
@@ -58,12 +58,12 @@ impl OneTimeGrant {
         &self.grants
     }
 
-    /// Completes when the grants must end, because they were revoked or [`LONGEST`] has passed.
+    /// Completes when the grants must end, because they were revoked or [`MAX_DURATION`] has passed.
     pub(super) async fn over(&mut self) {
         // The list holds the sender at least until `self` is dropped.
         let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
         // The grants end in both cases, so the result is ignored.
-        let _ = tokio::time::timeout(LONGEST, closed).await;
+        let _ = tokio::time::timeout(MAX_DURATION, closed).await;
     }
 }
 
@@ -101,7 +101,7 @@ impl Session {
     /// Lists access that was approved for one call.
     pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = ironcurtain_audit::clock::now_ms();
-        let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
+        let length = u64::try_from(MAX_DURATION.as_millis()).unwrap_or(u64::MAX);
         let grant = |what| {
             Ok(StandingGrant {
                 id: ironcurtain_paths::random_name()?,
@@ -176,7 +176,7 @@ mod tests {
         let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
         let began = Instant::now();
         other.over().await;
-        assert!(began.elapsed() >= LONGEST && began.elapsed() < LONGEST + Duration::from_secs(1));
+        assert!(began.elapsed() >= MAX_DURATION && began.elapsed() < MAX_DURATION + Duration::from_secs(1));
         let end = all.table().get("b").unwrap().end.clone();
         end.send_replace(true);
         let began = Instant::now();

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum number of IronCurtain's replies that the client has not read. At this limit, reading from the client
 /// stops.
-const MOST_UNREAD: usize = 256;
+const MAX_UNREAD: usize = 256;
 
 /// Factors by which a long message's length is multiplied to reserve memory: for requests, which are judged and sent,
 /// and for responses, which are only forwarded.
@@ -200,7 +200,7 @@ impl Session {
             counts,
             oddities: AtomicU64::new(0),
             to_client,
-            unread: Arc::new(Semaphore::new(MOST_UNREAD)),
+            unread: Arc::new(Semaphore::new(MAX_UNREAD)),
             notes,
             log,
             client_takes,

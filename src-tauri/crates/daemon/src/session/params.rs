@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// Maximum length of a tool name, in bytes.
-pub(super) const LONGEST_TOOL: usize = 256;
+pub(super) const MAX_TOOL_LEN: usize = 256;
 
 /// Maximum length of text from the client in an error message, in characters.
-const LONGEST_SHOWN: usize = 100;
+const MAX_SHOWN_LEN: usize = 100;
 
 /// Reason why the parameters of a request are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(super) enum ParamsError {
         source: ReadError,
     },
     /// A name in the parameters is too long.
-    #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are accepted")]
+    #[error("`{field}` has {length} bytes; at most {MAX_TOOL_LEN} are accepted")]
     LongName {
         /// Path of the field.
         field: &'static str,
@@ -145,11 +145,11 @@ pub(super) fn optional<T: DeserializeOwned>(
     fields.get(name).filter(|raw| raw.get() != "null").map(|raw| parse(raw, field)).transpose()
 }
 
-/// Parses a name of at most [`LONGEST_TOOL`] bytes.
+/// Parses a name of at most [`MAX_TOOL_LEN`] bytes.
 pub(super) fn name(fields: &Fields, at: (&str, &'static str)) -> Result<String, ParamsError> {
     let name: String = required(fields, at)?;
     match name.len() {
-        length if length > LONGEST_TOOL => Err(ParamsError::LongName { field: at.1, length }),
+        length if length > MAX_TOOL_LEN => Err(ParamsError::LongName { field: at.1, length }),
         _ => Ok(name),
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn parse<T: DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T
     serde_json::from_str(raw.get()).map_err(ParamsError::unreadable(name))
 }
 
-/// Truncates client text to [`LONGEST_SHOWN`] and escapes invisible characters, for an error message.
+/// Truncates client text to [`MAX_SHOWN_LEN`] and escapes invisible characters, for an error message.
 pub(super) fn shown(text: &str) -> String {
-    visible::head(&visible::line(text), LONGEST_SHOWN)
+    visible::head(&visible::line(text), MAX_SHOWN_LEN)
 }

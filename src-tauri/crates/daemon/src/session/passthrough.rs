@@ -69,10 +69,10 @@ impl Rejection {
 }
 
 /// Maximum length of a name or URI in an error message, in characters.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// Maximum number of dropped messages that are recorded per session, so that a client cannot fill the audit log.
-const MOST_ODDITIES: u64 = 100;
+const MAX_ODDITIES: u64 = 100;
 
 /// Returns `true` if requests with this method are forwarded without judging.
 pub(super) fn passes(method: &str) -> bool {
@@ -257,14 +257,14 @@ impl Session {
         self.denied(entry).await;
     }
 
-    /// Records a dropped message that is not a request. Records at most [`MOST_ODDITIES`] per session.
+    /// Records a dropped message that is not a request. Records at most [`MAX_ODDITIES`] per session.
     pub(super) async fn dropped(&self, problem: &str) {
         let before = self.oddities.fetch_add(1, Ordering::Relaxed);
-        if before >= MOST_ODDITIES {
+        if before >= MAX_ODDITIES {
             return;
         }
         let mut entry = self.entry(Event::Decision, "a message was dropped");
-        let more = if before + 1 == MOST_ODDITIES { "; further ones are not recorded" } else { "" };
+        let more = if before + 1 == MAX_ODDITIES { "; further ones are not recorded" } else { "" };
         let reason = format!("{problem}{more}");
         entry.policy_decision =
             Some(PolicyDecision::deny(DecidedBy::Malformed, Rejection::Malformed.rule(), &reason));
@@ -294,7 +294,7 @@ fn read(params: Option<&RawValue>) -> Map<String, Value> {
 
 /// Describes a request by its method and target, for the audit log.
 fn named(method: &str, params: &Map<String, Value>) -> String {
-    let shown = |text: &str| visible::head(&visible::line(text), LONGEST_NAME);
+    let shown = |text: &str| visible::head(&visible::line(text), MAX_NAME_LEN);
     match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {
         Some(name) => format!("`{}` of `{}`", shown(method), shown(name)),
         None => format!("`{}`", shown(method)),

@@ -11,7 +11,7 @@ use super::refusal::CallRefusal;
 use ironcurtain_audit::Event;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_config::ToolPinning;
-use ironcurtain_grants::{ListedDefinition, Listing, MOST_TOOLS, PinKey, PinState, Pins, ToolPin};
+use ironcurtain_grants::{ListedDefinition, Listing, MAX_TOOLS, PinKey, PinState, Pins, ToolPin};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response, notification_line};
@@ -100,7 +100,7 @@ impl Session {
             Some(tools) => serde_json::from_str(tools.get())?,
             None => return Ok(result.to_owned()),
         };
-        if tools.len() > MOST_TOOLS {
+        if tools.len() > MAX_TOOLS {
             return Err(PinError::TooMany);
         }
         // Tools without a name cannot be called, so they are omitted.
@@ -144,7 +144,7 @@ impl Session {
         let mut known = self.pinned_tools.lock();
         // The next call reads the pins again.
         known.pins = None;
-        if known.sent.len() + sent.len() > MOST_TOOLS {
+        if known.sent.len() + sent.len() > MAX_TOOLS {
             known.sent.clear();
         }
         known.sent.extend(sent);

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// Maximum time to wait for pending responses after the client has closed its input.
-const ANSWERS_BOUND: Duration = Duration::from_secs(15);
+const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A session that has been opened and must now be served.
 pub struct Opened {
@@ -74,7 +74,7 @@ impl Opened {
         let served = async {
             match client::read(&session, lines).await {
                 ReadEnd::HungUp => {
-                    session.flush_responses(ANSWERS_BOUND).await;
+                    session.flush_responses(ANSWERS_TIMEOUT).await;
                     Ending::Asked
                 }
                 ReadEnd::Echo => Ending::Cut(echo::WHY),
@@ -97,7 +97,7 @@ impl Opened {
         session.close(&ending).await;
         if matches!(ending, Ending::Moved) {
             // Waits until the shim has received the note about the handover. A shim that does not read it has exited.
-            let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
+            let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
         }
     }
 

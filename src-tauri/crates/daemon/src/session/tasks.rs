@@ -3,11 +3,11 @@
 //! - A call that creates a task is judged, approved and recorded like any other call. Each session has its own server
 //!   process, so other sessions cannot use its tasks.
 //! - INVARIANT: access that was added for such a call is removed when a response reports that the task has finished,
-//!   when the policy denies the call, when the user revokes the approval, or after [`LONGEST`] at the latest.
+//!   when the policy denies the call, when the user revokes the approval, or after [`MAX_DURATION`] at the latest.
 
 use super::Session;
 use super::authorize::Authorization;
-use super::one_time::LONGEST;
+use super::one_time::MAX_DURATION;
 use super::tool_call::ToolCall;
 use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
@@ -129,7 +129,7 @@ impl Session {
             () = self.end.cancelled() => None,
             () = self.forbidden(tool, authorization) => Some("a rule now forbids it"),
             () = revoked => Some("it was revoked or has expired"),
-            () = tokio::time::sleep(LONGEST) => Some("it has expired"),
+            () = tokio::time::sleep(MAX_DURATION) => Some("it has expired"),
         };
         self.tasks.forget(&task);
         why

@@ -10,13 +10,13 @@ use std::io;
 use std::path::Path;
 
 /// Maximum total size of the entries in one response, in bytes.
-const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
+const MAX_ANSWER_LEN: usize = MAX_FRAME_BYTES / 2;
 
 /// Maximum displayed length of a text, in characters.
-const LONGEST_TEXT: usize = 1000;
+const MAX_TEXT_LEN: usize = 1000;
 
 /// Maximum number of paths to display per entry.
-const MOST_PATHS: usize = 20;
+const MAX_PATHS: usize = 20;
 
 /// Reads the newest entries of the log. Returns them oldest first.
 pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
@@ -25,7 +25,7 @@ pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>
 
 /// Keeps the newest entries that fit into a response, in chronological order.
 fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
-    let mut left = LONGEST_ANSWER;
+    let mut left = MAX_ANSWER_LEN;
     let mut entries: Vec<ActivityView> = newest_first
         .take_while(|entry| {
             let length = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len() + 1);
@@ -50,9 +50,9 @@ fn view(found: Found) -> ActivityView {
 pub fn shown_entry(entry: Entry) -> ActivityView {
     let summary = shown(&sentence(&entry));
     let mut paths: Vec<String> = concerned(&entry);
-    let more = paths.len().saturating_sub(MOST_PATHS);
-    paths.truncate(MOST_PATHS);
-    paths = paths.iter().map(|path| visible::path(&visible::head(path, LONGEST_TEXT))).collect();
+    let more = paths.len().saturating_sub(MAX_PATHS);
+    paths.truncate(MAX_PATHS);
+    paths = paths.iter().map(|path| visible::path(&visible::head(path, MAX_TEXT_LEN))).collect();
     if more > 0 {
         paths.push(format!("… ({more} more)"));
     }
@@ -76,7 +76,7 @@ pub fn shown_entry(entry: Entry) -> ActivityView {
 }
 
 fn shown(text: &str) -> String {
-    visible::line(&visible::head(text, LONGEST_TEXT))
+    visible::line(&visible::head(text, MAX_TEXT_LEN))
 }
 
 /// Creates a placeholder for an entry that is too long to be read completely.
@@ -168,7 +168,7 @@ mod tests {
         let last = entries.last().unwrap();
         assert_eq!((last.seq, last.paths.len(), last.paths[20].as_str()), (400, 21, "… (80 more)"));
         assert!(last.tool.as_ref().unwrap().ends_with(" … (99800 characters more)"));
-        assert!(serde_json::to_vec(&entries).unwrap().len() <= LONGEST_ANSWER + 1);
+        assert!(serde_json::to_vec(&entries).unwrap().len() <= MAX_ANSWER_LEN + 1);
         assert!(entries.len() > 1 && entries.first().unwrap().seq > 1, "{}", entries.len());
     }
 }

@@ -8,21 +8,21 @@ use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsVie
 use ironcurtain_visible as visible;
 
 /// Maximum number of pending questions to return, and of denials.
-const MOST: usize = 200;
+const MAX_COUNT: usize = 200;
 
 /// Maximum number of lines to list per question. The dialog shows all lines.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Maximum length of a line, in characters.
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_LEN: usize = 400;
 
 /// Returns the pending and missed questions, and the denials that apply for the rest of a session.
 pub(crate) fn questions(broker: &Broker) -> QuestionsView {
     let now = boot_ms();
     QuestionsView {
-        waiting: broker.open_questions().iter().take(MOST).map(waiting).collect(),
+        waiting: broker.open_questions().iter().take(MAX_COUNT).map(waiting).collect(),
         missed: broker.missed().list(now).iter().map(|one| missed(one, now)).collect(),
-        denied: broker.stops().now().denials.iter().take(MOST).map(denied).collect(),
+        denied: broker.stops().now().denials.iter().take(MAX_COUNT).map(denied).collect(),
     }
 }
 
@@ -48,9 +48,9 @@ fn question(question: &Question, state: QuestionState) -> QuestionView {
         client: question.client.name.clone(),
         server: super::name(&question.server),
         tool: question.tool.as_deref().map(super::name),
-        lines: question.consequences.iter().take(MOST_LINES).map(line).collect(),
-        rule: visible::head(&question.rule, LONGEST_LINE),
-        reason: visible::head(&question.reason, LONGEST_LINE),
+        lines: question.consequences.iter().take(MAX_LINES).map(line).collect(),
+        rule: visible::head(&question.rule, MAX_LINE_LEN),
+        reason: visible::head(&question.reason, MAX_LINE_LEN),
         since_ms: None,
         kept_seconds: None,
         state,
@@ -64,7 +64,7 @@ fn line(consequence: &Consequence) -> String {
         Piece::Foreign(text) => visible::quoted(&visible::line(text)),
     };
     let object: String = consequence.object.iter().map(piece).collect();
-    visible::ends(&format!("{}{object}", consequence.verb.lead()), LONGEST_LINE)
+    visible::ends(&format!("{}{object}", consequence.verb.lead()), MAX_LINE_LEN)
 }
 
 fn denied(denial: &SessionDenial) -> DenialView {

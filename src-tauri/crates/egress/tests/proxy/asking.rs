@@ -1,6 +1,6 @@
 //! Tests questions, grants, and revocation during open connections.
 
-use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
+use crate::stage::{Options, Peer, Person, Stage, TIMEOUT, refusal_of, rest};
 use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ async fn revoked_connections_are_closed_when_all_within_completes() {
     let without = Arc::new(stage.rules.borrow().with_grants(vec![]));
     assert!(timeout(Duration::from_millis(50), stage.connections.all_within(&without)).await.is_err());
     stage.rules.send_replace(without.clone());
-    timeout(BOUND, stage.connections.all_within(&without)).await.unwrap();
+    timeout(TIMEOUT, stage.connections.all_within(&without)).await.unwrap();
     // By now, the refusal is recorded and the target has seen the connection close.
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     assert_eq!(peer.heard(1).await, ["x"]);

@@ -1,6 +1,6 @@
 //! Tests the proxy's limits on lengths, durations and the number of connections.
 
-use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
+use crate::stage::{Options, Peer, Stage, TIMEOUT, head, refusal_of, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,7 +42,7 @@ async fn a_slow_client_is_disconnected() {
     let mut heard = Vec::new();
     let hung_up = tokio::select! {
         () = drip => unreachable!(),
-        ended = timeout(BOUND, read.read_to_end(&mut heard)) => ended.is_ok(),
+        ended = timeout(TIMEOUT, read.read_to_end(&mut heard)) => ended.is_ok(),
     };
     assert!(hung_up);
     drop(stage.tunnel(&target).await);
@@ -94,7 +94,7 @@ async fn each_direction_of_a_tunnel_closes_separately() {
         write.shutdown().await.unwrap();
     };
     let mut heard = String::new();
-    let ((), read) = tokio::join!(send, timeout(BOUND, read.read_to_string(&mut heard)));
+    let ((), read) = tokio::join!(send, timeout(TIMEOUT, read.read_to_string(&mut heard)));
     read.unwrap().unwrap();
     assert!(heard == sent && peer.heard(1).await[0] == sent);
 }
@@ -106,7 +106,7 @@ async fn connections_over_the_limit_wait() {
     let mut third = Box::pin(stage.tunnel(&target));
     assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "the limit is reached");
     drop(first);
-    drop(timeout(BOUND, third).await.expect("a slot is free"));
+    drop(timeout(TIMEOUT, third).await.expect("a slot is free"));
     drop(second);
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Timeout for each step, far above its normal duration.
-pub const BOUND: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Stage {
     pub address: SocketAddr,
@@ -106,7 +106,7 @@ pub fn refusal_of(answer: &str) -> (u16, String, String) {
 pub async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A reset counts as a close.
-    let _ = timeout(BOUND, stream.read_to_end(&mut bytes)).await.expect("the other side hangs up");
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the other side hangs up");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -114,7 +114,7 @@ pub async fn rest(stream: &mut TcpStream) -> String {
 pub async fn head(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
-        let byte = timeout(BOUND, stream.read_u8()).await.expect("an answer comes");
+        let byte = timeout(TIMEOUT, stream.read_u8()).await.expect("an answer comes");
         bytes.push(byte.unwrap_or_else(|e| panic!("{e} after {:?}", String::from_utf8_lossy(&bytes))));
     }
     String::from_utf8(bytes).unwrap()
@@ -178,7 +178,7 @@ impl Peer {
     /// Waits until `connections` connections have closed, and returns the bytes received on each.
     pub async fn heard(&self, connections: usize) -> Vec<String> {
         let mut heard = self.heard.clone();
-        let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))
+        let all = timeout(TIMEOUT, heard.wait_for(|all| all.len() >= connections))
             .await
             .expect("it is heard")
             .unwrap();
@@ -246,7 +246,7 @@ impl Events {
     pub async fn lines(&self, count: usize) -> Vec<String> {
         let mut all = self.all.subscribe();
         let all =
-            timeout(BOUND, all.wait_for(|all| all.len() >= count)).await.expect("it is recorded").unwrap();
+            timeout(TIMEOUT, all.wait_for(|all| all.len() >= count)).await.expect("it is recorded").unwrap();
         all.iter().map(line).collect()
     }
 }

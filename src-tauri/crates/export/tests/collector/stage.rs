@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Time for anything that a test waits for.
-const BOUND: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Stage {
     pub collector: FakeCollector,
@@ -135,7 +135,7 @@ impl Stage {
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < BOUND, "timed out: {what}");
+        assert!(began.elapsed() < TIMEOUT, "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

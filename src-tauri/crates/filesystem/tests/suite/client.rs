@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Timeout far above the duration of any response.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Server process and the client's ends of its pipes.
 pub(crate) struct Client {
@@ -98,7 +98,7 @@ impl Client {
     }
 
     pub(crate) fn receive(&mut self) -> Value {
-        self.child.receive(PATIENCE).expect("a message from the server")
+        self.child.receive(TIMEOUT).expect("a message from the server")
     }
 
     /// Waits for the server's `roots/list` request and answers it with `roots`.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 const PAGE: usize = 500;
 
 /// Maximum number of resources that are remembered because a call result links to them.
-const MOST_LINKED: usize = 1000;
+const MAX_LINKED: usize = 1000;
 
 /// Merged lists of all servers, with the server of each entry.
 #[derive(Debug, Default)]
@@ -201,7 +201,7 @@ impl Catalogue {
             self.last_link += 1;
             self.linked.entry(uri).or_insert_with(|| (server.to_owned(), self.last_link));
         }
-        while self.linked.len() > MOST_LINKED {
+        while self.linked.len() > MAX_LINKED {
             let oldest = self.linked.iter().min_by_key(|(_, (_, n))| *n).map(|(uri, _)| uri.clone());
             oldest.map(|uri| self.linked.remove(&uri));
         }

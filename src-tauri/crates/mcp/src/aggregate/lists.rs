@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Maximum size of one list in bytes. Further entries are left out.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum number of pages per list.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 
 /// Kind of list that a server can provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +86,7 @@ pub struct ListEntries {
     /// Identifying name and unchanged fields of each entry.
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
-    /// Number of entries left out because they were invalid or exceeded [`MOST_BYTES`].
+    /// Number of entries left out because they were invalid or exceeded [`MAX_BYTES`].
     left_out: usize,
     pages: usize,
 }
@@ -132,13 +132,13 @@ impl ListEntries {
             let entry = serde_json::from_str::<Fields>(raw.get()).ok();
             let key = entry.as_ref().and_then(|entry| serde_json::from_str(entry.get(key)?.get()).ok());
             match (entry, key) {
-                (Some(entry), Some(key)) if self.bytes <= MOST_BYTES => self.entries.push((key, entry)),
+                (Some(entry), Some(key)) if self.bytes <= MAX_BYTES => self.entries.push((key, entry)),
                 _ => self.left_out += 1,
             }
         }
         self.pages += 1;
         let next = page.get("nextCursor").filter(|cursor| cursor.get() != "null");
-        Ok(next.filter(|_| self.pages < MOST_PAGES && self.bytes <= MOST_BYTES).map(ToOwned::to_owned))
+        Ok(next.filter(|_| self.pages < MAX_PAGES && self.bytes <= MAX_BYTES).map(ToOwned::to_owned))
     }
 
     /// Returns the number of entries left out because they were invalid or exceeded the size limit.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// Maximum length of a name in characters.
-pub const LONGEST: usize = 60;
+pub const MAX_LEN: usize = 60;
 
 /// Number of hexadecimal digits of a hash.
 const HASH: usize = 8;
@@ -82,7 +82,7 @@ impl Names {
 /// Returns whether a name may belong to this server, judging by its prefix.
 pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
-    begins.truncate(LONGEST - HASH - 1);
+    begins.truncate(MAX_LEN - HASH - 1);
     name.starts_with(&begins)
 }
 
@@ -92,7 +92,7 @@ fn plain(server: &str, tool: &str) -> Option<String> {
     let is_plain =
         is_as_written(server) && is_as_written(tool) && !server.contains(BETWEEN) && !server.ends_with('_');
     let name = join(server, tool);
-    (is_plain && name.len() <= LONGEST && !looks_hashed(&name)).then_some(name)
+    (is_plain && name.len() <= MAX_LEN && !looks_hashed(&name)).then_some(name)
 }
 
 /// Returns whether a name ends like a hashed name.
@@ -110,7 +110,7 @@ fn join(server: &str, tool: &str) -> String {
 /// Returns the readable beginning of a name, followed by a hash.
 fn hashed_name((server, tool): &Owned, again: u32) -> String {
     let mut readable = join(&written(server), &written(tool));
-    readable.truncate(LONGEST - HASH - 1);
+    readable.truncate(MAX_LEN - HASH - 1);
     let mut hash = Sha256::new();
     for part in [server.as_bytes(), tool.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
@@ -159,7 +159,7 @@ mod tests {
             [(2, "a___b_"), (3, "a__b__c_"), (5, "a_b__c_"), (7, "git__longlong"), (8, "git__t_ne_")]
         {
             let name = name(n);
-            assert!(name.starts_with(begins) && name.len() <= LONGEST, "{name}");
+            assert!(name.starts_with(begins) && name.len() <= MAX_LEN, "{name}");
         }
         assert!(names.renamed().is_empty());
         assert!(may_be_of("a__b__c", "a") && !may_be_of("b__c", "a") && !may_be_of("ab__c", "a"));
@@ -188,7 +188,7 @@ mod tests {
                 let name = names.name(one).unwrap();
                 prop_assert_eq!(names.owner(name), Some(one));
                 prop_assert!(may_be_of(name, &one.0), "{}", name);
-                prop_assert!(name.len() <= LONGEST && name.bytes().all(is_allowed), "{}", name);
+                prop_assert!(name.len() <= MAX_LEN && name.bytes().all(is_allowed), "{}", name);
             }
             prop_assert_eq!(names.owners.len(), all.len());
             let more = Names::of(all.iter().cloned().chain([other]));

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 
 /// Maximum number of tasks for which the server is remembered.
-const MOST_TASKS: usize = 10_000;
+const MAX_TASKS: usize = 10_000;
 
 /// Client request that is in flight at a server.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl RequestTables {
     /// Records the server of a new task. Returns `false` if the id belongs to another server's task, or if there are
     /// too many tasks.
     pub fn makes_task(&mut self, task: String, server: &str) -> bool {
-        if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&task) {
+        if self.tasks.len() >= MAX_TASKS && !self.tasks.contains_key(&task) {
             return false;
         }
         self.tasks.entry(task).or_insert_with(|| server.to_owned()) == server

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Maximum number of calls that are waiting for client input at the same time.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Client request in flight at the core.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Calls {
         let waiting = self.open.values().filter(|call| call.client.is_none()).count();
         let may = |call: &OpenCall| {
             let takes = call.input.as_ref().is_some_and(|input| input.accepts(&request));
-            takes && (call.client.is_none() || waiting < MOST_WAITING)
+            takes && (call.client.is_none() || waiting < MAX_WAITING)
         };
         let last = self.open.iter_mut().filter(|(_, call)| may(call)).max_by_key(|(_, call)| call.number);
         let Some((core, OpenCall { client, method, input: Some(input), .. })) = last else {

@@ -18,13 +18,13 @@ const REQUESTS: [(&str, &str); 2] =
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Maximum number of input rounds per call.
-const MOST_ROUNDS: usize = 32;
+const MAX_ROUNDS: usize = 32;
 
 /// Maximum number of open input requests per call.
-const MOST_REQUESTS: usize = 32;
+const MAX_REQUESTS: usize = 32;
 
 /// Maximum length of an input request's parameters in bytes.
-const LONGEST_PARAMS: usize = 64 * 1024;
+const MAX_PARAMS_LEN: usize = 64 * 1024;
 
 /// Request from a server for client input.
 pub(super) struct InputRequest {
@@ -75,8 +75,8 @@ impl Input {
     /// Returns whether the client can be asked for this input now.
     pub(super) fn accepts(&self, request: &InputRequest) -> bool {
         let is_taken = self.takes.contains(&request.method.as_str());
-        let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= LONGEST_PARAMS);
-        is_taken && is_short && self.requests.len() < MOST_REQUESTS && self.done.is_none()
+        let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= MAX_PARAMS_LEN);
+        is_taken && is_short && self.requests.len() < MAX_REQUESTS && self.done.is_none()
     }
 
     /// Adds a request to the next round.
@@ -93,8 +93,8 @@ impl Input {
     /// Answers the client's pending request with `input_required` and all open requests.
     pub(super) fn require(&mut self, client: &Id, outputs: &mut Outputs<'_>) -> Result<(), RequestRefusal> {
         self.rounds += 1;
-        if self.rounds > MOST_ROUNDS {
-            return Err(RequestRefusal::TooManyRounds(MOST_ROUNDS));
+        if self.rounds > MAX_ROUNDS {
+            return Err(RequestRefusal::TooManyRounds(MAX_ROUNDS));
         }
         let state = random_name()? + &random_name()?;
         let mut requests = String::new();

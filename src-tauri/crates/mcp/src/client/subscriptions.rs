@@ -12,14 +12,14 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 
 /// Maximum number of open subscriptions.
-const MOST: usize = 32;
+const MAX_COUNT: usize = 32;
 
 /// Maximum number of followed resources per subscription.
-const MOST_RESOURCES: usize = 256;
+const MAX_RESOURCES: usize = 256;
 
 /// Maximum length of a notification's parameters in bytes. A longer notification is dropped, because each subscription
 /// gets a copy.
-const LONGEST: usize = 64 * 1024;
+const MAX_LEN: usize = 64 * 1024;
 
 /// Kinds of notifications that a client can subscribe to.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -78,15 +78,15 @@ impl Listens {
             #[serde(default)]
             notifications: Filter,
         }
-        if self.0.len() >= MOST {
-            return Err(RequestRefusal::TooManyListens(MOST));
+        if self.0.len() >= MAX_COUNT {
+            return Err(RequestRefusal::TooManyListens(MAX_COUNT));
         }
         let Wanted { notifications: mut filter } = serde_json::from_str(params.get())?;
         let mut uris = filter.resource_subscriptions.take().unwrap_or_default();
         uris.sort_unstable();
         uris.dedup();
-        if uris.len() > MOST_RESOURCES {
-            return Err(RequestRefusal::TooManyResources(MOST_RESOURCES));
+        if uris.len() > MAX_RESOURCES {
+            return Err(RequestRefusal::TooManyResources(MAX_RESOURCES));
         }
         let (known, new): (Vec<String>, Vec<String>) =
             uris.into_iter().filter(|_| can_follow).partition(|uri| self.follow(uri));
@@ -146,7 +146,7 @@ impl Listens {
             "notifications/resources/updated" => &|filter| filter.follows(params),
             _ => return false,
         };
-        if params.is_some_and(|params| params.get().len() > LONGEST) {
+        if params.is_some_and(|params| params.get().len() > MAX_LEN) {
             return true;
         }
         // Released when the last copy is written. The mutex makes it `Sync`.

@@ -9,7 +9,7 @@ use ironcurtain_visible as visible;
 use serde::Deserialize;
 
 /// Maximum number of characters that an error message quotes of the server's own text.
-pub(super) const LONGEST_SAID: usize = 300;
+pub(super) const MAX_MESSAGE_LEN: usize = 300;
 
 /// Result of checking a response head.
 pub(super) enum Head {
@@ -85,7 +85,7 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
         "text/event-stream" => Form::Events,
         "text/html" => Form::WebPage,
         "" => Form::Other("nothing".to_owned()),
-        _ => Form::Other(visible::head(&visible::line(&form), LONGEST_SAID)),
+        _ => Form::Other(visible::head(&visible::line(&form), MAX_MESSAGE_LEN)),
     }
 }
 

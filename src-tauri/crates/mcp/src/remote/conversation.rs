@@ -15,10 +15,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of requests in flight. Further requests are refused.
-const MOST_REQUESTS: usize = 128;
+const MAX_REQUESTS: usize = 128;
 
 /// Maximum number of our responses in flight. Further responses are dropped.
-const MOST_ANSWERS: usize = 32;
+const MAX_ANSWERS: usize = 32;
 
 /// Sending side of a connection.
 struct Conversation {
@@ -94,7 +94,7 @@ impl Conversation {
                     self.others.spawn(async move { exchange.listen().await });
                 }
             }
-            Incoming::Response { .. } if self.answers.len() >= MOST_ANSWERS => {
+            Incoming::Response { .. } if self.answers.len() >= MAX_ANSWERS => {
                 self.exchange.say("dropped a response: the server does not accept any at the moment").await;
             }
             Incoming::Response { .. } => {
@@ -108,9 +108,9 @@ impl Conversation {
     }
 
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
-        if self.waiting.all().len() >= MOST_REQUESTS {
+        if self.waiting.all().len() >= MAX_REQUESTS {
             // Fails if the reader was dropped, which closes the connection anyway.
-            let _ = self.exchange.refuse(&id, &Fault::TooMany(MOST_REQUESTS)).await;
+            let _ = self.exchange.refuse(&id, &Fault::TooMany(MAX_REQUESTS)).await;
             return;
         }
         let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::AsyncRead;
 
 /// Maximum length of an event id in bytes. A longer id is ignored.
-const LONGEST_ID: usize = 1024;
+const MAX_ID_LEN: usize = 1024;
 
 /// Minimum and maximum of the reconnect delay that a server may set.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
@@ -118,7 +118,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
             b"data" => self.add(value, share),
             b"event" => self.is_message = value.is_empty() || value == b"message",
             b"id" => {
-                self.id = text().filter(|id| id.len() <= LONGEST_ID && !id.contains('\0')).map(str::to_owned)
+                self.id = text().filter(|id| id.len() <= MAX_ID_LEN && !id.contains('\0')).map(str::to_owned)
             }
             b"retry" => {
                 let [least, most] = PAUSES;

@@ -4,7 +4,7 @@
 //! - Every message is forwarded as one line, with the server's secrets redacted.
 
 use super::Redact;
-use super::answer::{Form, Head, LONGEST_SAID, answers, explanation_of, form};
+use super::answer::{Form, Head, MAX_MESSAGE_LEN, answers, explanation_of, form};
 use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
@@ -27,16 +27,16 @@ use tokio::sync::Mutex as Turn;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of consecutive failures to resume a stream. After that, the request fails.
-const MOST_FAILURES: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 
 /// Time for which a stream is still read after the awaited response has arrived.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
 /// Maximum time for the server to accept a message without a response.
-const ACCEPT_BOUND: Duration = Duration::from_secs(15);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum time for closing the session.
-const GOODBYE_BOUND: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// HTTP exchanges of one remote connection.
 pub(super) struct Exchange {
@@ -170,7 +170,7 @@ impl Exchange {
             Ok(())
         };
         let late = |_| Err(Fault::Truncated);
-        tokio::time::timeout(ACCEPT_BOUND, sent).await.unwrap_or_else(late)
+        tokio::time::timeout(ACCEPT_TIMEOUT, sent).await.unwrap_or_else(late)
     }
 
     /// Listens for messages that belong to no request, if the server offers a stream for them.
@@ -200,7 +200,7 @@ impl Exchange {
                 Err(Fault::Over) => return,
                 Err(_) => failures += 1,
             }
-            tokio::time::sleep(position.pause() * 2_u32.pow(failures.min(MOST_FAILURES))).await;
+            tokio::time::sleep(position.pause() * 2_u32.pow(failures.min(MAX_FAILURES))).await;
         }
     }
 
@@ -211,7 +211,7 @@ impl Exchange {
             return;
         }
         // On failure, the server's own timeout closes the session.
-        let _ = tokio::time::timeout(GOODBYE_BOUND, self.http.send_last(Method::DELETE, headers)).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.http.send_last(Method::DELETE, headers)).await;
     }
 
     /// Writes a line to the connection's standard output.
@@ -271,7 +271,7 @@ impl Exchange {
     /// Redacts, sanitizes and shortens server text, for use in a message.
     fn foreign(&self, text: &[u8]) -> String {
         let text = (self.redact)(text);
-        visible::head(&visible::line(&String::from_utf8_lossy(&text)), LONGEST_SAID)
+        visible::head(&visible::line(&String::from_utf8_lossy(&text)), MAX_MESSAGE_LEN)
     }
 
     async fn read_message(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
@@ -314,7 +314,7 @@ impl Exchange {
                     self.read_events(reply, Some(awaited), &mut position).await?;
                 }
                 Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
-                Err(fault) if failures == MOST_FAILURES => return Err(fault),
+                Err(fault) if failures == MAX_FAILURES => return Err(fault),
                 Err(_) => failures += 1,
             }
         }

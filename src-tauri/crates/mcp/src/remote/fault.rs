@@ -135,9 +135,9 @@ impl Fault {
             Some(after) => Duration::from_secs(after.parse().ok()?),
             // Without `Retry-After`, a gateway may have lost the response to a request that was carried out.
             None if *status == 503 => return None,
-            None => USUAL_PAUSE * 2_u32.pow(attempt.min(MOST_ATTEMPTS)),
+            None => USUAL_PAUSE * 2_u32.pow(attempt.min(MAX_ATTEMPTS)),
         };
-        (attempt < MOST_ATTEMPTS && pause <= LONGEST_PAUSE).then_some(pause)
+        (attempt < MAX_ATTEMPTS && pause <= MAX_PAUSE).then_some(pause)
     }
 }
 
@@ -145,13 +145,13 @@ impl Fault {
 const UNKNOWN_SESSION: [&str; 3] = ["no valid session id", "invalid session id", "session not found"];
 
 /// Maximum number of times that a rejected request is repeated.
-const MOST_ATTEMPTS: u32 = 2;
+const MAX_ATTEMPTS: u32 = 2;
 
 /// Delay before the first repetition if the server specifies none. Doubles with each repetition.
 const USUAL_PAUSE: Duration = Duration::from_millis(500);
 
 /// Maximum delay before a repetition. Clients do not wait for a response much longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {
     if let ConnectionRefusal::NotPublic { place, .. } = refusal

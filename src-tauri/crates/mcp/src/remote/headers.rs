@@ -16,7 +16,7 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Maximum length of a session id in bytes. A longer id is ignored.
-const LONGEST_SESSION: usize = 4096;
+const MAX_SESSION_ID_LEN: usize = 4096;
 
 /// Session id and protocol version that the server chose.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ impl HttpSession {
 
     /// Stores the session id from the response to `initialize`.
     pub(super) fn session_of(&mut self, answer: &HeaderMap) {
-        self.session = answer.get(SESSION).filter(|id| id.len() <= LONGEST_SESSION).cloned();
+        self.session = answer.get(SESSION).filter(|id| id.len() <= MAX_SESSION_ID_LEN).cloned();
     }
 
     /// Stores the protocol version from the `initialize` result.

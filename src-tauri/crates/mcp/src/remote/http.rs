@@ -32,10 +32,10 @@ const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/even
 const KEPT: Duration = Duration::from_secs(4);
 
 /// Maximum number of idle connections.
-const MOST_KEPT: usize = 8;
+const MAX_KEPT: usize = 8;
 
 /// Maximum time that a connection may take to become reusable after its response was read.
-const FREE_BOUND: Duration = Duration::from_millis(200);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum number of bytes read from an error body, and the timeout for reading them.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
@@ -161,10 +161,10 @@ impl Http {
 
     /// Returns a connection to the pool after its response was read.
     pub(super) async fn keep(&self, mut connection: Sender) {
-        let is_free = tokio::time::timeout(FREE_BOUND, connection.ready()).await;
+        let is_free = tokio::time::timeout(IDLE_TIMEOUT, connection.ready()).await;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(connection, since)| since.elapsed() < KEPT && !connection.is_closed());
-        if let (Ok(Ok(())), true) = (is_free, kept.len() < MOST_KEPT) {
+        if let (Ok(Ok(())), true) = (is_free, kept.len() < MAX_KEPT) {
             kept.push((connection, Instant::now()));
         }
     }

@@ -8,11 +8,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 /// Maximum length of a progress token, in bytes of JSON. A longer token is dropped.
-const LONGEST_TOKEN: usize = 64;
+const MAX_TOKEN_LEN: usize = 64;
 
 /// Maximum number of dropped keys that are recorded, and the maximum length of their names in characters.
-const MOST_NAMES: usize = 8;
-const LONGEST_NAME: usize = 64;
+const MAX_NAMES: usize = 8;
+const MAX_NAME_LEN: usize = 64;
 
 /// Known keys of a request's `_meta`, and the names of the dropped keys.
 #[derive(Debug, Default)]
@@ -63,8 +63,8 @@ impl RequestMeta {
 
     fn drop_key(&mut self, name: &str) {
         match self.dropped.len() {
-            MOST_NAMES => self.dropped.push("…".to_owned()),
-            n if n < MOST_NAMES => self.dropped.push(visible::line(&visible::head(name, LONGEST_NAME))),
+            MAX_NAMES => self.dropped.push("…".to_owned()),
+            n if n < MAX_NAMES => self.dropped.push(visible::line(&visible::head(name, MAX_NAME_LEN))),
             _ => {}
         }
     }
@@ -84,7 +84,7 @@ impl Serialize for RequestMeta {
 }
 
 fn is_token(value: &RawValue) -> bool {
-    value.get().len() <= LONGEST_TOKEN && Id::try_from(value).is_ok()
+    value.get().len() <= MAX_TOKEN_LEN && Id::try_from(value).is_ok()
 }
 
 /// Parses a `traceparent` in the format of W3C Trace Context, version 00.

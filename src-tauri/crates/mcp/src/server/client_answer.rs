@@ -12,24 +12,24 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// Maximum size of the content of an elicitation response, in bytes of JSON. Form fields are short.
-const LONGEST_CONTENT: usize = 16 * 1024;
+const MAX_CONTENT_LEN: usize = 16 * 1024;
 
 /// Maximum size in bytes of a sampling response, which may contain images. A parsed value takes up to 16 times as
 /// much memory, which is not part of the session's share.
-const LONGEST_SAMPLED: usize = 4 << 20;
-const LONGEST_OTHER: usize = 64 * 1024;
+const MAX_SAMPLED_LEN: usize = 4 << 20;
+const MAX_OTHER_LEN: usize = 64 * 1024;
 
 /// Maximum length of a name, model, stop reason or identifier in bytes.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_LEN: usize = 256;
 
 /// Maximum length of an error message, in characters.
-const LONGEST_MESSAGE: usize = 1000;
+const MAX_MESSAGE_LEN: usize = 1000;
 
 /// Maximum number of form fields in a response. Others are dropped.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// Maximum number of dropped fields that are listed by name.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// JSON-RPC code for an unusable response (JSON-RPC 2.0, section 5.1: internal error).
 const UNUSABLE: i32 = -32603;
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for FormFields {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FormFields, A::Error> {
                 let mut names = Vec::new();
                 while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                    if names.len() < MOST_FIELDS && name.len() <= LONGEST_NAME {
+                    if names.len() < MAX_FIELDS && name.len() <= MAX_NAME_LEN {
                         names.push(name);
                     }
                 }
@@ -130,7 +130,7 @@ pub struct ClientAnswer {
     pub(super) response: Response,
     /// Content of the response, for the audit log.
     pub content: Map<String, Value>,
-    /// Names of dropped fields, at most `MOST_NAMED`.
+    /// Names of dropped fields, at most `MAX_NAMED`.
     pub dropped: Vec<String>,
 }
 
@@ -181,7 +181,7 @@ enum AnswerError {
     Long { length: usize, most: usize },
     #[error("expected `{field}` to be {expected}")]
     Field { field: &'static str, expected: &'static str },
-    #[error("`content` has {0} bytes; at most {LONGEST_CONTENT} are accepted")]
+    #[error("`content` has {0} bytes; at most {MAX_CONTENT_LEN} are accepted")]
     LongContent(usize),
 }
 
@@ -197,12 +197,12 @@ impl Builder {
         result: &RawValue,
     ) -> Result<Map<String, Value>, AnswerError> {
         let most = match request {
-            ClientRequest::Sampling | ClientRequest::TaskResult => LONGEST_SAMPLED,
+            ClientRequest::Sampling | ClientRequest::TaskResult => MAX_SAMPLED_LEN,
             ClientRequest::Elicitation(_)
             | ClientRequest::Task
             | ClientRequest::TaskList
             | ClientRequest::Other
-            | ClientRequest::Withheld => LONGEST_OTHER,
+            | ClientRequest::Withheld => MAX_OTHER_LEN,
         };
         let given = parse(result, most)?;
         // A client that supports tasks may respond with a task, and return the actual response to `tasks/result`.
@@ -247,7 +247,7 @@ impl Builder {
                 Some(Value::Object(build.only(content, "content.", |_, name, value| {
                     let is_asked = match fields {
                         Some(fields) => fields.iter().any(|field| field == name),
-                        None => name.len() <= LONGEST_NAME,
+                        None => name.len() <= MAX_NAME_LEN,
                     };
                     Some(value).filter(|value| is_asked && is_plain(value))
                 })))
@@ -255,7 +255,7 @@ impl Builder {
             _ => None,
         });
         let length = built.get("content").map_or(0, |content| content.to_string().len());
-        if length > LONGEST_CONTENT { Err(AnswerError::LongContent(length)) } else { Ok(built) }
+        if length > MAX_CONTENT_LEN { Err(AnswerError::LongContent(length)) } else { Ok(built) }
     }
 
     fn sampled(&mut self, given: Map<String, Value>) -> Result<Map<String, Value>, AnswerError> {
@@ -298,13 +298,13 @@ impl Builder {
     }
 
     fn error(&mut self, error: &RawValue) -> Result<Map<String, Value>, AnswerError> {
-        let given = parse(error, LONGEST_OTHER)?;
+        let given = parse(error, MAX_OTHER_LEN)?;
         if !given.get("code").is_some_and(Value::is_i64) {
             return Err(AnswerError::Field { field: "code", expected: "an integer" });
         }
         Ok(self.only(given, "", |_, name, value| match (name, value) {
             ("code", value) => Some(value),
-            ("message", Value::String(text)) => Some(Value::from(visible::head(&text, LONGEST_MESSAGE))),
+            ("message", Value::String(text)) => Some(Value::from(visible::head(&text, MAX_MESSAGE_LEN))),
             _ => None,
         }))
     }
@@ -327,8 +327,8 @@ impl Builder {
     }
 
     fn drop_field(&mut self, place: &str, name: &str) {
-        if self.dropped.len() < MOST_NAMED {
-            let name = visible::line(&visible::head(name, LONGEST_NAME));
+        if self.dropped.len() < MAX_NAMED {
+            let name = visible::line(&visible::head(name, MAX_NAME_LEN));
             self.dropped.push(format!("{place}{name}"));
         }
     }
@@ -343,9 +343,9 @@ fn parse(raw: &RawValue, most: usize) -> Result<Map<String, Value>, AnswerError>
     if let Value::Object(given) = given { Ok(given) } else { Err(AnswerError::NoObject) }
 }
 
-/// Returns the value if it is a string of at most [`LONGEST_NAME`] bytes.
+/// Returns the value if it is a string of at most [`MAX_NAME_LEN`] bytes.
 fn short(value: Value) -> Option<Value> {
-    Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= LONGEST_NAME))
+    Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME_LEN))
 }
 
 /// Returns whether a form field can have this value: a string, a number, a boolean or a list of strings (MCP,
@@ -400,18 +400,18 @@ mod tests {
 
     #[test]
     fn long_or_malformed_elicitation_response_becomes_an_error() {
-        let long = json!({ "action": "accept", "content": { "name": "x".repeat(LONGEST_CONTENT) } });
+        let long = json!({ "action": "accept", "content": { "name": "x".repeat(MAX_CONTENT_LEN) } });
         assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
         assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
         assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
         // Longer responses are not parsed.
-        let nested = json!({ "action": "accept", "content": { "name": vec![0; LONGEST_OTHER] } });
+        let nested = json!({ "action": "accept", "content": { "name": vec![0; MAX_OTHER_LEN] } });
         assert!(built(&form(), &nested).0.unwrap_err().contains("at most 65536 are accepted"));
         let image = |length| json!({ "type": "image", "data": "x".repeat(length), "mimeType": "image/png" });
         let sampled = |length| json!({ "role": "assistant", "content": image(length), "model": "m" });
         assert!(built(&ClientRequest::Sampling, &sampled(1 << 20)).0.is_ok());
         assert!(
-            built(&ClientRequest::Sampling, &sampled(LONGEST_SAMPLED))
+            built(&ClientRequest::Sampling, &sampled(MAX_SAMPLED_LEN))
                 .0
                 .unwrap_err()
                 .contains("at most 4194304")

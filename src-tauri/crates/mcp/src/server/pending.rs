@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// Maximum number of server requests that the client has not answered.
-pub(super) const MOST_CLIENT_REQUESTS: usize = 256;
+pub(super) const MAX_CLIENT_REQUESTS: usize = 256;
 
 /// Prefix of our own request ids to the client, as JSON text.
 const OURS: &str = "\"ironcurtain-input:";
@@ -83,7 +83,7 @@ pub(super) struct PendingRequests(Mutex<Table>);
 struct Table {
     last: u64,
     open: HashMap<u64, OnAnswer>,
-    /// Server requests that the client has not answered, at most [`MOST_CLIENT_REQUESTS`].
+    /// Server requests that the client has not answered, at most [`MAX_CLIENT_REQUESTS`].
     of_client: HashMap<Id, ClientRequest>,
     /// `true` once the end of the server's output was reached.
     is_over: bool,
@@ -177,7 +177,7 @@ impl PendingRequests {
     /// Records a server request to the client. Returns `false` if too many are unanswered or the id is in use.
     pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
-        let is_free = table.of_client.len() < MOST_CLIENT_REQUESTS && !table.of_client.contains_key(id);
+        let is_free = table.of_client.len() < MAX_CLIENT_REQUESTS && !table.of_client.contains_key(id);
         if is_free {
             table.of_client.insert(id.clone(), request);
         }

@@ -1,11 +1,11 @@
 //! Task that reads a server's output.
 
-use super::pending::{MOST_CLIENT_REQUESTS, is_ours};
+use super::pending::{MAX_CLIENT_REQUESTS, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
 use crate::server::client_answer::ClientRequest;
 use crate::server::{NoAnswer, RootsSource};
 use crate::wire::{
-    Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage, error_line,
+    Id, Incoming, Input, Line, Lines, MAX_CONCURRENT, MAX_LINE_BYTES, Outbox, Outgoing, Salvage, error_line,
     notification_line, request_parts, result_line, server_may_send,
 };
 use ironcurtain_visible as visible;
@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 /// Maximum number of our answers that are queued for a server that is not reading.
-pub(super) const MOST_UNWRITTEN: usize = 256;
+pub(super) const MAX_UNWRITTEN: usize = 256;
 
 /// Maximum time that pending requests wait for the server's exit reason.
-const ENDING_BOUND: Duration = Duration::from_secs(1);
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of characters of an unsupported method name in an error.
-const LONGEST_METHOD: usize = 100;
+const MAX_METHOD_LEN: usize = 100;
 
 /// Server request that requires the user's approval.
 pub(crate) const SAMPLING: &str = "sampling/createMessage";
@@ -55,7 +55,7 @@ impl Reader {
         told: watch::Sender<u64>,
     ) -> (Self, Lines<Input>) {
         let ConnectionOptions { stdout, client, memory, roots, client_takes, sampling, noise } = from;
-        let unwritten = Arc::new(Semaphore::new(MOST_UNWRITTEN));
+        let unwritten = Arc::new(Semaphore::new(MAX_UNWRITTEN));
         let reader = Self { connection, client, roots, client_takes, sampling, noise, told, unwritten };
         (reader, Lines::within(memory, stdout, MAX_LINE_BYTES))
     }
@@ -68,7 +68,7 @@ impl Reader {
             // Lines that arrived together are written together.
             let _gathered = self.client.gather();
             self.take(line);
-            let mut left = MOST_TOGETHER - 1;
+            let mut left = MAX_CONCURRENT - 1;
             while left > 0
                 && self.unwritten.available_permits() > 0
                 && let Some(line) = stdout.next_now()
@@ -81,7 +81,7 @@ impl Reader {
         // Fails if the receiver was dropped.
         let _ = end.send(());
         // Gives the owner of the process time to report the exit reason.
-        tokio::time::sleep(ENDING_BOUND).await;
+        tokio::time::sleep(ENDING_TIMEOUT).await;
     }
 
     fn take(&self, line: Line) {
@@ -166,7 +166,7 @@ impl Reader {
             }
             _ if !self.connection.asked.client_asked(&id, request_of(method, params.as_deref())) => {
                 let text = format!(
-                    "the client has not answered this id or {MOST_CLIENT_REQUESTS} other requests yet; wait for its responses"
+                    "the client has not answered this id or {MAX_CLIENT_REQUESTS} other requests yet; wait for its responses"
                 );
                 self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
@@ -207,5 +207,5 @@ fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
 
 /// Returns a method name shortened for an error message.
 fn clipped(method: &str) -> String {
-    visible::head(&visible::line(method), LONGEST_METHOD)
+    visible::head(&visible::line(method), MAX_METHOD_LEN)
 }

@@ -1,6 +1,6 @@
 //! Tests of the lines that a connection forwards, and of its limits.
 
-use super::pending::MOST_CLIENT_REQUESTS;
+use super::pending::MAX_CLIENT_REQUESTS;
 use super::*;
 use crate::wire::Memory;
 use std::io::{BufRead, Write};
@@ -84,11 +84,11 @@ async fn too_many_server_requests_get_a_busy_error() {
         writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{METHOD}\",\"params\":{{}}}}")
             .unwrap();
     };
-    for id in 0..MOST_CLIENT_REQUESTS {
+    for id in 0..MAX_CLIENT_REQUESTS {
         ask(id);
         assert_eq!(next(&mut client).await["id"], id);
     }
-    ask(MOST_CLIENT_REQUESTS);
+    ask(MAX_CLIENT_REQUESTS);
     let refused = next(&mut stdin).await;
     assert_eq!((refused["id"].as_u64(), refused["error"]["code"].as_i64()), (Some(256), Some(-32600)));
     assert!(refused["error"]["message"].as_str().unwrap().contains("256 other requests"), "{refused}");
@@ -98,14 +98,14 @@ async fn too_many_server_requests_get_a_busy_error() {
     // Each answer makes room for one request.
     answer(&connection, 0);
     assert_eq!(next(&mut stdin).await["id"], 0);
-    ask(MOST_CLIENT_REQUESTS);
-    assert_eq!(next(&mut client).await["id"], MOST_CLIENT_REQUESTS);
+    ask(MAX_CLIENT_REQUESTS);
+    assert_eq!(next(&mut client).await["id"], MAX_CLIENT_REQUESTS);
     // A cancellation also makes room, and its late answer is dropped.
     let params = "{\"requestId\":1}";
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"method\":\"{CANCELLED}\",\"params\":{params}}}").unwrap();
     assert_eq!(next(&mut client).await["method"], CANCELLED);
     answer(&connection, 1);
-    let again = MOST_CLIENT_REQUESTS + 1;
+    let again = MAX_CLIENT_REQUESTS + 1;
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{again},\"method\":\"{METHOD}\",\"params\":{{}}}}")
         .unwrap();
     assert_eq!(next(&mut client).await["id"], again);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of programs remembered.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 
 /// Kind of protocol version that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<T: Clone> KnownServers<T> {
     /// Stores the fact about a program.
     pub fn remember(&self, program: &str, fact: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST || known.contains_key(program) {
+        if known.len() < MAX_COUNT || known.contains_key(program) {
             known.insert(program.to_owned(), fact);
         }
     }

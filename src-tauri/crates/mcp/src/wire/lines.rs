@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Maximum number of lines that are processed as one batch. A larger batch would delay its first line too long.
-pub const MOST_TOGETHER: usize = 16;
+pub const MAX_CONCURRENT: usize = 16;
 
 /// A line read from a stream.
 #[derive(Debug)]

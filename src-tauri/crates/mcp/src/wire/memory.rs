@@ -20,7 +20,7 @@ pub const MEDIUM: usize = 1024 * 1024;
 const FOR_SHORT_KIB: usize = 256;
 
 /// Maximum time for which a medium or long line waits for its share.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Memory pool shared by all sessions.
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ impl Allowance {
                 }
             })
         };
-        tokio::time::timeout(PATIENCE, acquire).await.ok()?
+        tokio::time::timeout(TIMEOUT, acquire).await.ok()?
     }
 
     /// Acquires a permit for a line of this length and its copies from one part of the pool.

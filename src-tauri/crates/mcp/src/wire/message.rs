@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// Maximum length of a request id as JSON text, in bytes.
-const LONGEST_ID: usize = 1024;
+const MAX_ID_LEN: usize = 1024;
 
 /// Request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ impl TryFrom<&RawValue> for Id {
 
     fn try_from(raw: &RawValue) -> Result<Self, MessageError> {
         let text = raw.get();
-        if text.len() > LONGEST_ID {
+        if text.len() > MAX_ID_LEN {
             return Err(MessageError::LongId(text.len()));
         }
         let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -63,7 +63,7 @@ pub enum MessageError {
     #[error("the message's `id` is neither a number nor a string")]
     BadId,
     /// The id exceeds the maximum length.
-    #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are accepted")]
+    #[error("the message's `id` has {0} bytes; at most {MAX_ID_LEN} are accepted")]
     LongId(usize),
 }
 
@@ -215,7 +215,7 @@ impl Salvage {
         }
         let text = String::from_utf8_lossy(line);
         let rest: Rest<'_> = serde_json::from_str(&text).ok()?;
-        let id = rest.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= LONGEST_ID);
+        let id = rest.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= MAX_ID_LEN);
         let is_some = id.is_some() || rest.result.is_some() || rest.error.is_some();
         Some(Self { id, is_answer: is_some && rest.method.is_none() })
     }

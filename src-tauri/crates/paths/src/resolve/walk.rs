@@ -5,9 +5,9 @@ use crate::CanonicalPath;
 use std::io;
 
 /// Maximum number of symlinks followed in one path, as in the Linux kernel.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// Maximum length of a file name in bytes, as on every file system of Linux and macOS.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LEN: usize = 255;
 
 /// State of walking a path from the root.
 pub(super) struct Walk<'a> {
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         self.push(name);
         let found = match std::fs::symlink_metadata(&self.done) {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > LONGEST_NAME => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > MAX_NAME_LEN => {
                 super::unicode_twins::refuse_twin(&self.done)?;
                 self.beyond = 1;
                 return Ok(None);
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
     }
 
     fn follow(&mut self) -> Result<String, PathError> {
-        if self.links.len() >= MOST_LINKS {
+        if self.links.len() >= MAX_LINKS {
             return Err(PathError::TooManyLinks(self.raw.to_owned()));
         }
         let target = match std::fs::read_link(&self.done) {

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum number of probes for one tool.
-const MOST_CALLS: usize = 20_000;
+const MAX_CALLS: usize = 20_000;
 
 /// Number of values at which an argument is reduced to [`FEW`] representatives.
-const MOST_TRIED: usize = 24;
+const MAX_TRIED: usize = 24;
 
 /// Number of representative values of an argument. They are combined with all values of another argument.
 const FEW: usize = 3;
@@ -38,7 +38,7 @@ impl<'a> Comparing<'a> {
     ) {
         let rules = self.rules_about(server, tool, differing);
         let slots = slots::slots(annotation, &rules);
-        let most = looks.checked_div(rules.len()).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
+        let most = looks.checked_div(rules.len()).unwrap_or(MAX_CALLS).clamp(1, MAX_CALLS);
         let calls = probes::calls(&slots, most, |slot| self.few(server, tool, &slots, slot));
         let mut changes: BTreeMap<_, DecisionChange> = BTreeMap::new();
         let mut judged = 0;
@@ -104,7 +104,7 @@ impl<'a> Comparing<'a> {
         let others =
             slots.iter().filter_map(|slot| Some((slot.name.to_string(), slot.values.first()?.clone()?)));
         let others: Map<String, Value> = others.collect();
-        let step = slot.values.len().div_ceil(MOST_TRIED).max(1);
+        let step = slot.values.len().div_ceil(MAX_TRIED).max(1);
         let last = slot.values.iter().rev().take(2);
         let mut ranked = BTreeMap::new();
         for value in slot.values.iter().step_by(step).chain(last) {
@@ -129,7 +129,7 @@ pub(crate) fn situations(
     annotation: &ToolAnnotation,
 ) -> Vec<RoleSet> {
     let slots = slots::slots(annotation, &[]);
-    let calls = probes::calls(&slots, MOST_CALLS, |slot| slot.values.iter().take(FEW).collect());
+    let calls = probes::calls(&slots, MAX_CALLS, |slot| slot.values.iter().take(FEW).collect());
     let mut found = Vec::new();
     for arguments in calls.arguments.into_iter().map(Arc::new) {
         let Ok(plan) = annotations.plan(server, tool, &arguments) else { continue };

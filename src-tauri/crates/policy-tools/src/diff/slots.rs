@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Maximum number of enumerated values to try per argument.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// Argument of a tool, with the values to try.
 pub(super) struct Slot<'a> {
@@ -121,11 +121,11 @@ impl<'a> Declared<'a> {
         self.shape.check_field(self.name, value).is_ok()
     }
 
-    /// Returns up to [`MOST_WORDS`] strings that the schema enumerates.
+    /// Returns up to [`MAX_WORDS`] strings that the schema enumerates.
     fn words(&self) -> Vec<String> {
         let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
         let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();
-        listed.filter_map(Value::as_str).map(str::to_owned).take(MOST_WORDS).collect()
+        listed.filter_map(Value::as_str).map(str::to_owned).take(MAX_WORDS).collect()
     }
 }
 

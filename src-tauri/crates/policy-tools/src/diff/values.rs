@@ -8,10 +8,10 @@ use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
 
 /// Maximum number of strings to try per argument.
-const MOST_TEXTS: usize = 5_000;
+const MAX_TEXTS: usize = 5_000;
 
 /// Maximum number of pairs of strings to try per argument that accepts lists.
-const MOST_PAIRS: usize = 400;
+const MAX_PAIRS: usize = 400;
 
 /// Strings to try for one argument.
 #[derive(Default)]
@@ -48,9 +48,9 @@ impl Texts {
                 self.single.iter().filter(move |other| !listed.iter().take(at + 1).any(|l| l == *other));
             others.map(move |other| vec![one.clone(), other.clone()])
         });
-        let mut pairs: Vec<Vec<String>> = pairs.take(MOST_PAIRS + 1).collect();
-        self.cut_short |= pairs.len() > MOST_PAIRS;
-        pairs.truncate(MOST_PAIRS);
+        let mut pairs: Vec<Vec<String>> = pairs.take(MAX_PAIRS + 1).collect();
+        self.cut_short |= pairs.len() > MAX_PAIRS;
+        pairs.truncate(MAX_PAIRS);
         self.several.extend(pairs);
     }
 }
@@ -124,10 +124,10 @@ impl Collector {
             Category::Url => Some(format!("https://{word}")),
             Category::Identifier | Category::Opaque => Some(word),
         });
-        let words: Vec<String> = spelled.take(MOST_TEXTS).collect();
+        let words: Vec<String> = spelled.take(MAX_TEXTS).collect();
         for word in &words {
             self.add(word.clone());
-            if !self.listed.contains(word) && self.listed.len() < MOST_PAIRS {
+            if !self.listed.contains(word) && self.listed.len() < MAX_PAIRS {
                 self.listed.push(word.clone());
             }
         }
@@ -137,7 +137,7 @@ impl Collector {
     }
 
     fn add(&mut self, text: String) {
-        if self.texts.single.len() >= MOST_TEXTS {
+        if self.texts.single.len() >= MAX_TEXTS {
             self.texts.cut_short = true;
         } else if self.seen.insert(text.clone()) {
             self.texts.single.push(text);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const DEPTH: usize = 12;
 
 /// Maximum number of subschemas to visit per tool.
-const MOST: usize = 20_000;
+const MAX_COUNT: usize = 20_000;
 
 /// Keywords that constrain the type of a value even if the schema has no `type`.
 const TYPED_SUBSCHEMAS: [&str; 14] = [
@@ -58,7 +58,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Flattens a JSON Schema.
     pub(super) fn of(schema: &Value) -> Self {
-        let mut reader = Reader { root: schema, left: MOST };
+        let mut reader = Reader { root: schema, left: MAX_COUNT };
         let mut shape = Self::default();
         reader.read(schema, &mut shape, DEPTH);
         shape

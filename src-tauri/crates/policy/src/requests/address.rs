@@ -7,7 +7,7 @@
 use ironcurtain_paths::CanonicalPath;
 
 /// Maximum length of a URI in an error message, in characters.
-const LONGEST_SHOWN: usize = 200;
+const MAX_SHOWN_LEN: usize = 200;
 
 /// The only prefix with which a file URI is accepted.
 const FILE: &str = "file://";
@@ -79,9 +79,9 @@ fn names_a_file(uri: &str) -> bool {
     schemes.split([':', '+', '<']).any(|scheme| scheme.trim().eq_ignore_ascii_case("file"))
 }
 
-/// Returns the first [`LONGEST_SHOWN`] characters of a URI, with invisible ones escaped.
+/// Returns the first [`MAX_SHOWN_LEN`] characters of a URI, with invisible ones escaped.
 fn shown(uri: &str) -> String {
-    let cut = uri.chars().take(LONGEST_SHOWN);
+    let cut = uri.chars().take(MAX_SHOWN_LEN);
     cut.flat_map(|c| if c.is_ascii_graphic() || c == ' ' { vec![c] } else { c.escape_unicode().collect() })
         .collect()
 }

@@ -15,7 +15,7 @@ use crate::sys::Outcome;
 const PROXY: (&str, u16) = ("127.0.0.1", 3128);
 
 /// Maximum time to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     Some(match words {
@@ -69,7 +69,7 @@ fn answer(mut caller: TcpStream, log: &File) -> io::Result<()> {
     let address = caller.local_addr()?;
     let (address, port) = (address.ip().to_canonical(), address.port());
     note(log, &format!("{address} {port} opened"))?;
-    caller.set_read_timeout(Some(PATIENCE))?;
+    caller.set_read_timeout(Some(TIMEOUT))?;
     let mut bytes = [0; 4096];
     let length = caller.read(&mut bytes)?;
     let said = bytes.get(..length).unwrap_or_default();
@@ -94,7 +94,7 @@ fn shown(bytes: &[u8]) -> String {
 /// Sends standard input to the proxy, through a tunnel if requested, and prints the response.
 fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     let mut proxy = proxy?;
-    proxy.set_read_timeout(Some(PATIENCE))?;
+    proxy.set_read_timeout(Some(TIMEOUT))?;
     if let Some(target) = tunnel {
         write!(proxy, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")?;
         let mut head = Vec::new();

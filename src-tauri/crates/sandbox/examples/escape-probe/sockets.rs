@@ -13,7 +13,7 @@ use std::{
 
 use crate::sys::{Outcome, check, claim, descriptor};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     Some(match words {
@@ -93,7 +93,7 @@ fn from_pair(how: &str, path: &str, text: &str) -> Outcome {
 
 fn tcp(address: &str, text: &str) -> Outcome {
     let address: SocketAddr = address.parse()?;
-    Ok(TcpStream::connect_timeout(&address, PATIENCE)?.write_all(text.as_bytes())?)
+    Ok(TcpStream::connect_timeout(&address, TIMEOUT)?.write_all(text.as_bytes())?)
 }
 
 fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
@@ -146,7 +146,7 @@ fn ping(address: &str) -> Outcome {
         let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP))?;
         UdpSocket::from(socket)
     };
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     socket.send_to(&[8, 0, 0, 0, 0, 0, 0, 1], address)?;
     socket.recv(&mut [0; 64])?;
     Ok(())
@@ -238,7 +238,7 @@ fn loopback(address: &str, path: &str) -> Outcome {
 
 fn loopback_udp(address: &str, path: &str) -> Outcome {
     let listener = UdpSocket::bind(address)?;
-    listener.set_read_timeout(Some(PATIENCE))?;
+    listener.set_read_timeout(Some(TIMEOUT))?;
     UdpSocket::bind(address)?.send_to(&fs::read(path)?, listener.local_addr()?)?;
     let mut bytes = [0; 4096];
     let length = listener.recv(&mut bytes)?;

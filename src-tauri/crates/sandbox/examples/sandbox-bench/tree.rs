@@ -7,7 +7,7 @@ use std::{fs, thread, time::Duration};
 /// Pause before measuring, longer than the idle time after which a supervisor releases memory.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of measurements of a tree that keeps changing.
-const MOST_LOOKS: usize = 20;
+const MAX_CHECKS: usize = 20;
 
 /// Size of a process tree.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Tree {
 /// Measures the tree of `pid` until two measurements agree, because processes may still be starting.
 pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
     let mut last = below(pid)?;
-    for _ in 0..MOST_LOOKS {
+    for _ in 0..MAX_CHECKS {
         thread::sleep(PAUSE);
         let now = below(pid)?;
         if now == last {

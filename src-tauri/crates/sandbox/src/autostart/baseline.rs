@@ -35,9 +35,9 @@ use super::{
 
 /// Limits of the baseline walk, which takes about 0.1 s at these limits if the disk is cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
-/// Maximum number of content bytes kept in memory per file (`LONGEST_KEPT`) and per root (`MOST_KEPT`).
-pub(super) const LONGEST_KEPT: usize = 64 << 10;
-const MOST_KEPT: usize = 4 << 20;
+/// Maximum number of content bytes kept in memory per file (`MAX_KEPT_LEN`) and per root (`MAX_KEPT`).
+pub(super) const MAX_KEPT_LEN: usize = 64 << 10;
+const MAX_KEPT: usize = 4 << 20;
 
 /// State of the read-only mount that protects a baseline file in the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,8 +166,8 @@ impl Baseline {
         let is_config = row.group.check == ContentCheck::GitConfig;
         let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
         let cover = if recording.names.closes(row) && !is_guarded { Cover::Covered } else { Cover::None };
-        let longest = if is_config { git::LONGEST } else { LONGEST_KEPT };
-        let is_kept = is_config || self.kept < MOST_KEPT;
+        let longest = if is_config { git::MAX_LEN } else { MAX_KEPT_LEN };
+        let is_kept = is_config || self.kept < MAX_KEPT;
         let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
         // A repository's configuration is always kept, because it may have to be restored.

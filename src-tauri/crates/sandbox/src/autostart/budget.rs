@@ -10,16 +10,16 @@ use std::{
 use super::name_text::raw;
 
 /// Number of times one name is quarantined before its root becomes read-only.
-pub(super) const MOST_MOVES: u32 = 5;
+pub(super) const MAX_MOVES: u32 = 5;
 /// Number of times one name is quarantined before the session is terminated.
-const MOST_AFTER: u32 = 10;
-/// Maximum number of files quarantined per session (`MOST_NAMES`), and their maximum total size (`MOST_BYTES`).
-const MOST_NAMES: usize = 1_000;
-const MOST_BYTES: u64 = 256 << 20;
-/// Maximum number of entries counted when measuring a folder. Larger folders count as [`MOST_BYTES`].
-const MOST_WEIGHED: usize = 1_000;
+const MAX_AFTER: u32 = 10;
+/// Maximum number of files quarantined per session (`MAX_NAMES`), and their maximum total size (`MAX_BYTES`).
+const MAX_NAMES: usize = 1_000;
+const MAX_BYTES: u64 = 256 << 20;
+/// Maximum number of entries counted when measuring a folder. Larger folders count as [`MAX_BYTES`].
+const MAX_WEIGHED: usize = 1_000;
 /// Maximum number of budgets kept before those of sessions without a sandbox are dropped.
-const MOST_KEPT: usize = 1_000;
+const MAX_KEPT: usize = 1_000;
 
 /// Limit reached by moving a file to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +54,15 @@ impl MoveBudget {
         let moves = self.moves.entry(name.to_owned()).or_default();
         *moves += 1;
         match *moves {
-            MOST_MOVES => MoveLimit::Again,
-            moves if moves >= MOST_AFTER => MoveLimit::Over,
+            MAX_MOVES => MoveLimit::Again,
+            moves if moves >= MAX_AFTER => MoveLimit::Over,
             _ => MoveLimit::None,
         }
     }
 
     /// Returns `true` if the session's budget is used up.
     pub(super) fn is_spent(&self) -> bool {
-        self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
+        self.names >= MAX_NAMES || self.bytes >= MAX_BYTES
     }
 }
 
@@ -72,9 +72,9 @@ impl MoveBudgets {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// Drops the budgets of sessions without a sandbox, once there are more than [`MOST_KEPT`].
+    /// Drops the budgets of sessions without a sandbox, once there are more than [`MAX_KEPT`].
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
-        if self.0.len() > MOST_KEPT {
+        if self.0.len() > MAX_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();
             self.0.retain(|name, _| live.contains(name.as_str()));
         }
@@ -85,7 +85,7 @@ fn session(sandbox: &str) -> &str {
     sandbox.split_once('.').map_or(sandbox, |(session, _)| session)
 }
 
-/// Returns the total size in bytes of a file or folder tree, or [`MOST_BYTES`] if it has too many entries.
+/// Returns the total size in bytes of a file or folder tree, or [`MAX_BYTES`] if it has too many entries.
 pub(super) fn weight(path: &str) -> u64 {
     let (mut bytes, mut names, mut waiting) = (0_u64, 0, vec![raw(path).into_owned().into()]);
     while let Some(path) = waiting.pop() {
@@ -93,8 +93,8 @@ pub(super) fn weight(path: &str) -> u64 {
         names += 1;
         let Ok(about) = fs::symlink_metadata(&path) else { continue };
         bytes = bytes.saturating_add(about.len());
-        if names > MOST_WEIGHED {
-            return MOST_BYTES;
+        if names > MAX_WEIGHED {
+            return MAX_BYTES;
         }
         if about.is_dir() {
             waiting.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn quarantine_limits_names_and_bytes() {
         let mut budget = MoveBudget::default();
-        assert_eq!(budget.count("/x", MOST_BYTES - 1), MoveLimit::None);
+        assert_eq!(budget.count("/x", MAX_BYTES - 1), MoveLimit::None);
         assert!(!budget.is_spent());
         assert_eq!(budget.count("/y", 1), MoveLimit::Over);
         assert!(budget.is_spent());
         let mut budget = MoveBudget::default();
-        let all: Vec<MoveLimit> = (0..MOST_NAMES).map(|name| budget.count(&format!("/{name}"), 0)).collect();
+        let all: Vec<MoveLimit> = (0..MAX_NAMES).map(|name| budget.count(&format!("/{name}"), 0)).collect();
         assert_eq!(all.last(), Some(&MoveLimit::Over));
         assert!(all.iter().rev().skip(1).all(|limit| *limit == MoveLimit::None));
     }

@@ -18,7 +18,7 @@ use rustix::{
 use super::{file_stamp::FileStamp, name_text::raw};
 
 /// Maximum time to wait for git's lock.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Draft of a file's new version. Dropping a draft that has not replaced its target deletes it.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl<'a> ConfigDraft<'a> {
         &self.name
     }
 
-    /// Acquires git's lock. Proceeds without it after [`PATIENCE`], or if hard links are unsupported.
+    /// Acquires git's lock. Proceeds without it after [`TIMEOUT`], or if hard links are unsupported.
     pub(super) fn lock(&mut self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let link =
             || linkat(self.dir, &*raw(&self.name), self.dir, &*raw(&lock_of(self.target)), AtFlags::empty());
         while link() == Err(Errno::EXIST) && Instant::now() < until {

@@ -18,7 +18,7 @@ use crate::place::is_at_or_below;
 /// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
 /// Maximum number of events returned by one read.
-const MOST_EVENTS: usize = 4_096;
+const MAX_EVENTS: usize = 4_096;
 
 /// Events watched in every folder.
 const FOLDER: WatchFlags = WatchFlags::CREATE
@@ -150,7 +150,7 @@ impl EventQueue {
         let mut events = Reader::new(&self.queue, &mut room);
         let (mut happened, mut gone): (Vec<NameEvent>, Vec<i32>) = (vec![], vec![]);
         let (mut lost, mut more) = (false, true);
-        for _ in 0..MOST_EVENTS {
+        for _ in 0..MAX_EVENTS {
             let event = match events.next() {
                 Ok(event) => event,
                 Err(Errno::WOULDBLOCK) => {

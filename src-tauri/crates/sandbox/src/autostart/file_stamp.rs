@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::name_text::raw;
 
 /// Maximum wait for the timestamp clock to advance. It ticks at least every 10 ms (`CONFIG_HZ=100`).
-const LONGEST_TICK: Duration = Duration::from_millis(100);
+const MAX_TICK: Duration = Duration::from_millis(100);
 
 /// Identity and state of a file at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,10 +66,10 @@ impl FileStamp {
     }
 }
 
-/// Waits until `clock` is past `begun`, usually one tick, and returns the new time. Gives up after [`LONGEST_TICK`],
+/// Waits until `clock` is past `begun`, usually one tick, and returns the new time. Gives up after [`MAX_TICK`],
 /// because the clock may have been set back.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
-    let until = Instant::now() + LONGEST_TICK;
+    let until = Instant::now() + MAX_TICK;
     loop {
         let now = clock();
         if now > begun || Instant::now() >= until {
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(once_past((7, 2), ticking), (7, 3));
         let began = Instant::now();
         assert_eq!(once_past((7, 2), || (3, 0)), (3, 0));
-        assert!(began.elapsed() < 20 * LONGEST_TICK, "waited too long for the clock");
+        assert!(began.elapsed() < 20 * MAX_TICK, "waited too long for the clock");
     }
 }

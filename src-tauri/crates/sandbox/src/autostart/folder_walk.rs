@@ -31,7 +31,7 @@ pub(super) struct FolderWalk {
     until: Instant,
     /// Folders whose mode the walk changed in order to open them.
     reopened: Option<ReopenedFolders>,
-    /// Reasons parts of the tree were skipped, at most [`MOST_REASONS`].
+    /// Reasons parts of the tree were skipped, at most [`MAX_REASONS`].
     pub(super) missed: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct WalkBounds {
 }
 
 /// Maximum number of reasons kept.
-const MOST_REASONS: usize = 4;
+const MAX_REASONS: usize = 4;
 
 impl FolderWalk {
     /// Starts a walk at `base`. If `reopens` is `true`, the user's own folders that their mode makes inaccessible are
@@ -121,7 +121,7 @@ impl FolderWalk {
     }
 
     fn miss(&mut self, reason: String) {
-        if self.missed.len() < MOST_REASONS && !self.missed.contains(&reason) {
+        if self.missed.len() < MAX_REASONS && !self.missed.contains(&reason) {
             self.missed.push(reason);
         }
     }
@@ -129,11 +129,11 @@ impl FolderWalk {
 
 /// Formats a path for the user. Paths that are too long for any program are truncated.
 pub(super) fn shown(path: &str) -> String {
-    const MOST: usize = 1024;
-    if path.len() <= MOST {
+    const MAX_COUNT: usize = 1024;
+    if path.len() <= MAX_COUNT {
         return path.to_owned();
     }
-    format!("{}...", path.get(..path.floor_char_boundary(MOST)).unwrap_or_default())
+    format!("{}...", path.get(..path.floor_char_boundary(MAX_COUNT)).unwrap_or_default())
 }
 
 /// Converts an error. If a kernel limit caused it, the message names the limit to raise.

@@ -32,13 +32,13 @@ pub(super) use targets::{GitTarget, TargetFinder};
 pub(super) use user::UserConfig;
 
 /// Maximum size of a configuration in bytes. Real configurations are far smaller.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(super) const MAX_LEN: usize = 1 << 20;
 /// Maximum size in bytes of git's output for one configuration.
-const MOST_OUTPUT: usize = 4 << 20;
+const MAX_OUTPUT: usize = 4 << 20;
 /// Timeout for git.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of keys restored individually. Beyond it, the whole configuration is restored.
-const MOST_KEYS: usize = 16;
+const MAX_KEYS: usize = 16;
 
 /// All values of each key, in file order.
 type ConfigValues = BTreeMap<String, Vec<String>>;
@@ -73,8 +73,8 @@ pub(super) fn repair(
     if keys.is_empty() {
         return ConfigRepair::Fine;
     }
-    if keys.len() > MOST_KEYS {
-        return all(keys.into_iter().take(MOST_KEYS).collect());
+    if keys.len() > MAX_KEYS {
+        return all(keys.into_iter().take(MAX_KEYS).collect());
     }
     match put_back(now, &old, &keys, scratch) {
         // Verifies the result with git itself.
@@ -118,7 +118,7 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
 
 /// Parses a configuration with git. Returns `None` if git rejects it.
 fn settings(text: &[u8]) -> Option<ConfigValues> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_LEN {
         return None;
     }
     if text.is_empty() {
@@ -141,10 +141,10 @@ pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     let file = File::from(openat(CWD, &*raw(path), flags, Mode::empty()).ok()?);
     let about = file.metadata().ok()?;
     let mut text = Vec::new();
-    file.take(LONGEST as u64 + 1)
+    file.take(MAX_LEN as u64 + 1)
         .read_to_end(&mut text)
         .ok()
-        .filter(|read| about.is_file() && *read <= LONGEST)?;
+        .filter(|read| about.is_file() && *read <= MAX_LEN)?;
     Some(text)
 }
 
@@ -210,7 +210,7 @@ impl GitRun {
 
 /// Reads until EOF. Returns `None` on error, timeout or excessive output.
 fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut output = Vec::new();
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -226,7 +226,7 @@ fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
         if count == 0 {
             return Some(output);
         }
-        if output.len() > MOST_OUTPUT {
+        if output.len() > MAX_OUTPUT {
             return None;
         }
     }
@@ -305,6 +305,6 @@ mod tests {
         assert_eq!(mended(Some(before), &now), ConfigRepair::Fine);
         assert_eq!(mended(Some(before), "[core"), ConfigRepair::All { keys: vec![] });
         let many: String = (0..20).map(|n| format!("[filter \"{n}\"]\nclean = x\n")).collect();
-        assert!(matches!(mended(None, &many), ConfigRepair::All { keys } if keys.len() == MOST_KEYS));
+        assert!(matches!(mended(None, &many), ConfigRepair::All { keys } if keys.len() == MAX_KEYS));
     }
 }

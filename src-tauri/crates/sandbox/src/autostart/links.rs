@@ -5,11 +5,11 @@ use std::{collections::VecDeque, fs};
 use super::name_text::{path_text, raw};
 
 /// Maximum number of symlinks the kernel follows in one path (`MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// Limits of the symlink search in the home directory: folders, depth, and names per folder.
-const MOST_FOLDERS: usize = 256;
+const MAX_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
-const MOST_NAMES: usize = 256;
+const MAX_NAMES: usize = 256;
 
 /// Returns each symlink that the kernel follows when resolving a path, then the final target, which need not exist. A
 /// symlink is identified by the resolved path of the symlink itself.
@@ -31,7 +31,7 @@ pub(super) fn way(path: &str) -> Vec<String> {
                     done.clear();
                 }
                 way.push(next);
-                if way.len() >= MOST_LINKS {
+                if way.len() >= MAX_LINKS {
                     return way;
                 }
                 target.split('/').rev().for_each(|part| rest.push_front(part.to_owned()));
@@ -50,9 +50,9 @@ pub(super) fn is_linked(path: &str) -> bool {
 /// Returns the symlinks in a folder and its subfolders, within limits.
 pub(super) fn links_in(folder: &str) -> Vec<String> {
     let (mut links, mut waiting) = (Vec::new(), VecDeque::from([(folder.to_owned(), 0)]));
-    for _ in 0..MOST_FOLDERS {
+    for _ in 0..MAX_FOLDERS {
         let Some((folder, depth)) = waiting.pop_front() else { break };
-        for entry in fs::read_dir(&*raw(&folder)).into_iter().flatten().flatten().take(MOST_NAMES) {
+        for entry in fs::read_dir(&*raw(&folder)).into_iter().flatten().flatten().take(MAX_NAMES) {
             let Ok(kind) = entry.file_type() else { continue };
             let path = path_text(&entry.path());
             if kind.is_symlink() {
@@ -87,7 +87,7 @@ mod tests {
         );
         // A `..` is relative to the symlink's target, not to its own folder.
         assert_eq!(way(&at("folder/../y")), [at("folder"), at("y")]);
-        assert_eq!(way(&at("loop")).len(), MOST_LINKS);
+        assert_eq!(way(&at("loop")).len(), MAX_LINKS);
         assert_eq!(
             links_in(&at("")),
             links_in(&at(".")).iter().map(|link| link.replace("/./", "/")).collect::<Vec<_>>()

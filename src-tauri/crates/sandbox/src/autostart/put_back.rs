@@ -28,7 +28,7 @@ use super::{
 use crate::state::StateDir;
 
 /// Maximum length in bytes of the original path recorded in a slot.
-const LONGEST_ORIGIN: u64 = 64 << 10;
+const MAX_ORIGIN_LEN: u64 = 64 << 10;
 
 /// Failure to restore or delete a quarantined file.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ impl Kept {
         let mut origin = Vec::new();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&dir, "origin", flags, Mode::empty()).map_err(|_| PutBackError::NotFromThere)?;
-        File::from(file).take(LONGEST_ORIGIN).read_to_end(&mut origin)?;
+        File::from(file).take(MAX_ORIGIN_LEN).read_to_end(&mut origin)?;
         if origin != raw(path).as_bytes() {
             return Err(PutBackError::NotFromThere);
         }

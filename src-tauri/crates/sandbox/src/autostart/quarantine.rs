@@ -32,8 +32,8 @@ use crate::state::{StateDir, numbered};
 
 /// Maximum size in bytes of a file copied to another file system, because copying blocks the watcher. A larger file is
 /// disarmed in place.
-const MOST_COPIED: u64 = 16 << 20;
-const MOST_NAMES: usize = 10_000;
+const MAX_COPIED: u64 = 16 << 20;
+const MAX_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
 
 /// Sequence number of the next slot.
@@ -149,7 +149,7 @@ pub(super) struct BoundedCopy {
 
 impl BoundedCopy {
     pub(super) fn new() -> Self {
-        Self { bytes: MOST_COPIED, names: MOST_NAMES }
+        Self { bytes: MAX_COPIED, names: MAX_NAMES }
     }
 
     /// Copies a file, folder tree or symlink. Sockets are skipped and symlinks are not followed. Fails if a limit is

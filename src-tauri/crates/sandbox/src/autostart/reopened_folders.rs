@@ -15,7 +15,7 @@ use rustix::{
 use super::name_text::raw;
 
 /// Maximum number of folders whose mode is restored. Folders beyond it stay accessible.
-const MOST_SHUT: usize = 256;
+const MAX_SHUT: usize = 256;
 /// Modes that permit listing, entering and renaming in a folder, or only entering it.
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
@@ -69,7 +69,7 @@ impl ReopenedFolders {
             return;
         }
         // If this fails, opening the folder fails too, and that error is reported.
-        if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MOST_SHUT {
+        if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MAX_SHUT {
             self.0.push((folder, Mode::from_raw_mode(mode)));
         }
     }

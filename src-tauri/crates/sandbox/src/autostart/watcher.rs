@@ -25,7 +25,7 @@ use watched_sandbox::{WatchedSandbox, is_in};
 
 use super::{
     AutostartRules, Countermeasure, Finding,
-    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, Recording, ReferencedPaths, content},
+    baseline::{Baseline, BaselineEntry, Cover, MAX_KEPT_LEN, Recording, ReferencedPaths, content},
     budget::MoveBudgets,
     config_draft,
     config_references::ConfigReferences,
@@ -44,7 +44,7 @@ use crate::{place::is_at_or_below, state::StateDir};
 /// Interval for rechecking the content of files that are judged by it.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of watched folders per root.
-const MOST_FOLDERS: usize = 8_192;
+const MAX_FOLDERS: usize = 8_192;
 
 /// Watcher of sandboxes' writable roots.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl Watcher {
         let mut folders = 0;
         let mut watch = |path: &str, dir: &OwnedFd| {
             folders += 1;
-            if folders <= MOST_FOLDERS { queue.folder(path, dir) } else { Ok(()) }
+            if folders <= MAX_FOLDERS { queue.folder(path, dir) } else { Ok(()) }
         };
         let mut baseline = Baseline::record(
             root,
@@ -191,7 +191,7 @@ impl Watcher {
                 watch: &mut watch,
             },
         )?;
-        if folders > MOST_FOLDERS {
+        if folders > MAX_FOLDERS {
             baseline.missed.push(format!("`{root}` has too many folders, so only the nearest are watched"));
         }
         sandbox.journal.open(root, &baseline)?;
@@ -311,7 +311,7 @@ impl Watcher {
             for entry in entries.filter(|entry| is_lost(entry)) {
                 let Ok(stamp) = FileStamp::of(CWD, &path) else { continue };
                 let dir = open_folder(above(&path)).ok();
-                entry.content = dir.and_then(|dir| content(&dir, last(&path), LONGEST_KEPT));
+                entry.content = dir.and_then(|dir| content(&dir, last(&path), MAX_KEPT_LEN));
                 (entry.stamp, entry.cover) = (stamp, Cover::Covered);
             }
         }
@@ -342,7 +342,7 @@ impl Watcher {
     /// Adopts the current file into the baseline of every sandbox that can write to it.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
-        let text = content(dir, last(path), git::LONGEST);
+        let text = content(dir, last(path), git::MAX_LEN);
         for sandbox in self.sandboxes.values_mut() {
             let around = sandbox.roots.iter_mut().filter(|(root, _)| is_in(path, root));
             around.for_each(|(_, baseline)| baseline.settle(path, stamp, text.clone()));

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Maximum time for systemd to move this process into the scope, which happens after it replies.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 
 /// Requests a scope, waits until this process is in it, and returns its control group, or `None` on failure.
@@ -29,7 +29,7 @@ pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Opt
     if !asked.is_ok_and(|status| status.success()) {
         return None;
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         if let Some(now) = now().filter(|now| now != before) {
             return Some(now);

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Timeout for the child's report. The child itself waits for bubblewrap to complete the base file system.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Initial mounts of a sandbox.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl InitialMountsChild {
 
     /// Makes the child move the mounts into the sandbox whose init is `process`. Returns the mount ids by path.
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
-        self.conversation.set_read_timeout(Some(PATIENCE))?;
+        self.conversation.set_read_timeout(Some(TIMEOUT))?;
         // Sending fails if the child has already failed, in which case its report contains the reason.
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();

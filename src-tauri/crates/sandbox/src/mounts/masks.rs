@@ -28,7 +28,7 @@ use crate::{
     mount_plan::{MountPlan, PathTreatment},
     mountinfo::MountInfo,
     place::{FileId, is_below, open_plain, open_plain_end},
-    special::{MOST_MASKED, is_folder, is_special},
+    special::{MAX_MASKED, is_folder, is_special},
     tree,
 };
 
@@ -94,7 +94,7 @@ impl Masks {
             }
         }
         let special = self.trees.values().flatten().filter(|mask| mask.is_special());
-        if special.count() > 2 * MOST_MASKED {
+        if special.count() > 2 * MAX_MASKED {
             return Err(io::Error::other(
                 "too many named pipes and sockets appeared in the sandbox's folders",
             ));

@@ -25,7 +25,7 @@ use crate::{
 const KEPT: Duration = Duration::from_secs(1);
 
 /// Maximum number of questions queued for sending.
-const MOST_UNNAMED: usize = 8192;
+const MAX_UNNAMED: usize = 8192;
 
 /// Connection to the trusted process, and the permissions that it has sent.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ struct NewAsk {
 impl ChannelGate {
     /// Creates a gate and spawns its threads.
     pub(super) fn start(connection: UnixStream, home: String) -> io::Result<Arc<Self>> {
-        let (to_name, named) = mpsc::sync_channel(MOST_UNNAMED);
+        let (to_name, named) = mpsc::sync_channel(MAX_UNNAMED);
         let gate = Arc::new(Self {
             permitted: RwLock::default(),
             asks: Mutex::default(),

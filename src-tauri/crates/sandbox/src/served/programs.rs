@@ -3,10 +3,10 @@
 use std::{fs, io::Read, os::unix::ffi::OsStrExt, path::Path};
 
 /// Maximum number of names: those of the program and its ancestors.
-const MOST: usize = 6;
+const MAX_COUNT: usize = 6;
 
 /// Maximum length of a command line in bytes.
-const LONGEST: u64 = 200;
+const MAX_LEN: u64 = 200;
 
 /// Name of the inner process that starts the run's program, truncated to 15 characters by Linux.
 const STARTER: &str = "ironcurtain-san";
@@ -16,7 +16,7 @@ const STARTER: &str = "ironcurtain-san";
 pub(super) fn programs(thread: u32) -> Vec<String> {
     let mut found = Vec::new();
     let mut next = Some(thread);
-    while let Some(process) = next.filter(|_| found.len() < MOST) {
+    while let Some(process) = next.filter(|_| found.len() < MAX_COUNT) {
         let Some(status) = Status::read(process) else { break };
         // The init of the sandbox and the process that starts the run's program belong to IronCurtain.
         let is_starter =
@@ -55,7 +55,7 @@ impl Status {
 /// Returns the start of a process's command line.
 fn command(process: u32) -> Option<String> {
     let mut bytes = Vec::new();
-    fs::File::open(format!("/proc/{process}/cmdline")).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    fs::File::open(format!("/proc/{process}/cmdline")).ok()?.take(MAX_LEN).read_to_end(&mut bytes).ok()?;
     command_of(&bytes)
 }
 

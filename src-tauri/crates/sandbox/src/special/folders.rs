@@ -29,7 +29,7 @@ use crate::{
 /// Size of the event buffer in bytes.
 const ROOM: usize = 64 * 1024;
 /// Maximum number of events returned by one read.
-const MOST_EVENTS: usize = 4_096;
+const MAX_EVENTS: usize = 4_096;
 
 /// Events watched in every folder. A mode change may make a folder listable.
 const WATCHED: WatchFlags = WatchFlags::CREATE
@@ -129,7 +129,7 @@ impl WatchedFolders {
         let mut happened = Vec::new();
         let mut left = Vec::new();
         let mut events = Reader::new(&self.queue, &mut room);
-        for _ in 0..MOST_EVENTS {
+        for _ in 0..MAX_EVENTS {
             let event = match events.next() {
                 Ok(event) => event,
                 Err(Errno::INTR) => continue,

@@ -13,7 +13,7 @@ use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
 /// Timeout for watching one folder. Long, because the watcher also serves other sandboxes.
-const PATIENCE: Duration = Duration::from_secs(9);
+const TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Supervisor's end of the link.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl SpecialLink {
         unix_sockets: UnixSockets,
     ) -> io::Result<Self> {
         let masks_sockets = unix_sockets != UnixSockets::All;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self {
             stream,
             read: Vec::new(),

@@ -20,7 +20,7 @@ use super::{
 use crate::sys::process::{Forked, fork};
 
 /// Maximum length of a request in bytes. A longer request closes the link.
-const LONGEST: usize = 1 << 20;
+const MAX_LEN: usize = 1 << 20;
 
 /// This process's watcher thread, or `None` before it is first needed.
 static THREAD: Mutex<Option<ThreadHandle>> = Mutex::new(None);
@@ -178,7 +178,7 @@ impl Link {
     fn lines(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut chunk = [0; 4096];
         let count = self.stream.read(&mut chunk)?;
-        if count == 0 || self.read.len() > LONGEST {
+        if count == 0 || self.read.len() > MAX_LEN {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.read.extend(chunk.iter().take(count));

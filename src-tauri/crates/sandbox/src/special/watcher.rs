@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    MOST_MASKED, SpecialNews, SpecialRequest,
+    MAX_MASKED, SpecialNews, SpecialRequest,
     folders::{FolderError, FolderEvent, WatchedFolders, is_folder, is_special},
 };
 use crate::{
@@ -55,7 +55,7 @@ enum Exceeded {
     Folders(usize),
     #[error("has more than {0} names, too many to search for named pipes and sockets")]
     Names(usize),
-    #[error("has more than {MOST_MASKED} named pipes and sockets, too many to mask")]
+    #[error("has more than {MAX_MASKED} named pipes and sockets, too many to mask")]
     Masks,
     #[error("took more than {} s to search for named pipes and sockets", .0.as_secs())]
     Time(Duration),
@@ -213,7 +213,7 @@ impl SpecialWatcher {
                 Some(Exceeded::Folders(folders))
             } else if walk.names > names {
                 Some(Exceeded::Names(names))
-            } else if walk.found.len() > MOST_MASKED {
+            } else if walk.found.len() > MAX_MASKED {
                 Some(Exceeded::Masks)
             } else {
                 (Instant::now() > walk_until).then_some(Exceeded::Time(time))
@@ -434,7 +434,7 @@ mod tests {
         );
         let mut watcher = SpecialWatcher::new(FolderBounds { folders: 6, names: 5, ..BOUNDS }).unwrap();
         assert!(matches!(watch(&mut watcher, 1, &root, &[]), SpecialNews::Watched { .. }));
-        (0..=MOST_MASKED).for_each(|number| pipe(&format!("{root}/1/{number}")));
+        (0..=MAX_MASKED).for_each(|number| pipe(&format!("{root}/1/{number}")));
         assert_eq!(
             refusal(BOUNDS),
             format!(

@@ -52,7 +52,7 @@ use crate::{
     },
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Descriptors that bubblewrap inherits. This process closes its copies afterwards.
 pub(super) struct InheritedDescriptors {
@@ -304,7 +304,7 @@ impl Bwrap {
 
     /// Waits until `news` is ready. Fails on timeout, if bubblewrap exits, or if `owner` cancels.
     fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

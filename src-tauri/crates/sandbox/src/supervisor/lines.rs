@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 /// Maximum length of a line in bytes, enough for a path of `PATH_MAX` bytes with hundreds of closed paths.
-const LONGEST: usize = 1 << 20;
+const MAX_LEN: usize = 1 << 20;
 
 /// Received bytes of an incomplete line.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl ControlLines {
         }
         self.0.extend(chunk.iter().take(count));
         let Some(end) = self.0.iter().rposition(|byte| *byte == b'\n') else {
-            return if self.0.len() > LONGEST { Err(io::ErrorKind::InvalidData.into()) } else { Ok(vec![]) };
+            return if self.0.len() > MAX_LEN { Err(io::ErrorKind::InvalidData.into()) } else { Ok(vec![]) };
         };
         let rest = self.0.split_off(end + 1);
         let whole = std::mem::replace(&mut self.0, rest);

@@ -21,7 +21,7 @@ use rustix::{
 };
 
 /// Size of a buffer in bytes, equal to the capacity of a pipe.
-const MOST: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// Names of the standard streams, by descriptor number.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
@@ -155,7 +155,7 @@ impl Streams {
 impl InputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
         if self.written == self.read.len() {
-            self.read.resize(MOST, 0);
+            self.read.resize(MAX_BYTES, 0);
             self.written = 0;
             let count = self.file.read(&mut self.read)?;
             self.read.truncate(count);
@@ -178,7 +178,7 @@ impl InputCopy {
 
 impl OutputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
-        let mut said = vec![0; MOST];
+        let mut said = vec![0; MAX_BYTES];
         match self.pipe.read(&mut said) {
             Ok(0) => Ok(CopyProgress::Done),
             Ok(count) => {

@@ -11,7 +11,7 @@ use std::{
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, UnmountProof};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::harness::{PATIENCE, Place};
+use crate::harness::{Place, TIMEOUT};
 
 #[test]
 fn path_is_visible_only_while_granted() {
@@ -75,7 +75,7 @@ fn swapped_file_and_folder_are_never_confused() {
     let is_over = AtomicBool::new(false);
     let exchange = || renameat_with(CWD, &file, CWD, &dir, RenameFlags::EXCHANGE).unwrap();
     let (mut mounted, mut refused) = (0, 0);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     std::thread::scope(|threads| {
         threads.spawn(|| {
             while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {

@@ -23,7 +23,7 @@ use ironcurtain_testkit::{
 use tempfile::TempDir;
 
 /// Timeout that only failing tests reach.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Environment variable with the folder of the programs under test, used when the suite runs again.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
@@ -113,7 +113,7 @@ impl Probe {
         let (end, ended) = mpsc::channel();
         let launched = launch(spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
         Self {
-            control: ControlClient::new(launched.control, PATIENCE).unwrap(),
+            control: ControlClient::new(launched.control, TIMEOUT).unwrap(),
             stdin: Some(launched.stdin.into()),
             stdout: BufReader::new(launched.stdout.into()),
             stderr: launched.stderr.into(),
@@ -189,7 +189,7 @@ impl Probe {
 
     /// Waits until the supervisor exits.
     pub(crate) fn end(&self) -> SandboxExit {
-        self.ended.recv_timeout(PATIENCE).unwrap()
+        self.ended.recv_timeout(TIMEOUT).unwrap()
     }
 }
 
@@ -241,7 +241,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
 /// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    wait::eventually(what, PATIENCE, is_so);
+    wait::eventually(what, TIMEOUT, is_so);
 }
 
 /// Returns the processes with `marker` in their environment or arguments, except zombies.

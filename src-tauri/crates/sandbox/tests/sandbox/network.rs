@@ -31,7 +31,7 @@ fn proxied_sandbox_reaches_only_its_launcher() {
     // The listener is closed, but a process that another test has just forked may hold a copy until it calls `exec`.
     let began = Instant::now();
     while probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")) != "err ECONNREFUSED" {
-        assert!(began.elapsed() < crate::harness::PATIENCE, "the listener is still open");
+        assert!(began.elapsed() < crate::harness::TIMEOUT, "the listener is still open");
     }
     assert_eq!(probe.say(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
     assert_eq!(probe.say("connect 192.0.2.1:80"), "err ENETUNREACH");
@@ -53,7 +53,7 @@ fn failing_sandbox_ends_the_wait_for_its_listener() {
     spec.network = NetworkAccess::Proxied;
     let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
     let mut control =
-        ironcurtain_sandbox::client::ControlClient::new(launched.control, crate::harness::PATIENCE).unwrap();
+        ironcurtain_sandbox::client::ControlClient::new(launched.control, crate::harness::TIMEOUT).unwrap();
     assert!(matches!(control.event().unwrap(), SandboxEvent::Failed { .. }));
     let mut spec = place.probe_spec();
     std::fs::remove_dir(place.path("session")).unwrap();

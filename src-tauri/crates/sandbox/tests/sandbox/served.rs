@@ -28,7 +28,7 @@ use ironcurtain_sandbox::{
     run_link::RunLink,
 };
 
-use crate::harness::{PATIENCE, Place, supervisor};
+use crate::harness::{Place, TIMEOUT, supervisor};
 
 /// Decides on a question. `None` leaves it unanswered.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
@@ -84,7 +84,7 @@ impl Shell {
         let launched =
             launch_run(&spec, &supervisor(), streams, inner, move |how| _ = end.send(how)).unwrap();
         let LaunchedRun { control, view, kill, pid, .. } = launched;
-        let mut control = ControlClient::new(control, PATIENCE).unwrap();
+        let mut control = ControlClient::new(control, TIMEOUT).unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (apply, applied) = mpsc::channel();
         let (reserve, reserved) = mpsc::channel();
@@ -159,7 +159,7 @@ impl Shell {
     /// Replaces the permissions and waits until they are in force.
     fn permit(&self, version: u64, permitted: Vec<PermittedAccess>) {
         tell(&self.view, &ToView::Permissions { version, permitted });
-        assert_eq!(self.applied.recv_timeout(PATIENCE).unwrap(), version);
+        assert_eq!(self.applied.recv_timeout(TIMEOUT).unwrap(), version);
     }
 
     fn path(&self, name: &str) -> String {
@@ -276,7 +276,7 @@ fn a_signal_ends_the_wait() {
     let began = Instant::now();
     assert_eq!(shell.run("timeout 1 cat notes.txt"), "status 124\n");
     assert_eq!(shell.run("timeout -s KILL 1 cat notes.txt 2>/dev/null"), "status 137\n");
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
     // A waiting request does not block other programs.
     assert_eq!(shell.run("(timeout 2 cat notes.txt &) ; ls docs"), "a\nb\nstatus 0\n");
 }
@@ -285,7 +285,7 @@ fn a_signal_ends_the_wait() {
 fn the_sandbox_ends_although_programs_wait() {
     let mut shell = waiting();
     shell.stdin = None;
-    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
+    assert_eq!(shell.ended.recv_timeout(TIMEOUT).unwrap().signal, None);
     all_programs_end(&mut shell);
 }
 
@@ -295,7 +295,7 @@ fn waiting() -> Shell {
     assert_eq!(shell.run("for i in 1 2 3 4; do cat notes.txt & cat docs/a & done"), "status 0\n");
     let began = Instant::now();
     while shell.asked.lock().unwrap().len() < 2 {
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < TIMEOUT);
         thread::yield_now();
     }
     shell
@@ -311,14 +311,14 @@ fn all_programs_end(shell: &mut Shell) {
         // Ignores the error: the test may already have failed.
         let _ = ended.send(());
     });
-    end.recv_timeout(PATIENCE).unwrap();
+    end.recv_timeout(TIMEOUT).unwrap();
 }
 
 #[test]
 fn killing_the_supervisor_ends_programs_that_wait() {
     let mut shell = waiting();
     shell.kill.kill();
-    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, Some(9));
+    assert_eq!(shell.ended.recv_timeout(TIMEOUT).unwrap().signal, Some(9));
     all_programs_end(&mut shell);
 }
 
@@ -326,7 +326,7 @@ fn killing_the_supervisor_ends_programs_that_wait() {
 fn killing_the_process_that_serves_files_ends_the_sandbox() {
     let mut shell = waiting();
     signal(&view_process(&shell), "KILL");
-    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
+    assert_eq!(shell.ended.recv_timeout(TIMEOUT).unwrap().signal, None);
     all_programs_end(&mut shell);
 }
 

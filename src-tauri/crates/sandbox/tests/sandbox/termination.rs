@@ -10,7 +10,7 @@ use std::{
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, SandboxEvent, SandboxExit, launch};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
+use crate::harness::{Place, Probe, TIMEOUT, eventually, launcher, probe, processes_with, supervisor};
 
 /// Step between successive kill times, which together span the time from launch until all processes are running.
 const STEP: Duration = Duration::from_micros(200);
@@ -42,7 +42,7 @@ fn shutdown_hang_up_and_kill_terminate_everything() {
             "hang up" => drop(probe.control),
             _ => probe.kill.kill(),
         }
-        let ended = probe.ended.recv_timeout(PATIENCE).unwrap();
+        let ended = probe.ended.recv_timeout(TIMEOUT).unwrap();
         let killed = SandboxExit { status: None, signal: Some(9) };
         let own_end = SandboxExit { status: Some(128 + 9), signal: None };
         assert_eq!(ended, if how == "kill" { killed } else { own_end });

@@ -80,7 +80,7 @@ fn a_truncated_or_replaced_file_is_refused_and_not_changed() {
     }
     // A file above the limit is rejected without allocating memory for it.
     let long = std::fs::File::create(store.path()).unwrap();
-    long.set_len(ironcurtain_paths::bounded_read::LONGEST + 1).unwrap();
+    long.set_len(ironcurtain_paths::bounded_read::MAX_LEN + 1).unwrap();
     let refused = store.set(&name("api"), &secret("x")).unwrap_err();
     assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
     std::fs::write(store.path(), whole).unwrap();

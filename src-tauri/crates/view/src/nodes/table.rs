@@ -15,7 +15,7 @@ use super::{
 use crate::wire::ROOT;
 
 /// Maximum number of nodes. The view asks the kernel to forget unused nodes long before that.
-const MOST_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 20;
 
 /// Number of new nodes after which the view asks the kernel to forget twice as many unused nodes.
 const FORGOTTEN_AT_ONCE: u64 = 4096;
@@ -123,7 +123,7 @@ impl Table {
     }
 
     pub(super) fn add(&mut self, parent: u64, name: &OsStr, kind: NodeKind) -> Result<u64, Errno> {
-        if self.nodes.len() >= MOST_NODES {
+        if self.nodes.len() >= MAX_NODES {
             return Err(Errno::NFILE);
         }
         if !self.nodes.get(&parent).is_some_and(|parent| parent.is_current) {

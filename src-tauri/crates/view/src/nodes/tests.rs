@@ -65,7 +65,7 @@ fn virtual_entries_stay_without_lookups_until_they_are_removed() {
 #[test]
 fn virtual_entries_are_bounded() {
     let nodes = Nodes::new(file(1));
-    for number in 0..MOST_VIRTUAL {
+    for number in 0..MAX_VIRTUAL {
         nodes.make_virtual(ROOT, name(&number.to_string()), 0o100_600).unwrap();
     }
     assert_eq!(nodes.make_virtual(ROOT, name("one more"), 0o100_600), Err(Errno::NOSPC));

@@ -14,7 +14,7 @@ use crate::{
     made::Origin,
     nodes::{FileId, NodeKind},
     server::Server,
-    wire::LONGEST_NAME,
+    wire::MAX_NAME_LEN,
 };
 
 const TYPE: u32 = 0o170_000;
@@ -86,7 +86,7 @@ impl Server {
 
     /// Returns the path for a new entry. Fails if the name is hidden, too long or already taken.
     pub(super) fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_LEN {
             return Err(Errno::NAMETOOLONG);
         }
         let path = self.nodes.path(parent)?.join(name);

@@ -14,7 +14,7 @@ use rustix::{
 
 use super::look_up::virtual_inode;
 use crate::{
-    directories::{FolderEntry, MOST_ENTRIES},
+    directories::{FolderEntry, MAX_ENTRIES},
     nodes::{FileId, NodeKind},
     real_tree::metadata,
     server::Server,
@@ -79,7 +79,7 @@ impl Server {
             if name != "." && name != ".." {
                 names.push(name);
             }
-            if names.len() > MOST_ENTRIES {
+            if names.len() > MAX_ENTRIES {
                 return Err(Errno::OVERFLOW);
             }
         }
@@ -98,7 +98,7 @@ impl Server {
             if self.tree.hides_entry(&path.join(name), file) {
                 continue;
             }
-            if entries.len() >= MOST_ENTRIES {
+            if entries.len() >= MAX_ENTRIES {
                 return Err(Errno::OVERFLOW);
             }
             entries.push(entry(name.to_owned(), found.ino(), found.file_type()));

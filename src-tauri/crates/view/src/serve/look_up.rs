@@ -11,7 +11,7 @@ use crate::{
     nodes::{FileId, NodeKind, VirtualTimes},
     real_tree::{is_special, metadata},
     server::Server,
-    wire::{self, Entry, LONGEST_NAME, Ttl},
+    wire::{self, Entry, MAX_NAME_LEN, Ttl},
 };
 
 /// Group id that the kernel reports for groups without a mapping in the user namespace.
@@ -26,7 +26,7 @@ const FOLDER: u32 = 0o040_000;
 
 impl Server {
     pub(super) fn look_up(&self, parent: u64, name: &OsStr) -> Result<Vec<u8>, Errno> {
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_LEN {
             return Err(Errno::NAMETOOLONG);
         }
         let path = self.nodes.path(parent)?.join(name);

@@ -13,7 +13,7 @@ use super::{Call, Reply, Stop, absolute, change::MOVE};
 use crate::{gate::AccessKind, server::Server};
 
 /// Maximum number of entries below a moved folder. Programs copy larger folders file by file instead.
-const MOST: usize = 10_000;
+const MAX_COUNT: usize = 10_000;
 
 impl Server {
     pub(super) fn rename_folder(
@@ -31,7 +31,7 @@ impl Server {
             return Err(Errno::NOTDIR.into());
         }
         let _names = self.names.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut left = MOST;
+        let mut left = MAX_COUNT;
         let is_own = self.survey((path, new_path), facts.dev(), &mut left)? && self.made.has(facts);
         if !is_own {
             for kind in MOVE {

@@ -24,7 +24,7 @@ use crate::{
     server::Server,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Fake kernel that collects the messages that it receives.
 struct FakeKernel(Mutex<mpsc::Sender<Vec<u8>>>);
@@ -125,7 +125,7 @@ impl Scene {
     /// Returns the reply to a request. Skips notifications.
     fn reply(&self, unique: u64) -> Answer {
         loop {
-            let message = self.written.recv_timeout(PATIENCE).expect("a reply");
+            let message = self.written.recv_timeout(TIMEOUT).expect("a reply");
             let number = |at: usize| i32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
             assert_eq!(usize::try_from(number(0)).unwrap(), message.len());
             let to = u64::from_ne_bytes(message[8..16].try_into().unwrap());

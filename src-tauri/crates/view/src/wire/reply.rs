@@ -98,15 +98,15 @@ fn header(unique: u64, code: i32, length: usize) -> Vec<u8> {
 }
 
 pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
-    const MOST_IN_BACKGROUND: u16 = 64;
+    const MAX_BACKGROUND: u16 = 64;
     const CONGESTED: u16 = 48;
-    const MOST_PAGES: u16 = 256;
+    const MAX_PAGES: u16 = 256;
     const NANOSECOND: u32 = 1;
     let mut reply = numbers(&[VERSION[0], VERSION[1], negotiated.max_readahead, negotiated.flags]);
-    reply.extend(MOST_IN_BACKGROUND.to_ne_bytes());
+    reply.extend(MAX_BACKGROUND.to_ne_bytes());
     reply.extend(CONGESTED.to_ne_bytes());
     reply.extend(numbers(&[MAX_WRITE, NANOSECOND]));
-    reply.extend(MOST_PAGES.to_ne_bytes());
+    reply.extend(MAX_PAGES.to_ne_bytes());
     reply.resize(64, 0);
     reply
 }

@@ -6,7 +6,7 @@
 //! - Only `docs/reference/benchmarks.md` contains measurements.
 //! - Each picture is small and appears on a page. The book contains every page of `docs`.
 
-use crate::desktop::{MOST_BYTES, PICTURES};
+use crate::desktop::{MAX_BYTES, PICTURES};
 use crate::{arguments, parts, process};
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
@@ -67,8 +67,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
     problems.extend(left_out(&all, &pages, &book));
     let pictures =
         std::fs::read_dir(root.join(PICTURES))?.filter_map(|picture| picture.ok()?.metadata().ok());
-    if pictures.map(|picture| picture.len()).sum::<u64>() > MOST_BYTES {
-        problems.push(format!("{PICTURES} has more than {MOST_BYTES} bytes"));
+    if pictures.map(|picture| picture.len()).sum::<u64>() > MAX_BYTES {
+        problems.push(format!("{PICTURES} has more than {MAX_BYTES} bytes"));
     }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));

@@ -16,7 +16,7 @@ const COMMENTS: usize = 15;
 const TEXTS: usize = 30;
 
 /// Number of lines assumed for smaller folders, so that a single hit in one is accepted.
-const LEAST_LINES: usize = 200;
+const MIN_LINES: usize = 200;
 
 /// Maximum difference between a ceiling and the actual rate.
 const SLACK: usize = 5;
@@ -31,7 +31,7 @@ struct Tally {
 impl Tally {
     /// Returns the number of hits per 1000 lines.
     fn rate(&self) -> usize {
-        (self.hits.len() * 1000).div_ceil(self.lines.max(LEAST_LINES))
+        (self.hits.len() * 1000).div_ceil(self.lines.max(MIN_LINES))
     }
 }
 

@@ -15,10 +15,10 @@ use std::path::Path;
 pub(super) const FILE: &str = "manifest.json";
 
 /// Maximum size of the manifest: 1 MiB.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_LEN: u64 = 1024 * 1024;
 
 /// Maximum number of settings in a manifest.
-const MOST_SETTINGS: usize = 100;
+const MAX_SETTINGS: usize = 100;
 
 /// Manifest of a bundle.
 #[derive(Debug, Clone, Deserialize)]
@@ -129,15 +129,15 @@ impl BundleManifest {
     pub(super) fn read(folder: &Path) -> Result<Self, BundleError> {
         let mut text = String::new();
         let read =
-            File::open(folder.join(FILE)).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+            File::open(folder.join(FILE)).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text));
         let length = read.map_err(BundleError::NoManifest)?;
         // This cast is lossless, because `usize` has at most 64 bits.
-        if length as u64 > LONGEST {
-            return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
+        if length as u64 > MAX_LEN {
+            return Err(BundleError::LongManifest(MAX_LEN, MAX_SETTINGS));
         }
         let manifest: Self = serde_json::from_str(&text)?;
-        if manifest.user_config.len() > MOST_SETTINGS {
-            return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
+        if manifest.user_config.len() > MAX_SETTINGS {
+            return Err(BundleError::LongManifest(MAX_LEN, MAX_SETTINGS));
         }
         Ok(manifest)
     }

@@ -12,13 +12,13 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 /// Maximum total size of the unpacked files: 1 GiB.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum size of the archive: 256 MiB. It also limits the file list, which is kept in memory.
-const MOST_PACKED: u64 = 256 << 20;
+const MAX_PACKED: u64 = 256 << 20;
 
 /// Maximum number of files in a bundle.
-const MOST_FILES: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 
 /// Error from unpacking a bundle.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +36,9 @@ pub enum UnpackError {
     Outside(String),
     /// The bundle exceeds a size limit or the maximum number of files.
     #[error(
-        "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MOST_FILES} files; nothing was added",
-        MOST_PACKED >> 20,
-        MOST_BYTES >> 20
+        "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MAX_FILES} files; nothing was added",
+        MAX_PACKED >> 20,
+        MAX_BYTES >> 20
     )]
     TooLarge,
     /// A file could not be written.
@@ -58,7 +58,7 @@ pub enum UnpackError {
 pub(super) fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
     let read = |source| UnpackError::Read { file: bundle.to_path_buf(), source };
     let file = bounded_read::open(bundle).map_err(|problem| read(problem.into()))?;
-    if file.metadata().map_err(|problem| read(problem.into()))?.len() > MOST_PACKED {
+    if file.metadata().map_err(|problem| read(problem.into()))?.len() > MAX_PACKED {
         return Err(UnpackError::TooLarge);
     }
     let mut archive = ZipArchive::new(file).map_err(read)?;
@@ -75,11 +75,11 @@ fn all(
     folder: &Path,
     read: &impl Fn(ZipError) -> UnpackError,
 ) -> Result<(), UnpackError> {
-    if archive.len() > MOST_FILES {
+    if archive.len() > MAX_FILES {
         return Err(UnpackError::TooLarge);
     }
     make(folder)?;
-    let mut left = MOST_BYTES;
+    let mut left = MAX_BYTES;
     for at in 0..archive.len() {
         let mut entry = archive.by_index(at).map_err(read)?;
         let outside = || UnpackError::Outside(entry.name().unwrap_or_default().escape_default().to_string());

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a settings snippet in bytes.
-const LONGEST_SNIPPET: u64 = 64 * 1024;
+const MAX_SNIPPET_LEN: u64 = 64 * 1024;
 
 /// Package runners whose packages IronCurtain installs itself.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
@@ -159,7 +159,7 @@ fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
 fn snippet(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == "-" {
-        std::io::stdin().lock().take(LONGEST_SNIPPET).read_to_string(&mut text)?;
+        std::io::stdin().lock().take(MAX_SNIPPET_LEN).read_to_string(&mut text)?;
         return Ok(text);
     }
     let failed = || {
@@ -171,7 +171,7 @@ fn snippet(file: &str) -> anyhow::Result<String> {
         format!("failed to read `{file}`{package}")
     };
     let opened = std::fs::File::open(file).with_context(failed)?;
-    opened.take(LONGEST_SNIPPET).read_to_string(&mut text).with_context(failed)?;
+    opened.take(MAX_SNIPPET_LEN).read_to_string(&mut text).with_context(failed)?;
     Ok(text)
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Maximum duration of each wait in a test.
-pub(super) const BOUND: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A simulated user who reads and types on a pseudoterminal.
 pub(super) struct SimulatedUser {
@@ -62,7 +62,7 @@ impl SimulatedUser {
     /// Waits until the terminal shows this text. Returns the output up to and including the text.
     #[track_caller]
     pub(super) fn sees(&self, words: &str) -> String {
-        let deadline = Instant::now() + BOUND;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(at) = seen.find(words) {

@@ -2,7 +2,7 @@
 
 use super::running::{Handshake, Running};
 use super::{Actor, ServerState};
-use crate::server::down::INITIALIZE_BOUND;
+use crate::server::down::INITIALIZE_TIMEOUT;
 use crate::server::roots::ViewedRoots;
 use ironcurtain_mcp::server::{ClientSide, Negotiation, initialize};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Actor {
     pub(super) fn initialize(&self, running: &mut Running) {
         let Some((params, number)) = self.replay.initialize_params() else { return };
         running.initialize_number = Some(number);
-        let deadline = (!self.replay.is_awaited()).then(|| Instant::now() + INITIALIZE_BOUND);
+        let deadline = (!self.replay.is_awaited()).then(|| Instant::now() + INITIALIZE_TIMEOUT);
         let (send, outcome) = oneshot::channel();
         let (replay, state, pid, number) =
             (self.replay.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));

@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
 /// Maximum number of consecutive restarts to enforce changes to the mounts.
-const MOST_RESTARTS: usize = 3;
+const MAX_RESTARTS: usize = 3;
 
 /// Parts of the policy that apply to this server.
 pub(super) struct ServerRules {
@@ -63,14 +63,14 @@ impl Actor {
             grants.mark_unchanged();
             let versions = self.project();
             let round = self.mount(versions.grants).await;
-            if round.held && restarts < MOST_RESTARTS {
+            if round.held && restarts < MAX_RESTARTS {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
                 self.restart("it still held something that was revoked").await;
                 continue;
             }
-            if round.outdated && restarts < MOST_RESTARTS {
+            if round.outdated && restarts < MAX_RESTARTS {
                 restarts += 1;
                 wait = None;
                 self.restart("the files it may see have changed").await;

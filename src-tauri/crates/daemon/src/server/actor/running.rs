@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 /// Maximum time for all processes in a sandbox to exit. After it, they are killed.
-const STOP_BOUND: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Server process, with the handles that keep it running.
 pub(super) struct Running {
@@ -82,7 +82,7 @@ impl Running {
             }
         };
         // After the time limit, dropping `self` kills the process.
-        let _ = tokio::time::timeout(STOP_BOUND, end).await;
+        let _ = tokio::time::timeout(STOP_TIMEOUT, end).await;
     }
 
     /// Returns the signal for masks that may be lost, or `None` if the sandbox is not watched.

@@ -15,7 +15,7 @@ const KEPT: usize = 1000;
 
 /// Maximum time to read the remaining output after the server has exited. Other processes may still hold its standard
 /// error open.
-const END_BOUND: Duration = Duration::from_millis(200);
+const END_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Reader for a server's standard error, with the last bytes that it read.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl StderrTail {
     /// Returns the last lines joined into one and without secrets, for display to users and agents.
     pub(super) async fn text(&mut self) -> String {
         // After the time limit, use the bytes that have been read.
-        let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, &mut self.task).await;
         let last: Vec<u8> = {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.iter().copied().collect()

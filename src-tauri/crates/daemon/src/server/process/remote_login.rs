@@ -24,7 +24,7 @@ pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServe
 }
 
 /// Maximum number of tokens to redact. A server can only echo tokens that were sent to it.
-const MOST_TOKENS: usize = 32;
+const MAX_TOKENS: usize = 32;
 
 /// Redacts the headers' secrets and the tokens that were sent. Clones share the tokens.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Masks {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, mask) = &mut *tokens;
         known.extend(login.secrets().map(|secret| Secret::new(secret.to_owned())));
-        let surplus = known.len().saturating_sub(MOST_TOKENS);
+        let surplus = known.len().saturating_sub(MAX_TOKENS);
         known.drain(..surplus);
         *mask = SecretMask::of(known.iter());
     }

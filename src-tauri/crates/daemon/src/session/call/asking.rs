@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Maximum number of questions per call. The user is asked again only if files that the call names have changed.
-const MOST_QUESTIONS: usize = 3;
+const MAX_QUESTIONS: usize = 3;
 
 /// Maximum number of times that a call is judged again. It is judged again whenever a similar question is answered.
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// A call that needs approval, and the policy that requires it.
 pub(super) struct Escalated {
@@ -49,8 +49,8 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
     let (mut approved, mut answers) = (Vec::new(), 0);
-    for _ in 0..MOST_ROUNDS {
-        if answers == MOST_QUESTIONS {
+    for _ in 0..MAX_ROUNDS {
+        if answers == MAX_QUESTIONS {
             break;
         }
         match question(&session, &call, &escalated).await {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Maximum number of attempts to mount. Another attempt is needed whenever the grants or the policy change meanwhile.
-const MOST_ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// Mounts the paths that the call needs, forwards the call, then releases its place in the queue.
 pub(super) async fn proceed(
@@ -44,7 +44,7 @@ async fn show_and_forward(
     authorization: &mut Authorization,
     has_hosts: bool,
 ) -> Result<(Option<oneshot::Receiver<Answered>>, Option<MountLease>), CallRefusal> {
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have restarted the server, so the connection is looked up again.
         let connection = session.server.ready().await?;

@@ -25,25 +25,25 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 /// Maximum number of `roots/list` requests per session.
-const MOST_ASKED: usize = 50;
+const MAX_ASKED: usize = 50;
 
 /// Minimum interval between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for a response.
-const ANSWER_BOUND: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum length of a response, in bytes.
-const LONGEST_ANSWER: usize = 256 * 1024;
+const MAX_ANSWER_LEN: usize = 256 * 1024;
 
 /// Maximum number of roots to use from one response.
-const MOST_ROOTS: usize = 16;
+const MAX_ROOTS: usize = 16;
 
 /// Maximum number of folders to propose per session.
-const MOST_PROPOSED: usize = 8;
+const MAX_PROPOSED: usize = 8;
 
 /// Maximum length of a URI in a log message, in characters.
-const LONGEST_ADDRESS: usize = 200;
+const MAX_ADDRESS_LEN: usize = 200;
 
 /// State of the requests for the client's roots.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ enum RootsError {
     #[error("failed to create a request id: {0}")]
     NoId(#[from] io::Error),
     /// The client did not answer in time.
-    #[error("the client did not answer within {} s", ANSWER_BOUND.as_secs())]
+    #[error("the client did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
     NoAnswer,
     /// The client answered with an error.
     #[error("the client answered with an error")]
     Refused,
     /// The response is too long. Contains its length in bytes.
-    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
+    #[error("the answer has {0} bytes; at most {MAX_ANSWER_LEN} are accepted")]
     Long(usize),
     /// The response is not a list of roots.
     #[error("invalid answer: {0}")]
@@ -129,7 +129,7 @@ impl Session {
     /// Requests the client's roots whenever they may have changed, and proposes new ones.
     pub(super) async fn propose_client_roots(&self) {
         let mut seen = HashSet::new();
-        for _ in 0..MOST_ASKED {
+        for _ in 0..MAX_ASKED {
             self.client_roots.changed.notified().await;
             let asked = Instant::now();
             match self.ask_for_roots().await {
@@ -145,7 +145,7 @@ impl Session {
         let (answer, answered) = oneshot::channel();
         *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
         self.to_client.send(request_parts(&id, "roots/list", None));
-        let answer = tokio::time::timeout(ANSWER_BOUND, answered).await;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, answered).await;
         // The request is forgotten, so that a late response is ignored.
         self.client_roots.asked().take_if(|request| request.id == id);
         match answer {
@@ -156,21 +156,21 @@ impl Session {
     }
 
     async fn propose_named(&self, addresses: &[String], seen: &mut HashSet<CanonicalPath>) {
-        if let Some(more) = addresses.len().checked_sub(MOST_ROOTS).filter(|more| *more > 0) {
+        if let Some(more) = addresses.len().checked_sub(MAX_ROOTS).filter(|more| *more > 0) {
             self.log.write(format!("ignored {more} further folders that the client named"));
         }
-        for address in addresses.iter().take(MOST_ROOTS) {
+        for address in addresses.iter().take(MAX_ROOTS) {
             let (resolver, named) = (self.resolver.clone(), address.clone());
             let found = tokio::task::spawn_blocking(move || named_folder::resolve(&named, &resolver)).await;
             let folder = match found.unwrap_or(Err(FolderRefusal::NoFolder)) {
                 Ok(folder) => folder,
                 Err(refusal) => {
-                    let address = visible::head(&visible::line(address), LONGEST_ADDRESS);
+                    let address = visible::head(&visible::line(address), MAX_ADDRESS_LEN);
                     self.log.write(format!("the client's root `{address}` is not proposed: {refusal}"));
                     continue;
                 }
             };
-            if seen.len() < MOST_PROPOSED && seen.insert(folder.clone()) {
+            if seen.len() < MAX_PROPOSED && seen.insert(folder.clone()) {
                 let source = self.source_of(&folder);
                 self.propose_path(&(folder, GrantKind::Tree), source).await;
             }
@@ -196,7 +196,7 @@ fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
     struct Root {
         uri: String,
     }
-    if answer.len() > LONGEST_ANSWER {
+    if answer.len() > MAX_ANSWER_LEN {
         return Err(RootsError::Long(answer.len()));
     }
     let roots: Roots = serde_json::from_str(answer)?;

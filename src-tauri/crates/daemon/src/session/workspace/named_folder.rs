@@ -38,13 +38,13 @@ const SYSTEM: [&str; 22] = [
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
 /// Maximum length of a URI, in bytes.
-const LONGEST: usize = 4096;
+const MAX_LEN: usize = 4096;
 
 /// Reason why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
     /// The URI is too long. Contains its length in bytes.
-    #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
+    #[error("its address has {0} bytes; at most {MAX_LEN} are accepted")]
     Long(usize),
     /// The URI does not have the scheme `file`.
     #[error("it is not a `file` URI; write `file:///` and the path")]
@@ -106,7 +106,7 @@ pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, G
 
 /// Parses the path in a `file` URI without accessing the file system.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
-    if uri.len() > LONGEST {
+    if uri.len() > MAX_LEN {
         return Err(FolderRefusal::Long(uri.len()));
     }
     let (scheme, rest) = uri.split_once("://").ok_or(FolderRefusal::NotAFile)?;

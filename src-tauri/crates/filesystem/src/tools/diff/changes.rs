@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 const CHANGE_LIMIT: i64 = 1000;
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Kind of change to a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,7 +177,7 @@ fn length(lines: &[&str]) -> i64 {
 }
 
 fn approximate(old: &[&str], new: &[&str]) -> Vec<Change> {
-    let deadline = Instant::now().checked_add(PATIENCE);
+    let deadline = Instant::now().checked_add(TIMEOUT);
     let operations = capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline);
     let change = |kind, count| Change { kind, count };
     let mut changes = Vec::new();

@@ -18,13 +18,13 @@ use zeroize::Zeroizing;
 const BOUND_MINUTES: u64 = 5;
 
 /// Timeout for one request.
-const REQUEST_BOUND: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a request head, in bytes.
-const LONGEST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_LEN: usize = 16 * 1024;
 
 /// Maximum number of connections that are read concurrently.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// Path of the redirect URI.
 const PATH: &str = "/callback";
@@ -86,13 +86,13 @@ impl CallbackListener {
         let mut connections = tokio::task::JoinSet::new();
         loop {
             let heard = tokio::select! {
-                accepted = self.listener.accept(), if connections.len() < MOST_CONNECTIONS => {
+                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     let (stream, _) = accepted?;
                     let (state, port) = (state.to_owned(), self.port);
                     connections.spawn(async move {
                         let is_own = is_own(&stream);
                         let served = serve(stream, is_own, &state, port);
-                        tokio::time::timeout(REQUEST_BOUND, served).await.unwrap_or(Heard::Other)
+                        tokio::time::timeout(REQUEST_TIMEOUT, served).await.unwrap_or(Heard::Other)
                     });
                     continue;
                 }
@@ -141,7 +141,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
         head.extend_from_slice(piece.get(..read)?);
-        if head.len() > LONGEST_HEAD {
+        if head.len() > MAX_HEAD_LEN {
             return None;
         }
     }

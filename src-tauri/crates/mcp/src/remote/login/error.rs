@@ -9,7 +9,7 @@ use std::io;
 use url::{Position, Url};
 
 /// Maximum length of quoted server text, in characters.
-const LONGEST_SAID: usize = 300;
+const MAX_MESSAGE_LEN: usize = 300;
 
 /// Error returned when a login fails or cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +157,7 @@ pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ":/._~+*-".contains(c);
     let scopes: Vec<&str> = scopes.into_iter().collect();
     let all = scopes.join(" ");
-    let fits = all.len() <= LONGEST_SAID && scopes.iter().all(|scope| scope.chars().all(is_safe));
+    let fits = all.len() <= MAX_MESSAGE_LEN && scopes.iter().all(|scope| scope.chars().all(is_safe));
     fits.then(|| format!("ironcurtain servers login {} --scope \"{all}\"", typed(server)))
 }
 
@@ -175,5 +175,5 @@ pub(super) fn shown(url: &Url) -> String {
 
 /// Returns server text for use in a message: on one line, truncated, and without control characters.
 pub(super) fn said(text: &str) -> String {
-    visible::head(&visible::line(text), LONGEST_SAID)
+    visible::head(&visible::line(text), MAX_MESSAGE_LEN)
 }

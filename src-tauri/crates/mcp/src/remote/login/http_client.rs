@@ -22,10 +22,10 @@ use std::time::Duration;
 use url::{Position, Url};
 
 /// Timeout for one request.
-const BOUND: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum size of a response, in bytes.
-const LARGEST: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// Error returned when a login's HTTP request fails.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +42,9 @@ pub(super) enum LoginRequestError {
     Certificate { host: String, source: io::Error },
     #[error("the connection to `{host}` failed: {source}")]
     Interrupted { host: String, source: hyper::Error },
-    #[error("`{host}` did not answer within {n} s", n = BOUND.as_secs())]
+    #[error("`{host}` did not answer within {n} s", n = TIMEOUT.as_secs())]
     Slow { host: String },
-    #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = LARGEST >> 10)]
+    #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = MAX_BYTES >> 10)]
     Body { host: String },
     #[error(transparent)]
     Setup(#[from] TlsError),
@@ -111,7 +111,7 @@ impl LoginHttpClient {
         let target = self.server.checked(&parsed)?;
         let host = target.to_string();
         let fetched = self.send(&parsed, &target, request);
-        tokio::time::timeout(BOUND, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))
+        tokio::time::timeout(TIMEOUT, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))
     }
 
     async fn send(
@@ -151,7 +151,7 @@ impl LoginHttpClient {
         let body = if kind.starts_with("text/event-stream") {
             Vec::new()
         } else {
-            let body = Limited::new(body, LARGEST).collect().await;
+            let body = Limited::new(body, MAX_BYTES).collect().await;
             body.map_err(|_| LoginRequestError::Body { host: host() })?.to_bytes().to_vec()
         };
         connection.abort();

@@ -2,7 +2,7 @@
 
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
-use crate::server::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
+use crate::server::reader::{MAX_UNWRITTEN, Reader, SAMPLING};
 use crate::server::{ClientRequest, NoAnswer, RootList, RootsSource, SamplingRequest, ServerConnection};
 use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
 use serde_json::value::RawValue;
@@ -65,7 +65,7 @@ impl FuzzedServer {
             sampling: sampling_sender,
             noise: Arc::new(drop),
             told: told_sender,
-            unwritten: Arc::new(Semaphore::new(MOST_UNWRITTEN)),
+            unwritten: Arc::new(Semaphore::new(MAX_UNWRITTEN)),
         };
         Some(Self { connection, reader, for_server, for_client, sampling })
     }

@@ -17,13 +17,13 @@ use std::time::Duration;
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Maximum number of input rounds per call.
-const MOST_ROUNDS: u32 = 16;
+const MAX_ROUNDS: u32 = 16;
 
 /// Maximum number of input requests per round.
-const MOST_REQUESTS: usize = 32;
+const MAX_REQUESTS: usize = 32;
 
 /// Maximum size of a server's state in bytes.
-const LONGEST_STATE: usize = 1024 * 1024;
+const MAX_STATE_LEN: usize = 1024 * 1024;
 
 /// Initial and maximum delay before a retry of a call that needed no input from the client.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
@@ -160,12 +160,12 @@ impl StatelessServer {
         let requests = required.input_requests.unwrap_or_default();
         let problem = if !WITH_INPUT.contains(&call.method.as_str()) {
             Some(format!("`{}` does not accept input", call.method))
-        } else if call.rounds > MOST_ROUNDS {
-            Some(format!("it asked {MOST_ROUNDS} times in one call"))
-        } else if requests.iter().count() > MOST_REQUESTS {
-            Some(format!("it sent more than {MOST_REQUESTS} requests at once"))
-        } else if required.request_state.as_ref().is_some_and(|state| state.get().len() > LONGEST_STATE) {
-            Some(format!("its state is longer than {LONGEST_STATE} bytes"))
+        } else if call.rounds > MAX_ROUNDS {
+            Some(format!("it asked {MAX_ROUNDS} times in one call"))
+        } else if requests.iter().count() > MAX_REQUESTS {
+            Some(format!("it sent more than {MAX_REQUESTS} requests at once"))
+        } else if required.request_state.as_ref().is_some_and(|state| state.get().len() > MAX_STATE_LEN) {
+            Some(format!("its state is longer than {MAX_STATE_LEN} bytes"))
         } else {
             None
         };

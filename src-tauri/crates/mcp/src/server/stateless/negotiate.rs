@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Maximum time to wait for the answer to `server/discover`, which a handshake server may never send.
-const DISCOVER_BOUND: Duration = Duration::from_secs(5);
+const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Delay after which `server/discover` is sent to a server that has not answered the handshake: it may be stateless.
 const SILENCE: Duration = Duration::from_secs(4);
@@ -147,7 +147,7 @@ impl Negotiation {
         let stamp = Stamp::of(&self.initialize).ok()?;
         let params = stamp.stamped(None, None).ok()?;
         let answer = self.connection.send_and_wait("server/discover", Some(params));
-        let answer = tokio::time::timeout(DISCOVER_BOUND, answer).await.ok()?;
+        let answer = tokio::time::timeout(DISCOVER_TIMEOUT, answer).await.ok()?;
         let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
         let welcome = welcome(&result, revision(&self.initialize).as_deref())?;
         let server = StatelessServer::new(stamp, self.client_side.clone(), &result);

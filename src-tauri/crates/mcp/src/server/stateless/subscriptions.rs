@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeSet;
 
 /// Maximum number of resources that the core can follow.
-const MOST_RESOURCES: usize = 1000;
+const MAX_RESOURCES: usize = 1000;
 
 /// Notifications and resources that are subscribed to.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Subscriptions {
         let params: Fields = serde_json::from_str(params?.get()).ok()?;
         let uri: String = serde_json::from_str(params.get("uri")?.get()).ok()?;
         Some(match is_wanted {
-            true => self.uris.len() < MOST_RESOURCES && self.uris.insert(uri),
+            true => self.uris.len() < MAX_RESOURCES && self.uris.insert(uri),
             false => self.uris.remove(&uri),
         })
     }

@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// Time limit for reading repository configurations.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_DURATION: Duration = Duration::from_secs(2);
 /// Maximum number of referenced paths.
-const MOST_PATHS: usize = 2_000;
+const MAX_PATHS: usize = 2_000;
 
 /// Paths in or above a root to which configurations or symlinks refer.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl ReferencedPaths {
         let real = steps.last().cloned().unwrap_or_default();
         for step in steps {
             let is_near = is_at_or_below(&step, &self.root) || is_at_or_below(&self.root, &step);
-            if is_near && self.paths.len() < MOST_PATHS && self.paths.insert(step.clone(), known).is_none() {
+            if is_near && self.paths.len() < MAX_PATHS && self.paths.insert(step.clone(), known).is_none() {
                 references.insert((step, known));
             }
         }
@@ -145,7 +145,7 @@ impl Recording<'_> {
 impl Baseline {
     /// Makes every referenced file in the root read-only.
     pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
-        let until = Instant::now() + LONGEST;
+        let until = Instant::now() + MAX_DURATION;
         let mut places = BTreeSet::new();
         let tops = std::mem::take(&mut recording.led.tops);
         let configs: Vec<String> =

@@ -12,9 +12,9 @@ use crate::autostart::{
 };
 
 /// Maximum number of configurations read per repository, and for the user.
-const MOST_CONFIGS: usize = 100;
+const MAX_CONFIGS: usize = 100;
 /// Maximum number of paths collected from these configurations.
-const MOST_TARGETS: usize = 1_000;
+const MAX_TARGETS: usize = 1_000;
 
 /// Path that git reads or runs, and the path's kind.
 pub(in crate::autostart) type GitTarget = (String, KnownName);
@@ -77,7 +77,7 @@ impl<'a> TargetFinder<'a> {
 
     fn include(&mut self, config: &str, value: &str, top: Option<&str>) {
         let Some(path) = self.absolute(value, Some(above(config))) else { return };
-        if self.seen.len() >= MOST_CONFIGS {
+        if self.seen.len() >= MAX_CONFIGS {
             return;
         }
         let text = read_config(&path);
@@ -88,7 +88,7 @@ impl<'a> TargetFinder<'a> {
     fn add(&mut self, value: &str, known: KnownName, top: Option<&str>) {
         match self.absolute(value, top) {
             Some(path) => self.push(path, known),
-            None if top.is_none() && self.relative.len() < MOST_TARGETS => {
+            None if top.is_none() && self.relative.len() < MAX_TARGETS => {
                 self.relative.extend(tidied(value).map(|path| (path, known)));
             }
             None => {}
@@ -96,7 +96,7 @@ impl<'a> TargetFinder<'a> {
     }
 
     fn push(&mut self, path: String, known: KnownName) {
-        if self.found.len() < MOST_TARGETS {
+        if self.found.len() < MAX_TARGETS {
             self.found.push((path, known));
         }
     }

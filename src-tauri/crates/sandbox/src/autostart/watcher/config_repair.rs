@@ -97,7 +97,7 @@ impl Watcher {
         sandbox.journal.drafted(path, &draft)?;
         let mut draft = ConfigDraft::new(dir, last(path), draft)?;
         draft.lock();
-        let now = content(dir, last(path), git::LONGEST);
+        let now = content(dir, last(path), git::MAX_LEN);
         let (text, mut keys) = match self.mended(name, path, before, now.as_deref()) {
             ConfigRepair::Fine => return Ok(RepairOutcome::NotNeeded),
             ConfigRepair::Keys { text, keys } => (text, keys),

@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// Maximum number of consecutive reads, which suffices for all events queued before the first read.
-const MOST_READS: usize = 8;
+const MAX_READS: usize = 8;
 /// Maximum number of pending paths. Beyond it, every root is checked instead.
-const MOST_PENDING: usize = 20_000;
+const MAX_PENDING: usize = 20_000;
 /// Maximum time spent on pending paths per call to [`work`](Watcher::work).
-const LONGEST_WORK: Duration = Duration::from_millis(100);
+const MAX_WORK: Duration = Duration::from_millis(100);
 
 /// Events that create or remove a name.
 const NAMES: ReadFlags =
@@ -62,10 +62,10 @@ impl PendingPaths {
 impl Watcher {
     /// Reads all queued events, updates the covered names, and queues paths to check.
     pub(super) fn drain(&mut self) {
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             let EventBatch { happened, lost, more } = self.queue.read();
             happened.into_iter().for_each(|happened| self.note(happened));
-            if lost || self.pending.folders.len() + self.pending.files.len() > MOST_PENDING {
+            if lost || self.pending.folders.len() + self.pending.files.len() > MAX_PENDING {
                 self.check_everything();
             }
             if !more {
@@ -97,9 +97,9 @@ impl Watcher {
         if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
     }
 
-    /// Checks pending paths for at most [`LONGEST_WORK`].
+    /// Checks pending paths for at most [`MAX_WORK`].
     pub(super) fn work(&mut self) {
-        let until = Instant::now() + LONGEST_WORK;
+        let until = Instant::now() + MAX_WORK;
         while Instant::now() < until {
             if let Some(folder) = self.pending.folders.pop_first() {
                 self.look_at(&folder);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::fs::CWD;
 
-use super::{MOST_FOLDERS, Watcher, watched_sandbox::is_in};
+use super::{MAX_FOLDERS, Watcher, watched_sandbox::is_in};
 use crate::autostart::{
     Finding,
     file_stamp::FileStamp,
@@ -26,7 +26,7 @@ const fn bounds(names: usize, seconds: u64) -> WalkBounds {
 impl Watcher {
     /// Judges everything in a folder and keeps watching it. Returns the reasons parts of it were skipped.
     pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
-        let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
+        let unwatched = MAX_FOLDERS.saturating_sub(self.queue.count(at));
         self.check_watching(at, bounds, unwatched)
     }
 

@@ -8,7 +8,7 @@ use super::{Watcher, folder_check::APPEARED, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
-        baseline::{BaselineDifference, LONGEST_KEPT, content},
+        baseline::{BaselineDifference, MAX_KEPT_LEN, content},
         budget::weight,
         content::{FileVersions, judge},
         file_stamp::FileStamp,
@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// Maximum number of files whose content is rechecked periodically.
-const MOST_CONTENTS: usize = 200;
+const MAX_CONTENTS: usize = 200;
 /// Maximum length of a reported diff in bytes.
-const LONGEST_DIFFERENCE: usize = 4 << 10;
+const MAX_DIFFERENCE_LEN: usize = 4 << 10;
 
 /// Verdict on a path under the rules of one sandbox.
 struct RuleDecision {
@@ -53,7 +53,7 @@ impl Watcher {
             return false;
         };
         let text = OnceCell::new();
-        let text = || text.get_or_init(|| content(dir, last(path), git::LONGEST)).as_deref();
+        let text = || text.get_or_init(|| content(dir, last(path), git::MAX_LEN)).as_deref();
         let mut decisions = Vec::new();
         for (name, row, end) in rows {
             if now.is_dir && (end < path.len() || !row.folder) {
@@ -148,7 +148,7 @@ impl Watcher {
 
     /// Starts rechecking a file that is judged by its content, because a program may still be writing to it.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
-        if self.contents.len() < MOST_CONTENTS {
+        if self.contents.len() < MAX_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
         }
         if let Ok(file) =
@@ -177,7 +177,7 @@ impl Watcher {
     }
 
     fn digest(&self, dir: &OwnedFd, path: &str) -> Option<u64> {
-        Some(self.digests.hash_one(content(dir, last(path), git::LONGEST)?))
+        Some(self.digests.hash_one(content(dir, last(path), git::MAX_LEN)?))
     }
 
     /// Carries out the verdicts on a path. Returns `true` if the file was moved away.
@@ -395,7 +395,7 @@ fn is_plain(path: &str) -> bool {
 
 /// Returns a line diff, or `None` if a text is too long or not UTF-8.
 fn difference(before: &[u8], now: &[u8]) -> Option<String> {
-    if before.len().max(now.len()) > LONGEST_KEPT {
+    if before.len().max(now.len()) > MAX_KEPT_LEN {
         return None;
     }
     let (before, now) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(now).ok()?);
@@ -404,8 +404,8 @@ fn difference(before: &[u8], now: &[u8]) -> Option<String> {
         .diff_lines(before, now)
         .unified_diff()
         .to_string();
-    if diff.len() > LONGEST_DIFFERENCE {
-        diff.truncate(diff.floor_char_boundary(LONGEST_DIFFERENCE - 4));
+    if diff.len() > MAX_DIFFERENCE_LEN {
+        diff.truncate(diff.floor_char_boundary(MAX_DIFFERENCE_LEN - 4));
         diff.push_str("...");
     }
     Some(diff)

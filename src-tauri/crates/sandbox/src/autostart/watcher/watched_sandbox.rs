@@ -6,7 +6,7 @@ use crate::{
     autostart::{
         AutostartRules, Countermeasure, Finding,
         baseline::Baseline,
-        budget::{MOST_MOVES, MoveLimit},
+        budget::{MAX_MOVES, MoveLimit},
         journal::Journal,
         name_table::NameTable,
     },
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Maximum number of findings reported per sandbox.
-const MOST_REPORTED: usize = 1_000;
+const MAX_REPORTED: usize = 1_000;
 
 /// Rules, roots and findings of a watched sandbox.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl WatchedSandbox {
                 for due in due {
                     let Countermeasure::ReadOnly { root, .. } = &due else { continue };
                     let reason = format!(
-                        "`{path}` was recreated {MOST_MOVES} times, so `{root}` is now read-only for the server"
+                        "`{path}` was recreated {MAX_MOVES} times, so `{root}` is now read-only for the server"
                     );
                     self.waiting.push(Finding::Unfinished { reason });
                     self.countermeasures.push(due);
@@ -104,7 +104,7 @@ impl WatchedSandbox {
 
     /// Records a file that was left in place, and reports it once.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
-        if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
+        if self.left.len() >= MAX_REPORTED && !self.left.contains_key(path) {
             // Counts it like any other finding beyond the limit.
             return self.report(left);
         }
@@ -116,15 +116,15 @@ impl WatchedSandbox {
 
     /// Marks `what` as reported. Returns `true` if it was not reported before.
     pub(super) fn is_news(&mut self, what: String) -> bool {
-        self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
+        self.reported.len() < 2 * MAX_REPORTED && self.reported.insert(what)
     }
 
-    /// Queues a finding for the next read, unless [`MOST_REPORTED`] was reached.
+    /// Queues a finding for the next read, unless [`MAX_REPORTED`] was reached.
     pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
-        if self.count < MOST_REPORTED {
+        if self.count < MAX_REPORTED {
             self.waiting.push(finding);
-        } else if self.count == MOST_REPORTED {
+        } else if self.count == MAX_REPORTED {
             let reason =
                 "there were too many findings to report all; the others were handled in the same way"
                     .to_owned();

@@ -35,7 +35,7 @@ use crate::{
 const ASIDE: &str = "/.ironcurtain-aside";
 /// Maximum time to wait for a file to be closed. The kernel completes a close when the closing process returns from
 /// the call.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
 /// Maximum number of attempts to find a mount while its directory is being renamed.
 const TRIES: usize = 64;
@@ -129,7 +129,7 @@ impl Inside<'_> {
             MountError::Broken(format!("failed to release the mount at `{}`: {why}", point.display()))
         };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         // The mount must be read-only before the masks on top of it are removed.
         let closed = self.close_for_writing(id, point, deadline);
         let unmounted = |point: &OsString| unmount_plainly(point, deadline);

@@ -43,7 +43,7 @@ fn a_sandbox_with_a_stopped_view_ends() {
     signal(&view, "STOP");
     shell.stdin = None;
     shell.kill.kill();
-    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, Some(9));
+    assert_eq!(shell.ended.recv_timeout(TIMEOUT).unwrap().signal, Some(9));
     all_programs_end(&mut shell);
     // The process dies with the supervisor even though it is stopped.
     crate::harness::eventually("the view has exited", || !fs::exists(format!("/proc/{view}")).unwrap());

@@ -33,7 +33,7 @@ impl Shell {
         assert_eq!(self.run(&format!("{{ ({command}) > /tmp/out 2>&1 & }}")), "status 0\n");
         let began = Instant::now();
         while self.asked.lock().unwrap().len() == before {
-            assert!(began.elapsed() < PATIENCE, "{command}");
+            assert!(began.elapsed() < TIMEOUT, "{command}");
             thread::yield_now();
         }
     }
@@ -88,7 +88,7 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     shell.reserve("docs", 1);
     // Another folder can be reserved instead.
     shell.reserve("work", 2);
-    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(2));
+    assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(2));
     // While a folder is reserved, no request may wait long that locks one of its parent folders.
     let refused = shell.run("rm notes.txt 2>&1");
     assert!(refused.contains("Stale file handle"), "{refused}");
@@ -106,7 +106,7 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     let denied = shell.run("rm notes.txt 2>&1");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(shell.run("pkill -x rm; wait"), "status 0\n");
-    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(3));
+    assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(3));
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     shell.mounted(&["work", "docs"]);
     assert_eq!(shell.run("rm docs/b && ls docs"), "a\nstatus 0\n");
@@ -117,7 +117,7 @@ fn what_is_removed_beside_a_folder_that_is_being_mounted_is_asked_about_afterwar
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
     assert_eq!(shell.run("ls work"), "own\nstatus 0\n");
     shell.reserve("work", 1);
-    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(1));
+    assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(1));
     assert_eq!(shell.run("{ rm notes.txt > /tmp/out 2>&1 & }"), "status 0\n");
     // It waits in the kernel, or has failed.
     let state = "$(cut -d' ' -f3 /proc/$!/stat)";
@@ -167,7 +167,7 @@ fn folders_that_existed_only_in_the_view_are_there_after_the_mount() {
     assert_eq!(shell.run("mkdir -p docs/new/er work/other"), "status 0\n");
     assert!(!fs::exists(shell.path("docs/new")).unwrap());
     shell.reserve("docs", 1);
-    assert_eq!(shell.reserved.recv_timeout(PATIENCE), Ok(1));
+    assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(1));
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     shell.mounted(&["docs"]);
     assert_eq!(shell.run("echo x > docs/new/er/file; ls docs"), "a\nb\nnew\nstatus 0\n");

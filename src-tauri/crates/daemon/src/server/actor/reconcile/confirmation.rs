@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Maximum time to wait for a server to apply changed roots.
-const ROOTS_BOUND: Duration = Duration::from_secs(5);
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum time to wait for a server's first `roots/list`, because the server may not support roots.
-const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
+const FIRST_ASK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Maximum interval between two calls of `list_allowed_directories`.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Notification that the roots have changed.
 pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
@@ -63,10 +63,10 @@ async fn wait_for_confirmation(
     lists_allowed: bool,
     log: SessionLog,
 ) -> WaitOutcome {
-    let deadline = Instant::now() + ROOTS_BOUND;
+    let deadline = Instant::now() + ROOTS_TIMEOUT;
     // A server with the tool supports roots, even if it is slow to request them.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
-    let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
+    let bound = if may_never_ask { FIRST_ASK_TIMEOUT } else { ROOTS_TIMEOUT };
     let mut told = connection.told.clone();
     let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= shown.version)).await;
     match asked.map(|asked| asked.is_ok()) {
@@ -100,14 +100,14 @@ async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: In
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => return,
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-        if pause == LONGEST_PAUSE {
+        pause = (pause * 2).min(MAX_PAUSE);
+        if pause == MAX_PAUSE {
             // Notify the server again: if an older `roots/list` response arrived late, the server may have applied
             // outdated roots.
             connection.send(notification_line(ROOTS_CHANGED, None), None);
         }
     }
-    log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
+    log.write(format!("the server did not accept all of its roots within {ROOTS_TIMEOUT:?}"));
 }
 
 /// Joins all text items of a tool result.
