@@ -9,10 +9,10 @@ use crate::daemon_state::DaemonState;
 use crate::run::Run;
 use crate::session::Session;
 use crate::view::time_of_day;
-use crate::workspaces::Declined;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, StandingGrant, Stored};
 use ironcurtain_protocol::{ErrorCode, Reply};
+use ironcurtain_services::Declined;
 use std::sync::Arc;
 
 /// Active sessions, each with its server's restart count before the revocation.

@@ -11,7 +11,6 @@ use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
 use super::{Session, echo, initialize, notices};
-use crate::server::DownReason;
 use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::request::ServerRequest;
@@ -21,6 +20,7 @@ use ironcurtain_mcp::wire::{
     error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
+use ironcurtain_server::DownReason;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
