@@ -100,17 +100,10 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
 
 /// Records that a one-time grant was revoked, and reports the result.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
-    let id = grant.id.clone();
-    let mut entry = Entry::new(Event::Revoked, "a grant was revoked");
-    entry.grant_id = Some(grant.id);
-    entry.client = Some(grant.subject.client_name);
-    entry.server_name = Some(grant.subject.server);
-    entry.session = grant.subject.session;
-    grant.what.note_in(&mut entry);
-    let recorded = state.services.audit.record(entry).await;
+    let recorded = state.services.audit.record(grant.entry(Event::Revoked, "a grant was revoked")).await;
     state.services.changed();
     match recorded {
-        Ok(_) => Reply::Revoked { grant: id, restarted, unstored: None },
+        Ok(_) => Reply::Revoked { grant: grant.id, restarted, unstored: None },
         Err(problem) => failed(ErrorCode::Storage, format!("the grant is revoked, but {problem}")),
     }
 }
