@@ -5,6 +5,7 @@
 //!   requests.
 //! - An error in one message never closes the session.
 
+mod answers;
 mod authorize;
 mod blocked;
 mod call;
