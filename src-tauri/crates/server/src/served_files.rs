@@ -27,7 +27,7 @@ use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 use ironcurtain_services::Services;
 use permissions::Permissions;
 pub use processes::{inside, is_inside};
-pub use profile::{ProfileError, ProfileGrants, mounts, plan};
+pub use profile::{ProfileGrants, ProfileGrantsError, mounts, plan};
 pub use raise::RaiseError;
 use searching::Searches;
 pub use serving::ServingFiles;

@@ -24,7 +24,9 @@ use ironcurtain_server::control::{SupervisorControl, SupervisorError};
 use ironcurtain_server::network::{
     PublishError, PublishedPort, RunPorts, RunTargets, ServerNetwork, serve_ports,
 };
-use ironcurtain_server::served_files::{self, ProfileError, ProfileGrants, ServedFiles, ServedFilesOptions};
+use ironcurtain_server::served_files::{
+    self, ProfileGrants, ProfileGrantsError, ServedFiles, ServedFilesOptions,
+};
 use ironcurtain_services::Services;
 use std::collections::BTreeMap;
 use std::io;
@@ -49,7 +51,7 @@ pub(crate) enum RunError {
     },
     /// The profile does not exist or is invalid.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] ProfileGrantsError),
     /// The profile's grants cannot be created.
     #[error(transparent)]
     Grant(#[from] GrantError),

@@ -29,7 +29,7 @@ const MAX_LEARNED: usize = 10_000;
 
 /// Error returned when a profile cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
+pub enum ProfileGrantsError {
     /// The profile does not exist or is invalid.
     #[error(transparent)]
     Profile(#[from] RunProfileError),
@@ -66,13 +66,13 @@ pub struct ProfileGrants {
 /// Plans a run's access, and creates missing settings folders. Blocks on file access.
 ///
 /// # Errors
-/// Returns [`ProfileError`] if the profile is invalid or a folder cannot be created.
+/// Returns [`ProfileGrantsError`] if the profile is invalid or a folder cannot be created.
 pub fn plan(
     services: &Services,
     request: &RunHello,
     cwd: &CanonicalPath,
     snapshot: &PolicySnapshot,
-) -> Result<RunPlan, ProfileError> {
+) -> Result<RunPlan, ProfileGrantsError> {
     let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
     let program = request.argv.first().and_then(|program| FoundProgram::find(program, path, cwd.as_path()));
     let profiles = RunProfiles::load(&services.home)?;
@@ -92,7 +92,7 @@ pub fn plan(
     )?;
     for folder in &plan.folders {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(folder.as_path());
-        created.map_err(|source| ProfileError::Folder { folder: folder.clone(), source })?;
+        created.map_err(|source| ProfileGrantsError::Folder { folder: folder.clone(), source })?;
     }
     Ok(plan)
 }
