@@ -20,6 +20,7 @@ mod machine;
 mod managed_policy;
 mod metrics;
 pub mod network;
+mod pace;
 mod record_export;
 pub mod record_head;
 mod reload;

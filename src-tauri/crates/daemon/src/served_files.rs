@@ -17,6 +17,7 @@ mod raise;
 mod searching;
 mod serving;
 
+use crate::pace::Pace;
 use crate::run_notes::RunNotes;
 use crate::services::Services;
 use asking::AskedFolders;
@@ -35,6 +36,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+/// Maximum number of denials that are recorded without delay. A program may search many files at once.
+const MAX_DENIALS: u32 = 10_000;
 
 /// Returns the names of the tools whose calls the server is handling.
 pub(crate) type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
@@ -57,6 +61,8 @@ pub(crate) struct ServedFiles {
     calls: Box<CallsInProgress>,
     pub(crate) counts: Arc<AccessCounts>,
     permissions: Permissions,
+    /// Limits the rate of denials, each of which is recorded.
+    pub(crate) pace: Pace,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
     /// Number of the view's latest mount reservation.
     reserved: watch::Sender<u64>,
@@ -121,6 +127,7 @@ impl ServedFiles {
         } = options;
         let files = Self {
             permissions: Permissions::new(profile.permitted()),
+            pace: Pace::new(MAX_DENIALS),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
             reserved: watch::Sender::new(0),
@@ -149,7 +156,7 @@ impl ServedFiles {
     }
 
     /// Requests termination of the sandbox for this reason.
-    fn end_because(&self, why: String) {
+    pub(crate) fn end_because(&self, why: String) {
         // The first reason counts.
         let _ = self.ended_because.set(why);
         self.end();

@@ -21,7 +21,8 @@ use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,18 +60,23 @@ pub(super) enum Together {
 
 /// Number of questions asked so far about files in each folder.
 #[derive(Debug, Default)]
-pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
+pub(super) struct AskedFolders {
+    /// Counts by the hash of the folder's path.
+    counts: Mutex<HashMap<u64, u32>>,
+    hasher: RandomState,
+}
 
 impl AskedFolders {
     /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
     /// first.
     fn is_often(&self, path: &str) -> bool {
         let Some(folder) = Path::new(path).parent() else { return false };
-        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if folders.len() >= MAX_FOLDERS && !folders.contains_key(folder) {
-            folders.clear();
+        let folder = self.hasher.hash_one(folder);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= MAX_FOLDERS && !counts.contains_key(&folder) {
+            counts.clear();
         }
-        let count = folders.entry(folder.to_owned()).or_default();
+        let count = counts.entry(folder).or_default();
         *count += 1;
         *count > OFTEN
     }
@@ -81,9 +87,11 @@ impl ServedFiles {
     /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
+        self.pace.turn().await;
         let answer = self.decided(&asked, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
+            self.pace.refund();
             self.profile.note(&asked.wanted);
             self.notes.allowed(&asked.wanted);
         } else {

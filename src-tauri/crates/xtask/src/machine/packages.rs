@@ -106,6 +106,7 @@ const LIST: &[(Purpose, Package)] = &[
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
+    (Tests, named("gnupg", "gnupg2", "gnupg", Program("gpg"))),
     (Tests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
     (Tests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
