@@ -127,8 +127,11 @@ const COPILOT: Agent = Agent {
 };
 
 /// Claude Code that calls a tool of an MCP server, which it starts itself.
-const CLAUDE_WITH_SERVER: Agent =
-    Agent { prompt: &["-p", "go", "--allowedTools", "mcp__mine__read"], shell: ("mcp__mine__read", "path"), ..CLAUDE };
+const CLAUDE_WITH_SERVER: Agent = Agent {
+    prompt: &["-p", "go", "--allowedTools", "mcp__mine__read"],
+    shell: ("mcp__mine__read", "path"),
+    ..CLAUDE
+};
 
 /// MCP server with a tool that reads a file.
 const SERVER: &str = r#"

@@ -49,8 +49,10 @@ print(len(made))
     eventually("the connections wait", TIMEOUT, || threads(supervisor) > 250);
     // The four hundred threads of the program exist by now or soon. None beyond the limit ever waits outside.
     eventually("all threads have started", TIMEOUT, || {
-        let all = descendants(supervisor).into_iter().filter(|one| one.exe().to_string_lossy().contains("python"));
-        all.map(|one| read_dir(format!("/proc/{}/task", one.pid)).map_or(0, Iterator::count)).max() == Some(401)
+        let all =
+            descendants(supervisor).into_iter().filter(|one| one.exe().to_string_lossy().contains("python"));
+        all.map(|one| read_dir(format!("/proc/{}/task", one.pid)).map_or(0, Iterator::count)).max()
+            == Some(401)
     });
     assert!(threads(supervisor) <= 256 + 4, "{}", threads(supervisor));
     world.file("project/go", "");

@@ -16,8 +16,7 @@ const CANCEL: &str = "\x18\x1b\\";
 
 /// Resets the state that could hide or replace IronCurtain's text, even if the program set it in a way that is not
 /// tracked: character set, insert mode, reverse video, origin mode, line wrapping, margins, cursor and attributes.
-const PLAIN: &str =
-    "\x0f\x1b(B\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[?25h\x1b[0m\x1b[r";
+const PLAIN: &str = "\x0f\x1b(B\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[?25h\x1b[0m\x1b[r";
 
 /// Resets the palette, and the colours of text, background and cursor (`OSC 104`, `110` to `112`).
 const COLOURS: &str = "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";

@@ -58,7 +58,8 @@ fn freeze(supervisor: u32) -> bool {
             return true;
         }
         if Instant::now() > deadline {
-            return !all.is_empty() && all.into_iter().all(|process| has_stopped(process) || cannot_run(process));
+            return !all.is_empty()
+                && all.into_iter().all(|process| has_stopped(process) || cannot_run(process));
         }
         std::thread::sleep(CHECK);
     }

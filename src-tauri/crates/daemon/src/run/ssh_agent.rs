@@ -18,7 +18,8 @@ use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Denial;
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_ssh_agent::{
-    AgentRequest, FAILURE, HostNames, MAX_LEN, Malformed, SignRequest, SignaturePurpose, fingerprint, names_of,
+    AgentRequest, FAILURE, HostNames, MAX_LEN, Malformed, SignRequest, SignaturePurpose, fingerprint,
+    names_of,
 };
 use ironcurtain_visible as visible;
 use serde_json::Map;

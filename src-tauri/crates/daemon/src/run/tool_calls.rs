@@ -122,11 +122,7 @@ impl ToolOutcome {
 
 impl Run {
     /// Calls a tool.
-    pub(super) async fn call_tool(
-        self: &Arc<Self>,
-        name: &str,
-        arguments: Option<&RawValue>,
-    ) -> ToolOutcome {
+    pub(super) async fn call_tool(self: &Arc<Self>, name: &str, arguments: Option<&RawValue>) -> ToolOutcome {
         let called = match name {
             "request_access" => self.request_access(arguments).await,
             "list_access" => Ok(self.list_access()),
