@@ -5,6 +5,7 @@
 //! - Folders to which the sandbox has full access are mounted.
 //! - INVARIANT: the view permits an access without asking only while judging the access again would allow it.
 
+mod asked_folders;
 mod asking;
 mod holders;
 mod judge;
@@ -20,7 +21,7 @@ mod serving;
 use crate::pace::Pace;
 use crate::run_notes::RunNotes;
 use crate::services::Services;
-use asking::AskedFolders;
+use asked_folders::AskedFolders;
 use ironcurtain_consent::Principal;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};

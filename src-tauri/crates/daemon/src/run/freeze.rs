@@ -111,3 +111,26 @@ fn has_stopped(process: u32) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::waits_to_stop;
+
+    #[test]
+    fn only_a_pending_stop_keeps_a_waiting_thread_from_running() {
+        let status = |state: &str, own: u64, shared: u64| {
+            format!("Name:\tcat\nState:\t{state}\nSigPnd:\t{own:016x}\nShdPnd:\t{shared:016x}\n")
+        };
+        const STOP: u64 = 1 << 18;
+        for (state, own, shared) in
+            [("D (disk sleep)", STOP, 0), ("D (disk sleep)", 0, STOP), ("T (stopped)", 0, 0)]
+        {
+            assert!(waits_to_stop(&status(state, own, shared)), "{state} {own} {shared}");
+        }
+        for (state, shared) in
+            [("D (disk sleep)", 0), ("D (disk sleep)", 1 << 8), ("R (running)", STOP), ("S (sleeping)", STOP)]
+        {
+            assert!(!waits_to_stop(&status(state, 0, shared)), "{state} {shared}");
+        }
+    }
+}

@@ -20,22 +20,13 @@ use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingAppro
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MAX_ROUNDS: usize = 200;
-
-/// Number of questions about files in one folder before the folder becomes the first offer.
-const OFTEN: u32 = 2;
-
-/// Maximum number of folders for which questions are counted.
-const MAX_FOLDERS: usize = 10_000;
 
 /// Maximum number of questions about one access. The user is asked again only if the file has changed.
 const MAX_QUESTIONS: usize = 3;
@@ -56,30 +47,6 @@ pub(super) enum Together {
     With(usize),
     /// None yet: the question is raised before the program opens the path. The agent may have given a reason.
     Raised(Option<String>),
-}
-
-/// Number of questions asked so far about files in each folder.
-#[derive(Debug, Default)]
-pub(super) struct AskedFolders {
-    /// Counts by the hash of the folder's path.
-    counts: Mutex<HashMap<u64, u32>>,
-    hasher: RandomState,
-}
-
-impl AskedFolders {
-    /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
-    /// first.
-    fn is_often(&self, path: &str) -> bool {
-        let Some(folder) = Path::new(path).parent() else { return false };
-        let folder = self.hasher.hash_one(folder);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= MAX_FOLDERS && !counts.contains_key(&folder) {
-            counts.clear();
-        }
-        let count = counts.entry(folder).or_default();
-        *count += 1;
-        *count > OFTEN
-    }
 }
 
 impl ServedFiles {
