@@ -261,7 +261,7 @@ fn gpg_does_not_sign_in_a_run_and_the_commit_can_be_signed_afterwards() {
         let done = git.args(arguments).current_dir(world.path("project")).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     };
-    git(&["commit", "-q", "--amend", "--no-edit", "-S"]);
+    git(&["commit", "-q", "--amend", "--no-edit", "--allow-empty", "-S"]);
     git(&["verify-commit", "HEAD"]);
 }
 
