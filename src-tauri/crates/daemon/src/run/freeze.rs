@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn only_a_pending_stop_keeps_a_waiting_thread_from_running() {
+        const STOP: u64 = 1 << 18;
         let status = |state: &str, own: u64, shared: u64| {
             format!("Name:\tcat\nState:\t{state}\nSigPnd:\t{own:016x}\nShdPnd:\t{shared:016x}\n")
         };
-        const STOP: u64 = 1 << 18;
         for (state, own, shared) in
             [("D (disk sleep)", STOP, 0), ("D (disk sleep)", 0, STOP), ("T (stopped)", 0, 0)]
         {
