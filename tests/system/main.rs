@@ -63,6 +63,7 @@ mod remote_servers;
 mod responses;
 mod revocation;
 mod run_agents;
+mod run_exhaustion;
 mod run_kills;
 mod run_network;
 mod run_profiles;

@@ -3,6 +3,7 @@
 //! - A launcher takes the place of the installed agent. It starts the model and then the agent. A user profile
 //!   extends the shipped profile and gives access to the real agent's files.
 
+use crate::hostile;
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -108,6 +109,51 @@ const OPENCODE: Agent = Agent {
     reads_git: "git config --global --list",
 };
 
+/// Copilot CLI with a model of the user's own, which needs no login at GitHub.
+const COPILOT: Agent = Agent {
+    name: "copilot",
+    package: "@github/copilot",
+    program: "@github/copilot-linux-x64/copilot",
+    settings: None,
+    variables: &[
+        ("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:4000/v1"),
+        ("COPILOT_MODEL", "stand-in"),
+        ("COPILOT_OFFLINE", "true"),
+    ],
+    prompt: &["-p", "go", "--allow-all-tools", "--allow-all-paths"],
+    shell: ("bash", "command"),
+    keeps: ".copilot/session-state",
+    reads_git: "cat ~/.gitconfig",
+};
+
+/// Claude Code that calls a tool of an MCP server, which it starts itself.
+const CLAUDE_WITH_SERVER: Agent = Agent {
+    prompt: &["-p", "go", "--allowedTools", "mcp__mine__read"],
+    shell: ("mcp__mine__read", "path"),
+    ..CLAUDE
+};
+
+/// MCP server with a tool that reads a file.
+const SERVER: &str = r#"
+import json, sys
+schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message: continue
+    result, method = {}, message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "mine", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "read", "description": "Reads a file", "inputSchema": schema}]}
+    elif method == "tools/call":
+        try:
+            text, failed = open(message["params"]["arguments"]["path"]).read(), False
+        except OSError as error:
+            text, failed = error.strerror, True
+        result = {"content": [{"type": "text", "text": text}], "isError": failed}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
 /// An agent in a repository without local changes.
 struct Desk {
     agent: &'static Agent,
@@ -116,7 +162,10 @@ struct Desk {
 
 impl Desk {
     fn new(agent: &'static Agent) -> Self {
-        let world = World::new();
+        Self::of(agent, World::new())
+    }
+
+    fn of(agent: &'static Agent, world: World) -> Self {
         let folder = world.home.run_profiles();
         create_dir_all(&folder).unwrap();
         // Node.js also looks for `package.json` in the folders above a package.
@@ -269,6 +318,41 @@ fn claude_code_works_in_a_run() {
 #[test]
 fn codex_works_in_a_run() {
     assert_works_in_a_run(&CODEX);
+}
+
+#[test]
+fn copilot_works_in_a_run() {
+    assert_works_in_a_run(&COPILOT);
+}
+
+#[test]
+fn a_server_that_the_agent_starts_is_a_program_of_the_run() {
+    let desk = Desk::of(&CLAUDE_WITH_SERVER, hostile::world());
+    let shim = programs().join("ironcurtain-shim");
+    // The second entry is the one that `ironcurtain clients connect --as-one` writes.
+    let servers = json!({ "mcpServers": {
+        "mine": { "command": "/usr/bin/python3", "args": [desk.world.file("project/server.py", SERVER)] },
+        "ironcurtain": { "command": shim, "args": [] },
+    } });
+    desk.world.file(".claude.json", &servers.to_string());
+    assert_eq!(desk.prompt("own.txt"), "own text");
+    let log = read_to_string(desk.log()).unwrap();
+    for offered in ["mcp__ironcurtain-access__request_access", "mcp__ironcurtain__hostile"] {
+        assert!(log.contains(offered), "{offered}: {log}");
+    }
+    assert_eq!(desk.asked(), Vec::<String>::new());
+    for (name, next, told) in [
+        ("yes", Next::Allow(Reach::Paths, Lifetime::Once), "the numbers of this year"),
+        ("no", Next::Deny, "Permission denied"),
+    ] {
+        let path = desk.world.path(&format!("docs/{name}.txt"));
+        desk.world.user.will(next);
+        assert!(desk.prompt(path.to_str().unwrap()).contains(told), "{name}");
+        let asked = desk.world.user.asked();
+        assert_eq!(asked.iter().flat_map(paths).collect::<Vec<_>>(), [path.to_str().unwrap()]);
+        let program = asked[0].with.iter().find(|(name, _)| name == "program").unwrap();
+        assert!(program.1.contains("python3"), "{program:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::world::{World, eventually, programs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ironcurtain_consent::{Lifetime, Piece, Question, Reach, Verb};
-use std::fs::read_to_string;
+use std::fs::{Permissions, read_to_string};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -211,6 +212,57 @@ fn git_signs_a_commit_after_the_answer() {
     // Without an approval, there is no commit.
     let denied = shell.run(&format!("{} ; git log --oneline | wc -l", commit.replace("git init -q && ", "")));
     assert!(denied.ends_with("1\nstatus 0\n"), "{denied}");
+}
+
+/// Directory with a new gpg key of the user, whose gpg agent is stopped at the end.
+struct GpgKeys(PathBuf);
+
+impl GpgKeys {
+    fn new(world: &World) -> Self {
+        let keys = Self(world.path(".gnupg"));
+        std::fs::create_dir(&keys.0).unwrap();
+        std::fs::set_permissions(&keys.0, Permissions::from_mode(0o700)).unwrap();
+        let mut make = keys.command("gpg");
+        make.args(["-q", "--batch", "--passphrase", "", "--quick-generate-key", "Me <me@example.test>"]);
+        assert!(make.status().unwrap().success());
+        keys
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("GNUPGHOME", &self.0);
+        command
+    }
+}
+
+impl Drop for GpgKeys {
+    fn drop(&mut self) {
+        // A failure leaves a process that ends with its directory.
+        let _ = self.command("gpgconf").args(["--kill", "all"]).status();
+    }
+}
+
+#[test]
+fn gpg_does_not_sign_in_a_run_and_the_commit_can_be_signed_afterwards() {
+    let (world, agent) = (world(), Agent::start());
+    let keys = GpgKeys::new(&world);
+    let mut shell = shell(&world, &agent, &[]);
+    let set = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=Me GIT_AUTHOR_EMAIL=me@example.test \
+        GIT_COMMITTER_NAME=Me GIT_COMMITTER_EMAIL=me@example.test";
+    let commit = "git -c commit.gpgSign=true commit -q --allow-empty -m one";
+    let refused = shell.run(&format!("{set}; git init -q && {commit}"));
+    assert!(refused.contains("gpg failed to sign the data"), "{refused}");
+    assert!(shell.run("ls ~/.gnupg").contains("No such file or directory"));
+    assert_eq!(shell.run(&format!("{commit} --no-gpg-sign; git log --format=%G?")), "N\nstatus 0\n");
+    assert_eq!(world.user.count(), 0);
+    let git = |arguments: &[&str]| {
+        let mut git = keys.command("git");
+        git.args(["-c", "safe.directory=*", "-c", "user.name=Me", "-c", "user.email=me@example.test"]);
+        let done = git.args(arguments).current_dir(world.path("project")).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["commit", "-q", "--amend", "--no-edit", "--allow-empty", "-S"]);
+    git(&["verify-commit", "HEAD"]);
 }
 
 #[test]

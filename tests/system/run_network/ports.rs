@@ -8,6 +8,8 @@ use ironcurtain_protocol::{Reply, Request};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
@@ -221,5 +223,52 @@ fn a_run_cannot_connect_to_its_own_published_port() {
             .unwrap();
         assert_eq!(String::from_utf8(run.stdout).unwrap().trim(), REFUSED);
         assert_eq!(world.user.count(), 0);
+    });
+}
+
+#[test]
+fn connections_to_a_service_are_limited_and_the_others_wait() {
+    inside("run_network::ports::connections_to_a_service_are_limited_and_the_others_wait", |_| {
+        const CROWD: &str = "
+import select, socket, sys
+streams = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(300)]
+for stream in streams: stream.sendall(b'x')
+def answered(count):
+    found = set()
+    while len(found) < count:
+        ready = [stream for stream in select.select(streams, [], [])[0] if stream not in found]
+        found.update(ready)
+        for stream in ready: assert stream.recv(1) == b'x'
+    return found
+first = answered(256)
+for stream in first: stream.close(); streams.remove(stream)
+print(len(first), len(answered(44)))
+";
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (now, peak) = (open.clone(), most.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, open) = (stream.unwrap(), now.clone());
+                peak.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 100];
+                    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                        if stream.write_all(&bytes[..count]).is_err() {
+                            break;
+                        }
+                    }
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        let world = world(|_| {});
+        world.file("project/crowd.py", CROWD);
+        let mut shell = shell(&world);
+        allow(&world, Lifetime::Session);
+        assert_eq!(shell.run(&format!("/usr/bin/python3 crowd.py {port}")), "256 44\nstatus 0\n");
+        assert!(most.load(Ordering::SeqCst) <= 256, "{most:?}");
+        eventually("all connections are closed", TIMEOUT, || open.load(Ordering::SeqCst) == 0);
     });
 }

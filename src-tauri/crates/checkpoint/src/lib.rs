@@ -29,6 +29,9 @@ pub const MAX_ENTRIES: usize = 200_000;
 /// Maximum number of files and folders that are compared with a checkpoint.
 pub const MAX_COMPARED: usize = 5 * MAX_ENTRIES;
 
+/// Maximum total length of the paths of files and folders that are listed, in bytes: 256 MiB.
+pub const MAX_PATHS_LEN: usize = 256 << 20;
+
 /// Maximum size of a checkpoint, in bytes, including files that share blocks with the original. A comparison reads at
 /// most this much of files that are new or have a different size. Further such files are identified by their times.
 pub const MAX_BYTES: u64 = 4 << 30;
@@ -51,10 +54,16 @@ pub enum CheckpointError {
     #[error("the path `{}` is not valid UTF-8", .0.display())]
     NotUtf8(PathBuf),
     /// The folder has too many entries.
-    #[error("`{0}` has more than {MAX_ENTRIES} files and folders; a checkpoint has at most that many")]
+    #[error(
+        "`{0}` has more than {MAX_ENTRIES} files and folders, or their paths are longer than {paths} MiB together; a checkpoint has at most that many",
+        paths = MAX_PATHS_LEN >> 20
+    )]
     TooMany(String),
     /// The folder now has too many entries.
-    #[error("`{0}` now has more than {MAX_COMPARED} files and folders; `undo` compares at most that many")]
+    #[error(
+        "`{0}` now has more than {MAX_COMPARED} files and folders, or their paths are longer than {paths} MiB together; `undo` compares at most that many",
+        paths = MAX_PATHS_LEN >> 20
+    )]
     TooManyNow(String),
     /// The folder is too large.
     #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MAX_BYTES >> 30)]

@@ -1,5 +1,6 @@
 //! Accesses a folder without following symbolic links or leaving the folder.
 
+use crate::MAX_PATHS_LEN;
 use crate::record::NotCopied;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat, statat,
@@ -90,8 +91,12 @@ impl Tree {
     }
 
     /// Lists everything below the folder. Fails if there are more than `most` entries, including those that cannot be
-    /// copied.
+    /// copied, or if their paths are longer than [`MAX_PATHS_LEN`].
     pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
+        self.list_within(most, MAX_PATHS_LEN)
+    }
+
+    fn list_within(&self, most: usize, mut length: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
@@ -107,6 +112,7 @@ impl Tree {
                 if listing.entries.len() + listing.not_copied.len() >= most {
                     return Err(ListError::TooMany);
                 }
+                length = length.checked_sub(folder.len() + 1 + name.len()).ok_or(ListError::TooMany)?;
                 let name = match String::from_utf8(name) {
                     Ok(name) => name,
                     Err(error) => {
@@ -146,5 +152,23 @@ impl Tree {
             }
         }
         Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListError, Tree};
+
+    #[test]
+    fn the_length_of_all_paths_is_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::fs::write(dir.path().join("folder/file"), "").unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        let exact = "/folder".len() + "folder/file".len();
+        assert_eq!(tree.list_within(10, exact).unwrap().entries.len(), 2);
+        for (most, length) in [(10, exact - 1), (1, exact)] {
+            assert!(matches!(tree.list_within(most, length), Err(ListError::TooMany)), "{most} {length}");
+        }
     }
 }

@@ -6,11 +6,14 @@ use crate::session::Session;
 use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_services::{Gauges, Reloader, Services};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard};
+
+/// Maximum number of sessions that programs of one run can have open. Each session has a server outside the run.
+const MAX_IN_RUN: usize = 64;
 
 /// Maximum time between the start of a run's program and the addition of the run.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,17 +27,62 @@ pub(crate) struct DaemonState {
     runs: Mutex<Vec<Arc<Run>>>,
     /// Read-locked while a run is being opened.
     opening: RwLock<()>,
-    /// Number of reserved places, including those of sessions that are still being opened.
-    places: Arc<AtomicUsize>,
+    places: Arc<Mutex<Places>>,
+}
+
+/// Reserved places, including those of sessions that are still being opened.
+#[derive(Debug, Default)]
+struct Places {
+    all: usize,
+    /// Number of sessions that programs of a run opened, by the id of the run.
+    in_runs: HashMap<String, usize>,
 }
 
 /// Place reserved for one session or run. Dropping it frees the place.
 #[derive(Debug)]
-pub(crate) struct SessionPlace(Arc<AtomicUsize>);
+pub(crate) struct SessionPlace {
+    places: Arc<Mutex<Places>>,
+    run: Option<String>,
+}
+
+impl SessionPlace {
+    fn take(
+        places: &Arc<Mutex<Places>>,
+        (most, permitted): (usize, usize),
+        run: Option<&str>,
+    ) -> Result<Self, NoPlace> {
+        let mut reserved = places.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = reserved.all;
+        if before >= most {
+            return Err(NoPlace::Setting(before));
+        }
+        if before >= permitted {
+            return Err(NoPlace::Descriptors(before));
+        }
+        if let Some(run) = run {
+            let count = reserved.in_runs.entry(run.to_owned()).or_default();
+            if *count >= MAX_IN_RUN {
+                return Err(NoPlace::Run(*count));
+            }
+            *count += 1;
+        }
+        reserved.all += 1;
+        Ok(Self { places: places.clone(), run: run.map(str::to_owned) })
+    }
+}
 
 impl Drop for SessionPlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.all -= 1;
+        if let Some(run) = &self.run
+            && let Some(count) = places.in_runs.get_mut(run)
+        {
+            *count -= 1;
+            if *count == 0 {
+                places.in_runs.remove(run);
+            }
+        }
     }
 }
 
@@ -51,6 +99,9 @@ pub(crate) enum NoPlace {
         "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
     )]
     Descriptors(usize),
+    /// The run has the maximum number of sessions.
+    #[error("this run has {0} sessions, the maximum; close one")]
+    Run(usize),
 }
 
 impl DaemonState {
@@ -67,17 +118,10 @@ impl DaemonState {
         }
     }
 
-    /// Reserves a place for a session or run. `most` is the user's limit for sessions.
-    pub(crate) fn place(&self, most: usize) -> Result<SessionPlace, NoPlace> {
-        let before = self.places.fetch_add(1, Ordering::Relaxed);
-        let place = SessionPlace(self.places.clone());
-        if before >= most {
-            return Err(NoPlace::Setting(before));
-        }
-        if before >= descriptors::sessions() {
-            return Err(NoPlace::Descriptors(before));
-        }
-        Ok(place)
+    /// Reserves a place for a session or run. `most` is the user's limit for sessions. `run` is the run whose program
+    /// opens the session, if any.
+    pub(crate) fn place(&self, most: usize, run: Option<&str>) -> Result<SessionPlace, NoPlace> {
+        SessionPlace::take(&self.places, (most, descriptors::sessions()), run)
     }
 
     /// Returns the active sessions.
@@ -154,5 +198,26 @@ impl DaemonState {
     pub(crate) fn ended(&self, id: &str) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|session| session.id != id);
         self.services.changed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_cannot_take_the_places_of_others() {
+        let places = Arc::default();
+        let take = |run| SessionPlace::take(&places, (MAX_IN_RUN + 2, usize::MAX), run);
+        let mut of_run: Vec<_> = (0..MAX_IN_RUN).map(|_| take(Some("r")).unwrap()).collect();
+        let refused = take(Some("r")).unwrap_err().to_string();
+        assert_eq!(refused, "this run has 64 sessions, the maximum; close one");
+        let others = [take(Some("other")).unwrap(), take(None).unwrap()];
+        assert!(matches!(take(None), Err(NoPlace::Setting(_))));
+        of_run.pop();
+        of_run.push(take(Some("r")).unwrap());
+        drop((of_run, others));
+        let places = places.lock().unwrap();
+        assert_eq!((places.all, places.in_runs.len()), (0, 0));
     }
 }

@@ -89,7 +89,7 @@ async fn serve(
 ) -> Result<(), UpstreamError> {
     let UpstreamSession { connection, config, ticket, lines, events } = upstream;
     let now = state.reloader.settings();
-    let _place = state.place(now.config.max_sessions)?;
+    let _place = state.place(now.config.max_sessions, run.as_deref())?;
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let moved = ticket
         .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))

@@ -6,7 +6,9 @@
 use crate::BoxFuture;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {
@@ -17,14 +19,30 @@ pub trait Resolve: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
+/// Maximum number of concurrent lookups of one resolver. A lookup blocks a thread for as long as the name server takes,
+/// even if the caller has given up.
+const MAX_LOOKUPS: usize = 32;
+
 /// Resolver of the operating system (`getaddrinfo`).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
+#[derive(Debug, Clone)]
+pub struct SystemResolver(Arc<Semaphore>);
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_LOOKUPS)))
+    }
+}
 
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
+            let place = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let name = name.to_owned();
+            let look_up = move || {
+                let _place = place;
+                (name.as_str(), 0).to_socket_addrs()
+            };
+            let found = tokio::task::spawn_blocking(look_up).await??;
             let mut seen = BTreeSet::new();
             Ok(found.map(|address| address.ip()).filter(|ip| seen.insert(*ip)).collect())
         })

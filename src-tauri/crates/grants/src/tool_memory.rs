@@ -1,6 +1,7 @@
 //! Tools that servers last listed, so that a client can read the list before it starts the servers.
 //!
 //! - Contains what the client received: pinned definitions of changed tools, and no removed tools.
+//! - A client chooses its own kind, so the number of kinds per server is limited, and the newest are kept.
 //! - A decision about a server's tools deletes its lists, so a list never outlives the pins with which it was made.
 
 use super::StoreError;
@@ -8,6 +9,12 @@ use super::store::schema;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// Maximum number of kinds of clients per server.
+const MAX_KINDS: u32 = 32;
+
+/// Maximum length of a kind, in bytes. Lists for a longer one are not stored.
+const MAX_KIND_LEN: usize = 4096;
 
 /// Tools of one server for clients of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,12 +68,22 @@ impl ToolMemory {
         client: &str,
         tools: Option<&RememberedTools>,
     ) -> Result<(), StoreError> {
+        if client.len() > MAX_KIND_LEN {
+            return Ok(());
+        }
         let listed = tools.and_then(|tools| serde_json::to_string(tools).ok());
         schema::with_current(&self.database, |connection| match listed {
-            Some(listed) => connection.execute(
-                "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)",
-                params![server, client, listed],
-            ),
+            Some(listed) => {
+                connection.execute(
+                    "INSERT OR REPLACE INTO tool_lists (server, client, listed) VALUES (?1, ?2, ?3)",
+                    params![server, client, listed],
+                )?;
+                connection.execute(
+                    "DELETE FROM tool_lists WHERE server = ?1 AND rowid NOT IN
+                     (SELECT rowid FROM tool_lists WHERE server = ?1 ORDER BY rowid DESC LIMIT ?2)",
+                    params![server, MAX_KINDS],
+                )
+            }
             None => connection
                 .execute("DELETE FROM tool_lists WHERE server = ?1 AND client = ?2", params![server, client]),
         })?;
@@ -78,6 +95,31 @@ impl ToolMemory {
 mod tests {
     use super::*;
     use crate::{ListedDefinition, Listing, PinDecision, PinKey, Pins};
+
+    #[test]
+    fn the_kinds_of_clients_are_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("state.db");
+        drop(schema::open(&database).unwrap());
+        let memory = ToolMemory::of(&database);
+        let tools = RememberedTools { capabilities: "{}".into(), instructions: None, tools: vec![] };
+        let has = |server: &str, client: &str| {
+            memory.find(&[server.to_owned()], client).unwrap()[0] == Some(tools.clone())
+        };
+        memory.remember("other", "0", Some(&tools)).unwrap();
+        for kind in 0..=MAX_KINDS {
+            memory.remember("a", &kind.to_string(), Some(&tools)).unwrap();
+            // The kind that is used most often stays.
+            memory.remember("a", "usual", Some(&tools)).unwrap();
+        }
+        assert!(has("a", "usual") && has("a", &MAX_KINDS.to_string()) && has("other", "0"));
+        assert!(!has("a", "0") && !has("a", "1"));
+        let (longest, longer) = ("k".repeat(MAX_KIND_LEN), "k".repeat(MAX_KIND_LEN + 1));
+        for kind in [&longest, &longer] {
+            memory.remember("a", kind, Some(&tools)).unwrap();
+        }
+        assert!(has("a", &longest) && !has("a", &longer));
+    }
 
     #[test]
     fn tools_are_remembered_until_the_user_decides_about_one_of_them() {

@@ -18,7 +18,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::{ffi::OsStrExt, fs::FileExt},
     },
-    sync::Arc,
+    sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
 };
 
@@ -40,6 +40,9 @@ use crate::{
         process::{Forked, fork},
     },
 };
+
+/// Maximum number of calls that are handled at the same time. More of them wait in the kernel.
+const MAX_CALLS: usize = 256;
 
 /// Maximum size of a socket address in bytes (`sockaddr_storage`).
 const MAX_LEN: usize = 128;
@@ -84,7 +87,9 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
         // Ignores the error: without this thread, published ports are unreachable.
         let _ = thread::Builder::new().stack_size(64 * 1024).spawn(serve);
     }
+    let places = Places::new(MAX_CALLS);
     loop {
+        let place = places.take();
         match ReportedCall::next(calls) {
             Ok(call) => {
                 let (connections, handle) = (connections.clone(), calls.try_clone());
@@ -97,6 +102,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                     let made = Attempt::of(&call, &handle)
                         .and_then(|it| it.make(&connections, || call.is_waiting(&handle)));
                     call.answer(&handle, made);
+                    drop(place);
                 };
                 if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {
                     call.answer(calls, Err(libc::EAGAIN));
@@ -110,6 +116,37 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
             }
             Err(_) => return,
         }
+    }
+}
+
+/// Limited number of places for concurrent work.
+#[derive(Clone, Debug)]
+struct Places(Arc<(Mutex<usize>, Condvar)>);
+
+/// Taken place. Dropping it frees the place.
+#[derive(Debug)]
+struct Place(Places);
+
+impl Places {
+    fn new(count: usize) -> Self {
+        Self(Arc::new((Mutex::new(count), Condvar::new())))
+    }
+
+    /// Waits for a free place and takes it.
+    fn take(&self) -> Place {
+        let (free, freed) = &*self.0;
+        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Place(self.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let (free, freed) = &*self.0.0;
+        *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        freed.notify_one();
     }
 }
 

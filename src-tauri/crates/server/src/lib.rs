@@ -20,7 +20,7 @@ mod run_notes;
 pub mod served_files;
 mod server;
 
-pub use run_notes::{OpenNote, RunNotes};
+pub use run_notes::{NotesInbox, OpenNote, RunNotes};
 pub use server::{
     ActorOptions, Applied, AskingOptions, Containment, ContainmentError, DownReason, InitializeCallback,
     LISTENING, MountLease, ReplayState, ServerError, ServerHandle, ServerStartError, ServerView,

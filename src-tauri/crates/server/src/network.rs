@@ -10,7 +10,6 @@ mod basis;
 mod caller;
 mod fixed;
 mod local;
-mod pace;
 mod ports;
 mod reach;
 mod recording;
@@ -55,6 +54,8 @@ pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     connections: Connections,
+    /// Resolver that all connections share, which limits concurrent lookups.
+    resolve: Arc<SystemResolver>,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
     /// Services on this computer that programs can connect to directly, or `None` if they cannot.
@@ -168,6 +169,7 @@ impl ServerNetwork {
             ask,
             record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
             connections: Connections::default(),
+            resolve: Arc::new(SystemResolver::default()),
             local,
             caller,
             reach,
@@ -208,7 +210,7 @@ impl ServerNetwork {
             rules: self.reach.rules(),
             ask: self.ask.clone(),
             record: self.record.clone(),
-            resolve: Arc::new(SystemResolver),
+            resolve: self.resolve.clone(),
             connections: self.connections.clone(),
             limits: ProxyLimits::default(),
         }

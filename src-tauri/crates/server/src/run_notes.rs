@@ -1,16 +1,19 @@
 //! Notes for the terminal that started a run, and counts of the files and hosts that the run used.
 //!
-//! - Notes are dropped if the process that started the run does not read them, so they never delay the run.
+//! - Denials are dropped if the process that started the run does not read them, so they never delay the run. The state
+//!   of its questions is always reported.
+//! - Only hashes of the used paths are kept, because a program chooses their number and length.
 
 use ironcurtain_consent::{Broker, Lifetime};
 use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-/// Maximum number of notes that are waiting to be written.
+/// Maximum number of denials that are waiting to be written.
 const MAX_COUNT: usize = 256;
 
 /// Maximum number of distinct files to count for each kind of access.
@@ -20,17 +23,64 @@ const MAX_FILES: usize = 100_000;
 #[derive(Debug)]
 pub struct RunNotes {
     ask: RunAsk,
-    notes: mpsc::Sender<RunNote>,
+    denials: mpsc::Sender<RunNote>,
+    questions: watch::Sender<PendingQuestions>,
     used: Mutex<Used>,
+    hasher: RandomState,
 }
 
+/// Hashes of the files and hosts that a run used.
 #[derive(Debug, Default)]
 struct Used {
-    read: HashSet<String>,
-    written: HashSet<String>,
-    denied: HashSet<String>,
-    /// Number of pending questions.
+    read: HashSet<u64>,
+    written: HashSet<u64>,
+    denied: HashSet<u64>,
+}
+
+/// Pending questions of a run.
+#[derive(Debug, Default)]
+struct PendingQuestions {
     open: usize,
+    /// Number of questions so far.
+    raised: u64,
+    /// Path or host of the latest question.
+    latest: String,
+}
+
+/// Receiver for the notes of a run.
+#[derive(Debug)]
+pub struct NotesInbox {
+    denials: mpsc::Receiver<RunNote>,
+    questions: watch::Receiver<PendingQuestions>,
+    /// Number of questions when the last note about them was returned, or `None` if that note was `Answered`.
+    reported: Option<u64>,
+}
+
+impl NotesInbox {
+    /// Returns the next note. Can be cancelled without losing a note.
+    pub async fn next(&mut self) -> RunNote {
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = self.questions.changed() => {}
+                Some(denial) = self.denials.recv() => return denial,
+                // The run has ended.
+                else => std::future::pending().await,
+            }
+            let questions = self.questions.borrow_and_update();
+            match self.reported {
+                Some(_) if questions.open == 0 => {
+                    self.reported = None;
+                    return RunNote::Answered;
+                }
+                reported if questions.open > 0 && reported != Some(questions.raised) => {
+                    self.reported = Some(questions.raised);
+                    return RunNote::Waiting { path: questions.latest.clone() };
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
 }
 
 /// Returns an agent's reason for a request, in the form that a question shows.
@@ -50,9 +100,11 @@ pub struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
     /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
-    pub fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
-        let (notes, written) = mpsc::channel(MAX_COUNT);
-        (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
+    pub fn new(ask: RunAsk) -> (Arc<Self>, NotesInbox) {
+        let (denials, written) = mpsc::channel(MAX_COUNT);
+        let (questions, asked) = watch::channel(PendingQuestions::default());
+        let notes = Self { ask, denials, questions, used: Mutex::default(), hasher: RandomState::new() };
+        (Arc::new(notes), NotesInbox { denials: written, questions: asked, reported: None })
     }
 
     /// Returns where the run's questions are answered: in the app or on its terminal.
@@ -71,30 +123,31 @@ impl RunNotes {
         if self.ask != RunAsk::Terminal && !broker.can_ask() {
             return None;
         }
-        self.used().open += 1;
-        self.send(RunNote::Waiting { path: what.to_owned() });
+        self.questions.send_modify(|questions| {
+            questions.open += 1;
+            questions.raised += 1;
+            what.clone_into(&mut questions.latest);
+        });
         Some(OpenNote(self))
     }
 
     pub(super) fn allowed(&self, access: &PermittedAccess) {
         let mut used = self.used();
         let Used { read, written, .. } = &mut *used;
-        let counted: &mut [&mut HashSet<String>] = match access.access {
+        let counted: &mut [&mut HashSet<u64>] = match access.access {
             FileAccess::Read => &mut [read],
             FileAccess::Write | FileAccess::Delete => &mut [written],
             FileAccess::ReadWrite => &mut [read, written],
         };
-        counted.iter_mut().for_each(|files| count(files, &access.path));
+        let file = self.hasher.hash_one(&access.path);
+        counted.iter_mut().for_each(|files| _ = count(files, file));
     }
 
     /// Reports a denied path or host, once each.
     pub fn denied(&self, what: &str, why: Option<String>) {
-        let mut used = self.used();
-        let before = used.denied.len();
-        count(&mut used.denied, what);
-        if used.denied.len() > before {
-            drop(used);
-            self.send(RunNote::Denied { path: what.to_owned(), why });
+        if count(&mut self.used().denied, self.hasher.hash_one(what)) {
+            // Sending fails if the process that started the run reads too slowly or has exited.
+            let _ = self.denials.try_send(RunNote::Denied { path: what.to_owned(), why });
         }
     }
 
@@ -107,25 +160,60 @@ impl RunNotes {
     fn used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn send(&self, note: RunNote) {
-        // Sending fails if the process that started the run reads too slowly or has exited.
-        let _ = self.notes.try_send(note);
-    }
 }
 
 impl Drop for OpenNote<'_> {
     fn drop(&mut self) {
-        let mut used = self.0.used();
-        used.open = used.open.saturating_sub(1);
-        if used.open == 0 {
-            self.0.send(RunNote::Answered);
-        }
+        self.0.questions.send_modify(|questions| questions.open = questions.open.saturating_sub(1));
     }
 }
 
-fn count(files: &mut HashSet<String>, path: &str) {
-    if files.len() < MAX_FILES {
-        files.insert(path.to_owned());
+/// Counts a file. Returns `true` if it was not counted before.
+fn count(files: &mut HashSet<u64>, file: u64) -> bool {
+    files.len() < MAX_FILES && files.insert(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use ironcurtain_consent::{NobodyToAsk, Stops};
+
+    fn notes(inbox: &mut NotesInbox) -> Vec<RunNote> {
+        std::iter::from_fn(|| inbox.next().now_or_never()).collect()
+    }
+
+    #[test]
+    fn a_flood_of_denials_hides_no_question_and_no_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let stops = Stops::open(dir.path().join("lockdown"));
+        let broker = Broker::new(Arc::new(NobodyToAsk), stops, None);
+        let (run, mut inbox) = RunNotes::new(RunAsk::Terminal);
+        let deny = |from: usize| (from..from + 2 * MAX_COUNT).for_each(|n| run.denied(&n.to_string(), None));
+        deny(0);
+        let open = run.waiting("/a", &broker).unwrap();
+        let written = notes(&mut inbox);
+        assert_eq!((written.len(), &written[0]), (MAX_COUNT + 1, &RunNote::Waiting { path: "/a".into() }));
+        let second = run.waiting("/b", &broker).unwrap();
+        drop(open);
+        assert_eq!(notes(&mut inbox), [RunNote::Waiting { path: "/b".into() }]);
+        deny(2 * MAX_COUNT);
+        drop(second);
+        assert_eq!(notes(&mut inbox)[0], RunNote::Answered);
+        // A question that was answered before its note could be written.
+        drop(run.waiting("/c", &broker));
+        assert_eq!(notes(&mut inbox), []);
+    }
+
+    #[test]
+    fn used_files_are_counted_once() {
+        let (run, _inbox) = RunNotes::new(RunAsk::Usual);
+        let access = |path: &str, access| PermittedAccess { path: path.into(), access };
+        run.allowed(&access("/a", FileAccess::ReadWrite));
+        run.allowed(&access("/a", FileAccess::Read));
+        run.allowed(&access("/b", FileAccess::Delete));
+        run.denied("/c", None);
+        run.denied("/c", None);
+        assert_eq!(run.used_so_far(), RunUse { read: 1, written: 2, denied: 1 });
     }
 }

@@ -5,6 +5,7 @@
 //! - Folders to which the sandbox has full access are mounted.
 //! - INVARIANT: the view permits an access without asking only while judging the access again would allow it.
 
+mod asked_folders;
 mod asking;
 mod holders;
 mod judge;
@@ -18,13 +19,13 @@ mod searching;
 mod serving;
 
 use crate::run_notes::RunNotes;
-use asking::AskedFolders;
+use asked_folders::AskedFolders;
 use ironcurtain_consent::Principal;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
-use ironcurtain_services::Services;
+use ironcurtain_services::{Pace, Services};
 use permissions::Permissions;
 pub use processes::{inside, is_inside};
 pub use profile::{ProfileGrants, ProfileGrantsError, mounts, plan};
@@ -35,6 +36,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+/// Maximum number of denials that are recorded without delay. A program may search many files at once.
+const MAX_DENIALS: u32 = 10_000;
 
 /// Returns the names of the tools whose calls the server is handling.
 pub type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
@@ -61,6 +65,8 @@ pub struct ServedFiles {
     /// Counters of decisions.
     pub counts: Arc<AccessCounts>,
     permissions: Permissions,
+    /// Limits the rate of denials, each of which is recorded.
+    pub pace: Pace,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
     /// Number of the view's latest mount reservation.
     reserved: watch::Sender<u64>,
@@ -136,6 +142,7 @@ impl ServedFiles {
         } = options;
         let files = Self {
             permissions: Permissions::new(profile.permitted()),
+            pace: Pace::new(MAX_DENIALS),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
             reserved: watch::Sender::new(0),
@@ -164,7 +171,7 @@ impl ServedFiles {
     }
 
     /// Requests termination of the sandbox for this reason.
-    fn end_because(&self, why: String) {
+    pub fn end_because(&self, why: String) {
         // The first reason counts.
         let _ = self.ended_because.set(why);
         self.end();

@@ -16,5 +16,5 @@ mod wire;
 
 pub use known_hosts::{HostNames, names_of};
 pub use purpose::SignaturePurpose;
-pub use request::{AgentKey, AgentRequest, FAILURE, LIST, MAX_LEN, SignRequest, keys};
+pub use request::{AgentKey, AgentRequest, FAILURE, LIST, MAX_ANSWER_LEN, MAX_LEN, SignRequest, keys};
 pub use wire::{Malformed, fingerprint};

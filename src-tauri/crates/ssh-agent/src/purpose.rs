@@ -8,6 +8,9 @@ const LOGIN: u8 = 50;
 /// Prefix of the data to sign for a file or a commit.
 const SIGNED_FILE: &[u8] = b"SSHSIG";
 
+/// Maximum length of an account or namespace, in bytes. A longer one cannot be shown in a question.
+const MAX_NAME_LEN: usize = 256;
+
 /// Purpose of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignaturePurpose {
@@ -39,7 +42,7 @@ impl SignaturePurpose {
 }
 
 fn file(mut reader: Reader<'_>) -> Result<SignaturePurpose, Malformed> {
-    let namespace = reader.text()?.to_owned();
+    let namespace = name(&mut reader)?;
     let (_reserved, algorithm, hash) = (reader.string()?, reader.string()?, reader.string()?);
     reader.end()?;
     let length = match algorithm {
@@ -57,7 +60,7 @@ fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malform
     if reader.string()?.is_empty() || reader.byte()? != LOGIN {
         return Err(Malformed);
     }
-    let user = reader.text()?.to_owned();
+    let user = name(&mut reader)?;
     if reader.string()? != b"ssh-connection" {
         return Err(Malformed);
     }
@@ -76,4 +79,30 @@ fn login(mut reader: Reader<'_>, key: &[u8]) -> Result<SignaturePurpose, Malform
     let host_key = if has_host { Some(reader.string()?.to_vec()) } else { None };
     reader.end()?;
     Ok(SignaturePurpose::Login { user, host_key })
+}
+
+fn name(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+    let name = reader.text()?;
+    if name.len() > MAX_NAME_LEN { Err(Malformed) } else { Ok(name.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(text: &[u8]) -> Vec<u8> {
+        [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat()
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_to_show_has_no_purpose() {
+        let data = |name: &str| {
+            let parts = [string(name.as_bytes()), string(b""), string(b"sha256"), string(&[0; 32])];
+            [SIGNED_FILE.to_vec(), parts.concat()].concat()
+        };
+        let (longest, longer) = ("n".repeat(MAX_NAME_LEN), "n".repeat(MAX_NAME_LEN + 1));
+        let purpose = SignaturePurpose::of(&data(&longest), b"key");
+        assert_eq!(purpose, Ok(SignaturePurpose::File { namespace: longest }));
+        assert_eq!(SignaturePurpose::of(&data(&longer), b"key"), Err(Malformed));
+    }
 }

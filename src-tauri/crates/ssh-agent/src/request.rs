@@ -2,8 +2,12 @@
 
 use crate::wire::{Malformed, Reader};
 
-/// Maximum length of a message, in bytes: `AGENT_MAX_LEN` in OpenSSH.
-pub const MAX_LEN: usize = 256 * 1024;
+/// Maximum length of a program's request, in bytes. Requests contain a public key or certificate, and the data of a
+/// login or a hash.
+pub const MAX_LEN: usize = 64 * 1024;
+
+/// Maximum length of an agent's answer, in bytes: `AGENT_MAX_LEN` in OpenSSH.
+pub const MAX_ANSWER_LEN: usize = 256 * 1024;
 
 /// Response to a request that is refused or fails: `SSH_AGENT_FAILURE`.
 pub const FAILURE: [u8; 1] = [5];

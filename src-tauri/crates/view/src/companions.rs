@@ -16,7 +16,7 @@ use std::{
 const ADDED: &[u8] = b".~-#_";
 
 /// Maximum number of remembered folders, and of remembered files per folder.
-const MAX_COUNT: usize = 1 << 10;
+const MAX_COUNT: usize = 1 << 8;
 
 /// Returns the names of files that `name` may be a companion of, longest first, with `true` if the rest of `name` is
 /// typical of temporary files, such as `.tmp`.

@@ -14,8 +14,8 @@ const MAX_COUNT: usize = 1 << 12;
 /// Maximum number of listed entries per folder.
 pub(crate) const MAX_ENTRIES: usize = 1 << 20;
 
-/// Maximum total number of entries in all snapshots.
-const MAX_KEPT: usize = 4 * MAX_ENTRIES;
+/// Maximum memory of all snapshots, in bytes: 256 MiB.
+const MAX_MEMORY: usize = 256 << 20;
 
 /// Directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,15 @@ pub(crate) struct Directories(Mutex<Handles>);
 
 #[derive(Debug, Default)]
 struct Handles {
-    snapshots: HashMap<u64, Arc<Vec<FolderEntry>>>,
+    snapshots: HashMap<u64, Snapshot>,
     last: u64,
+}
+
+#[derive(Debug, Default)]
+struct Snapshot {
+    entries: Arc<Vec<FolderEntry>>,
+    /// Memory of the entries, in bytes.
+    memory: usize,
 }
 
 impl Directories {
@@ -44,25 +51,27 @@ impl Directories {
         }
         handles.last += 1;
         let handle = handles.last;
-        handles.snapshots.insert(handle, Arc::default());
+        handles.snapshots.insert(handle, Snapshot::default());
         Ok(handle)
     }
 
     /// Returns the entries of the latest snapshot.
     pub(crate) fn listed(&self, handle: u64) -> Result<Arc<Vec<FolderEntry>>, Errno> {
         let handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        handles.snapshots.get(&handle).cloned().ok_or(Errno::BADF)
+        handles.snapshots.get(&handle).map(|snapshot| snapshot.entries.clone()).ok_or(Errno::BADF)
     }
 
     /// Stores a new snapshot for an open folder.
     pub(crate) fn list(&self, handle: u64, entries: Vec<FolderEntry>) -> Result<(), Errno> {
+        let memory = entries.iter().map(|entry| size_of::<FolderEntry>() + entry.name.len()).sum();
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = handles.snapshots.iter().filter(|(other, _)| **other != handle);
-        let kept: usize = kept.map(|(_, entries)| entries.len()).sum();
-        if kept + entries.len() > MAX_KEPT {
+        let kept: usize = kept.map(|(_, snapshot)| snapshot.memory).sum();
+        if kept + memory > MAX_MEMORY {
             return Err(Errno::NFILE);
         }
-        *handles.snapshots.get_mut(&handle).ok_or(Errno::BADF)? = Arc::new(entries);
+        let snapshot = Snapshot { entries: Arc::new(entries), memory };
+        *handles.snapshots.get_mut(&handle).ok_or(Errno::BADF)? = snapshot;
         Ok(())
     }
 
@@ -76,11 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_entries_are_bounded_in_total() {
+    fn the_memory_of_all_snapshots_is_bounded() {
         let directories = Directories::default();
         let entries = || {
-            let entry = FolderEntry { name: OsString::new(), inode: 1, kind: 8 };
-            vec![entry; MAX_ENTRIES]
+            let entry = FolderEntry { name: "x".repeat(255).into(), inode: 1, kind: 8 };
+            vec![entry; MAX_MEMORY / 4 / (255 + size_of::<FolderEntry>())]
         };
         let handles: Vec<u64> = (0..5).map(|_| directories.add().unwrap()).collect();
         handles[..4].iter().for_each(|handle| directories.list(*handle, entries()).unwrap());

@@ -109,7 +109,7 @@ impl ServesNetwork for TrialNetwork {
             rules: self.rules.clone(),
             ask: None,
             record: self.refused.clone(),
-            resolve: Arc::new(SystemResolver),
+            resolve: Arc::new(SystemResolver::default()),
             limits: ProxyLimits::default(),
             connections: Connections::default(),
         };

@@ -125,7 +125,9 @@ async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
         // Pip also accepts folders instead of URLs.
         let Some((host, port)) = host(text) else { continue };
         allowed.push(format!("{host}:{port}"));
-        for address in SystemResolver.resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default() {
+        for address in
+            SystemResolver::default().resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default()
+        {
             allowed.extend(spelled_out(address).map(|address| format!("{address}:{port}")));
         }
     }

@@ -129,7 +129,7 @@ async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput
                 rules: watched,
                 ask: None,
                 record: seen.clone(),
-                resolve: Arc::new(SystemResolver),
+                resolve: Arc::new(SystemResolver::default()),
                 limits: ProxyLimits::default(),
                 connections: Connections::default(),
             };

@@ -8,6 +8,9 @@ use std::path::Path;
 /// Maximum number of denials printed, so that a program cannot flood the terminal.
 const MAX_DENIALS: usize = 10;
 
+/// Maximum number of lines that wait until they can be printed. Beyond it, the oldest is dropped.
+const MAX_LINES: usize = 100;
+
 /// Status lines that have not been printed yet.
 pub struct RunLines {
     is_shown: bool,
@@ -76,6 +79,9 @@ impl RunLines {
 
     fn add(&mut self, line: String) {
         if self.is_shown {
+            if self.lines.len() >= MAX_LINES {
+                self.lines.pop_front();
+            }
             self.lines.push_back(format!("ironcurtain: {line}"));
         }
     }
@@ -113,6 +119,13 @@ mod tests {
         let denied = lines(|lines| (0..100).for_each(|_| lines.denied("/x", None)));
         assert_eq!(denied.len(), MAX_DENIALS + 1);
         assert_eq!(denied.last().unwrap(), "further denials are not printed");
+    }
+
+    #[test]
+    fn waiting_lines_are_limited() {
+        let waiting = lines(|lines| (0..1000).for_each(|number| lines.waiting(&format!("/{number}"))));
+        assert_eq!(waiting.len(), MAX_LINES);
+        assert_eq!(waiting.last().unwrap(), "waiting for your answer about /999");
     }
 
     #[test]

@@ -3,13 +3,26 @@
 use std::collections::BTreeSet;
 use vte::{Params, Parser, Perform};
 
-/// DEC private modes that would disturb IronCurtain's text or the user's shell: cursor keys, mouse and focus reports,
-/// alternate screens, bracketed paste and synchronized output.
-const KNOWN: [u16; 16] =
-    [1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
+/// DEC private modes that would disturb IronCurtain's text or the user's shell: cursor keys, reverse video, origin and
+/// margins, mouse and focus reports, alternate screens, bracketed paste and synchronized output.
+const KNOWN: [u16; 19] =
+    [1, 5, 6, 9, 47, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
 
 /// DEC private modes that switch to the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+
+/// Cancels an escape sequence or string that the program has not completed, which would hide the text after it.
+const CANCEL: &str = "\x18\x1b\\";
+
+/// Resets the state that could hide or replace IronCurtain's text, even if the program set it in a way that is not
+/// tracked: character set, insert mode, reverse video, origin mode, line wrapping, margins, cursor and attributes.
+const PLAIN: &str = "\x0f\x1b(B\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[?25h\x1b[0m\x1b[r";
+
+/// Resets the palette, and the colours of text, background and cursor (`OSC 104`, `110` to `112`).
+const COLOURS: &str = "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+
+/// First parameter of the control strings that change colours.
+const COLOURING: [&[u8]; 5] = [b"4", b"5", b"10", b"11", b"12"];
 
 /// Terminal modes set by a program, parsed from its output.
 #[derive(Default)]
@@ -22,6 +35,10 @@ pub struct TerminalModes {
 struct Seen {
     set: BTreeSet<u16>,
     hides_cursor: bool,
+    /// `true` if long lines are cut off at the margin instead of wrapped.
+    cuts_lines: bool,
+    /// `true` if the program has changed colours of the palette.
+    has_coloured: bool,
     /// `true` if Kitty's keyboard protocol is on.
     encodes_keys: bool,
     /// Level of xterm's `modifyOtherKeys`.
@@ -59,7 +76,8 @@ impl TerminalModes {
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
         let reset = self.without(|mode| !ALTERNATE.contains(&mode));
-        format!("{alternate}{reset}\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H")
+        let colours = if self.seen.has_coloured { COLOURS } else { "" };
+        format!("{CANCEL}{alternate}{reset}{colours}{PLAIN}\x1b[2J\x1b[H")
     }
 
     /// Returns the escape sequence that restores the program's screen and modes, except for the content of an
@@ -69,12 +87,13 @@ impl TerminalModes {
         let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));
         let set: String = set.map(|mode| format!("\x1b[?{mode}h")).collect();
         let cursor = if self.seen.hides_cursor { "\x1b[?25l" } else { "" };
+        let lines = if self.seen.cuts_lines { "\x1b[?7l" } else { "" };
         let kitty = if self.seen.encodes_keys { "\x1b[<u" } else { "" };
         let xterm = match self.seen.other_keys {
             0 => String::new(),
             level => format!("\x1b[>4;{level}m"),
         };
-        format!("\x1b[2J\x1b[H{alternate}{set}{cursor}{kitty}{xterm}")
+        format!("\x1b[2J\x1b[H{alternate}{set}{cursor}{lines}{kitty}{xterm}")
     }
 
     fn without(&self, is_meant: impl Fn(u16) -> bool) -> String {
@@ -82,6 +101,9 @@ impl TerminalModes {
         let mut text: String = set.map(|mode| format!("\x1b[?{mode}l")).collect();
         if self.seen.hides_cursor {
             text.push_str("\x1b[?25h");
+        }
+        if self.seen.cuts_lines {
+            text.push_str("\x1b[?7h");
         }
         if self.seen.encodes_keys {
             text.push_str("\x1b[>0u");
@@ -100,6 +122,7 @@ impl Perform for Seen {
                 for mode in params.iter().filter_map(|param| param.first().copied()) {
                     match (mode, action) {
                         (25, action) => self.hides_cursor = action == 'l',
+                        (7, action) => self.cuts_lines = action == 'l',
                         (mode, 'h') if KNOWN.contains(&mode) => _ = self.set.insert(mode),
                         (mode, _) => _ = self.set.remove(&mode),
                     }
@@ -115,6 +138,10 @@ impl Perform for Seen {
             ([b'<'], 'u') => self.encodes_keys = false,
             _ => {}
         }
+    }
+
+    fn osc_dispatch(&mut self, params: &[&[u8]], _: bool) {
+        self.has_coloured |= params.first().is_some_and(|first| COLOURING.contains(first));
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
@@ -137,12 +164,27 @@ mod tests {
         modes.read(b"49;2004h\x1b[?25l\n");
         assert!(modes.is_alternate() && !modes.is_inside_line());
         assert_eq!(modes.reset(), "\x1b[?1049l\x1b[?2004l\x1b[?25h\x1b[0m");
-        assert_eq!(modes.begin_own_screen(), "\x1b[?2004l\x1b[?25h\x1b[?25h\x1b[0m\x1b[r\x1b[2J\x1b[H");
+        let own = format!("{CANCEL}\x1b[?2004l\x1b[?25h{PLAIN}\x1b[2J\x1b[H");
+        assert_eq!(modes.begin_own_screen(), own);
         assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?2004h\x1b[?25l");
         modes.read(b"\x1b[?1049l\x1b[?2004l\x1b[?25h");
         assert!(!modes.is_alternate());
         assert_eq!(modes.reset(), "");
         assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?1049l");
+    }
+
+    #[test]
+    fn a_question_is_readable_whatever_the_program_has_set() {
+        let mut modes = TerminalModes::default();
+        // An unfinished window title would swallow the question.
+        modes.read(b"\x1b[?7l\x1b[?6h\x1b]4;1;#000000\x1b\\\x1b]0;title");
+        let own = format!("{CANCEL}\x1b[?1049h\x1b[?6l\x1b[?7h{COLOURS}{PLAIN}\x1b[2J\x1b[H");
+        assert_eq!(modes.begin_own_screen(), own);
+        assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?1049l\x1b[?6h\x1b[?7l");
+        // Other control strings leave the user's colours as they are.
+        let mut others = TerminalModes::default();
+        others.read(b"\x1b]0;4;title\x07\x1b]52;c;YQ==\x07");
+        assert!(!others.begin_own_screen().contains(COLOURS));
     }
 
     #[test]

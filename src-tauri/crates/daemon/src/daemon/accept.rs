@@ -111,7 +111,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     let now = state.reloader.settings();
     let starter = identity::of_shim(peer.pid, None);
     // Counts towards the limit until the run ends.
-    let _place = match state.place(now.config.max_sessions) {
+    let _place = match state.place(now.config.max_sessions, None) {
         Ok(place) => place,
         Err(none) => {
             return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, none.to_string()).await;

@@ -36,6 +36,8 @@ pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: Unix
 }
 
 async fn admit(state: Arc<DaemonState>, run: Arc<Run>, stream: UnixStream) {
+    // Opening and refusing a session is recorded.
+    run.files.pace.turn().await;
     let Some(mut peer) = Peer::accept_sandboxed(stream).await else { return };
     match peer.hello.purpose.clone() {
         Purpose::Session(shim @ ShimHello { resume: None, stdio: StdioMode::Relayed, .. }) => {

@@ -40,7 +40,7 @@ pub(super) async fn serve_session(
         }
     };
     // The session counts towards the limit until it ends.
-    let _place = match state.place(now.config.max_sessions) {
+    let _place = match state.place(now.config.max_sessions, run.as_deref()) {
         Ok(place) => place,
         Err(none) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, none.to_string()).await;

@@ -33,7 +33,7 @@ impl Run {
                 // An error occurs only while the daemon exits, which also terminates the run.
                 if tokio::task::spawn_blocking(act).await.is_ok_and(|done| !done) {
                     tracing::error!(run = self.id, "failed to pause the run; terminating it");
-                    self.end();
+                    self.files.end_because("it could not be paused".to_owned());
                 }
             }
             if stops.changed().await.is_err() {
@@ -46,18 +46,20 @@ impl Run {
 /// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_TIMEOUT`].
 ///
 /// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
-/// process. Therefore repeats until all processes are suspended.
+/// process. Therefore repeats until all processes are suspended. A process that waits in `vfork` is not suspended until
+/// its child is resumed, so after the time limit only those are left that wait in the kernel with a pending stop signal.
 fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
         signal_all(supervisor, Signal::STOP);
         let all = inside(supervisor, &|| true);
         // A sandbox has at least one process. An empty list means that the processes could not be listed.
-        if !all.is_empty() && all.into_iter().all(has_stopped) {
+        if !all.is_empty() && all.iter().copied().all(has_stopped) {
             return true;
         }
         if Instant::now() > deadline {
-            return false;
+            return !all.is_empty()
+                && all.into_iter().all(|process| has_stopped(process) || cannot_run(process));
         }
         std::thread::sleep(CHECK);
     }
@@ -81,10 +83,54 @@ fn signal_all(supervisor: u32, signal: Signal) {
     }
 }
 
+/// Returns `true` if every thread of the process waits in the kernel, uninterruptibly and with a pending stop signal,
+/// which takes effect before the process runs its own code.
+fn cannot_run(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.map(|thread| fs::read_to_string(thread.path().join("status"))).all(|status| {
+        // A thread that cannot be read has exited.
+        status.map_or(true, |status| waits_to_stop(&status))
+    })
+}
+
+fn waits_to_stop(status: &str) -> bool {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let pending = |name: &str| field(name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+    let stops = (pending("SigPnd:") | pending("ShdPnd:")) >> (Signal::STOP.as_raw() - 1) & 1 == 1;
+    match field("State:").and_then(|state| state.chars().next()) {
+        Some('D') => stops,
+        Some(state) => matches!(state, 'T' | 't' | 'Z' | 'X'),
+        None => false,
+    }
+}
+
 /// Returns `true` if the process is suspended or has exited.
 fn has_stopped(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The command name in parentheses may contain spaces.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::waits_to_stop;
+
+    #[test]
+    fn only_a_pending_stop_keeps_a_waiting_thread_from_running() {
+        const STOP: u64 = 1 << 18;
+        let status = |state: &str, own: u64, shared: u64| {
+            format!("Name:\tcat\nState:\t{state}\nSigPnd:\t{own:016x}\nShdPnd:\t{shared:016x}\n")
+        };
+        for (state, own, shared) in
+            [("D (disk sleep)", STOP, 0), ("D (disk sleep)", 0, STOP), ("T (stopped)", 0, 0)]
+        {
+            assert!(waits_to_stop(&status(state, own, shared)), "{state} {own} {shared}");
+        }
+        for (state, shared) in
+            [("D (disk sleep)", 0), ("D (disk sleep)", 1 << 8), ("R (running)", STOP), ("S (sleeping)", STOP)]
+        {
+            assert!(!waits_to_stop(&status(state, 0, shared)), "{state} {shared}");
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! Serves a run until its program exits, the process that started it disconnects, or the user terminates it.
 
 use super::Run;
+use ironcurtain_server::network::Serving;
+
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
+use ironcurtain_server::NotesInbox;
 use ironcurtain_server::control::SupervisorControl;
-use ironcurtain_server::network::Serving;
 use ironcurtain_server::served_files::{FilesInbox, ServingFiles};
 use std::io;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
@@ -34,7 +36,7 @@ pub(crate) struct OpenedRun {
     pub(super) inbox: FilesInbox,
     pub(super) network: (Serving, JoinSet<()>),
     /// Notes for the process that started the run.
-    pub(super) for_starter: mpsc::Receiver<RunNote>,
+    pub(super) for_starter: NotesInbox,
     /// Task that serves the ssh agent. It ends with the run.
     pub(super) agent: Option<JoinHandle<()>>,
 }
@@ -157,14 +159,14 @@ impl Run {
 async fn write_notes(
     mut starter: OwnedWriteHalf,
     first: RunNote,
-    mut notes: mpsc::Receiver<RunNote>,
+    mut notes: NotesInbox,
     mut ended: oneshot::Receiver<RunNote>,
 ) -> io::Result<()> {
     send(&mut starter, &first).await?;
     let last = loop {
         tokio::select! {
             biased;
-            Some(note) = notes.recv() => send(&mut starter, &note).await?,
+            note = notes.next() => send(&mut starter, &note).await?,
             last = &mut ended => break last,
         }
     };

@@ -18,7 +18,8 @@ use ironcurtain_policy::Denial;
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_services::next_connection;
 use ironcurtain_ssh_agent::{
-    AgentRequest, FAILURE, HostNames, Malformed, SignRequest, SignaturePurpose, fingerprint, names_of,
+    AgentRequest, FAILURE, HostNames, MAX_LEN, Malformed, SignRequest, SignaturePurpose, fingerprint,
+    names_of,
 };
 use ironcurtain_visible as visible;
 use serde_json::Map;
@@ -96,13 +97,16 @@ struct Conversation {
 impl Conversation {
     async fn serve(mut self, stream: UnixStream) -> io::Result<()> {
         let (mut from, mut to) = stream.into_split();
-        while let Some(message) = read(&mut from).await? {
+        while let Some(message) = read(&mut from, MAX_LEN).await? {
             let answer = match AgentRequest::parse(&message) {
                 Ok(AgentRequest::List) => self.upstream.list().await?.0,
                 // The user's agent needs this message for keys that are restricted to certain hosts.
                 Ok(AgentRequest::Bind { is_forwarding: false }) => self.upstream.pass_on(&message).await?,
                 Ok(AgentRequest::Sign(request)) => match self.sign(&request, &message, &mut from).await {
-                    Ok(signed) => signed,
+                    Ok(signed) => {
+                        self.run.files.pace.refund();
+                        signed
+                    }
                     Err(SignError::Gone) => return Ok(()),
                     Err(problem) => {
                         self.refused(&request, &problem).await;
@@ -125,6 +129,7 @@ impl Conversation {
         message: &[u8],
         from: &mut OwnedReadHalf,
     ) -> Result<Vec<u8>, SignError> {
+        self.run.files.pace.turn().await;
         let purpose = SignaturePurpose::of(&request.data, &request.key)?;
         let (_, keys) = self.upstream.list().await?;
         let comment = keys.into_iter().find(|key| key.key == request.key).ok_or(SignError::NoKey)?.comment;

@@ -1,6 +1,6 @@
 //! Connection to the user's ssh agent, and the framing of agent messages.
 
-use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, MAX_LEN, keys};
+use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, MAX_ANSWER_LEN, keys};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl UpstreamAgent {
                 None => UnixStream::connect(&self.socket).await?,
             };
             write(&mut connection, request).await?;
-            let answer = read(&mut connection).await?;
+            let answer = read(&mut connection, MAX_ANSWER_LEN).await?;
             io::Result::Ok(answer.map(|answer| (answer, connection)))
         };
         match tokio::time::timeout(bound, answered).await.map_err(io::Error::from)?? {
@@ -58,18 +58,19 @@ impl UpstreamAgent {
     }
 }
 
-/// Reads a message. Returns `None` at the end of the stream.
-pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+/// Reads a message of at most `most` bytes. Returns `None` at the end of the stream.
+pub(super) async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Result<Option<Vec<u8>>> {
     let length = match from.read_u32().await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         length => usize::try_from(length?).map_err(io::Error::other)?,
     };
-    if !(1..=MAX_LEN).contains(&length) {
+    if !(1..=most).contains(&length) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is empty or too long"));
     }
-    let mut message = vec![0; length];
-    from.read_exact(&mut message).await?;
-    Ok(Some(message))
+    // Allocates memory only for bytes that arrive.
+    let mut message = Vec::new();
+    from.take(u64::try_from(length).map_err(io::Error::other)?).read_to_end(&mut message).await?;
+    if message.len() == length { Ok(Some(message)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Writes a message.
@@ -80,7 +81,7 @@ pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &[u8]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{LIST_TIMEOUT, UpstreamAgent, read, write};
+    use super::{LIST_TIMEOUT, MAX_ANSWER_LEN, UpstreamAgent, read, write};
     use std::io;
     use tokio::net::UnixListener;
 
@@ -92,14 +93,14 @@ mod tests {
         let mut agent = UpstreamAgent::at(socket);
         let served = tokio::spawn(async move {
             let (mut first, _) = listener.accept().await.unwrap();
-            assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01one");
+            assert_eq!(read(&mut first, MAX_ANSWER_LEN).await.unwrap().unwrap(), b"\x01one");
             write(&mut first, b"answer to one").await.unwrap();
-            assert_eq!(read(&mut first).await.unwrap().unwrap(), b"\x01two");
+            assert_eq!(read(&mut first, MAX_ANSWER_LEN).await.unwrap().unwrap(), b"\x01two");
             tokio::time::sleep(2 * LIST_TIMEOUT).await;
             // It may find a closed connection.
             let _ = write(&mut first, b"late answer to two").await;
             let (mut second, _) = listener.accept().await.unwrap();
-            assert_eq!(read(&mut second).await.unwrap().unwrap(), b"\x01three");
+            assert_eq!(read(&mut second, MAX_ANSWER_LEN).await.unwrap().unwrap(), b"\x01three");
             write(&mut second, b"answer to three").await.unwrap();
         });
         assert_eq!(agent.ask(b"\x01one", LIST_TIMEOUT).await.unwrap(), b"answer to one");

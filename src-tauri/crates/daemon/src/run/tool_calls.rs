@@ -10,7 +10,8 @@ use ironcurtain_server::served_files::RaiseError;
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Maximum length of a request's reason, in characters.
@@ -121,11 +122,7 @@ impl ToolOutcome {
 
 impl Run {
     /// Calls a tool.
-    pub(super) async fn call_tool(
-        self: &Arc<Self>,
-        name: &str,
-        arguments: Map<String, Value>,
-    ) -> ToolOutcome {
+    pub(super) async fn call_tool(self: &Arc<Self>, name: &str, arguments: Option<&RawValue>) -> ToolOutcome {
         let called = match name {
             "request_access" => self.request_access(arguments).await,
             "list_access" => Ok(self.list_access()),
@@ -138,11 +135,13 @@ impl Run {
         }
     }
 
-    async fn request_access(self: &Arc<Self>, arguments: Map<String, Value>) -> Result<String, ToolError> {
+    async fn request_access(self: &Arc<Self>, arguments: Option<&RawValue>) -> Result<String, ToolError> {
         let RequestAccess { path, host, access, why } = parsed(arguments)?;
         if why.trim().is_empty() || why.chars().count() > MAX_REASON_LEN {
             return Err(ToolError::Reason);
         }
+        // Denied requests are recorded.
+        self.files.pace.turn().await;
         match (path, host) {
             (Some(path), None) => {
                 let (access, words) = match access {
@@ -150,10 +149,12 @@ impl Run {
                     WantedKind::Write => (FileAccess::ReadWrite, "read and change"),
                 };
                 let granted = self.files.request(&path, access, &why).await?;
+                self.files.pace.refund();
                 Ok(format!("You may {words} {}.", granted.path))
             }
             (None, Some(host)) => {
                 let target = self.network.request(&host, &why).await?;
+                self.files.pace.refund();
                 Ok(format!("You may connect to {target}."))
             }
             (Some(_), Some(_)) | (None, None) => Err(ToolError::Target),
@@ -202,7 +203,7 @@ impl Run {
         grant.subject.session.as_ref() == Some(&self.id)
     }
 
-    async fn release_access(self: &Arc<Self>, arguments: Map<String, Value>) -> Result<String, ToolError> {
+    async fn release_access(self: &Arc<Self>, arguments: Option<&RawValue>) -> Result<String, ToolError> {
         let ReleaseAccess { grant: id } = parsed(arguments)?;
         let table = self.services.grants.now();
         let grant = table.grants.iter().find(|grant| grant.id == id && self.is_own(grant));
@@ -232,6 +233,6 @@ impl Run {
     }
 }
 
-fn parsed<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, serde_json::Error> {
-    serde_json::from_value(Value::Object(arguments))
+fn parsed<T: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<T, serde_json::Error> {
+    serde_json::from_str(arguments.map_or("{}", RawValue::get))
 }

@@ -122,7 +122,9 @@ fn request(
                 return failed(ErrorCode::INVALID_REQUEST, "too many calls are waiting for the user");
             }
             let (run, answered) = (run.clone(), id.clone());
-            let task = calls.tasks.spawn(async move { (answered, run.call_tool(&name, arguments).await) });
+            let task = calls
+                .tasks
+                .spawn(async move { (answered, run.call_tool(&name, arguments.as_deref()).await) });
             calls.by_id.insert(id, task);
             None
         }
@@ -134,7 +136,7 @@ fn request(
 struct Call {
     name: String,
     #[serde(default)]
-    arguments: Map<String, Value>,
+    arguments: Option<Box<RawValue>>,
 }
 
 fn initialized(params: Option<&RawValue>) -> Value {

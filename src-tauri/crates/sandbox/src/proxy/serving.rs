@@ -31,7 +31,10 @@ pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
         rules,
         ask: None,
         record: Arc::new(StderrLog { tells: orders.debug }),
-        resolve: Arc::new(FilteredResolver { denied: orders.denied_addresses, resolver: SystemResolver }),
+        resolve: Arc::new(FilteredResolver {
+            denied: orders.denied_addresses,
+            resolver: SystemResolver::default(),
+        }),
         limits: ProxyLimits::default(),
         connections: Connections::default(),
     };

@@ -24,6 +24,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
+/// Maximum number of open connections per port. More of them wait in the sandbox.
+const MAX_CONNECTIONS: usize = 256;
+
 /// Maximum number of times that one port is judged. It is judged again after each change of rules or grants.
 const MAX_ROUNDS: usize = 20;
 
@@ -156,8 +159,9 @@ impl LocalServices {
     async fn forward(self: Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
         let (mut connections, mut listener) = (FuturesUnordered::new(), Some(listener));
         while listener.is_some() || !connections.is_empty() {
+            let free = listener.as_ref().filter(|_| connections.len() < MAX_CONNECTIONS);
             let accepted = async {
-                match &listener {
+                match free {
                     Some(listener) => next_connection(|| listener.accept()).await,
                     None => std::future::pending().await,
                 }

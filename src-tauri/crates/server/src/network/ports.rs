@@ -14,6 +14,13 @@ use tokio::task::JoinSet;
 /// Maximum number of open connections per published port.
 const MAX_CONNECTIONS: usize = 256;
 
+/// Maximum number of requests of one sandbox that wait for an answer. More of them wait in the sandbox.
+const MAX_REQUESTS: usize = 64;
+
+/// Maximum number of connections to one published port that are being opened. Each blocks a thread until the program in
+/// the run accepts it.
+const MAX_OPENING: usize = 16;
+
 /// Stack size for the thread that waits for requests, in bytes.
 const STACK: usize = 64 * 1024;
 
@@ -69,11 +76,11 @@ pub fn serve_ports(
     for port in published {
         serving.spawn(publish(port, link.try_clone()?));
     }
-    let (requests, mut asked) = mpsc::unbounded_channel();
+    let (requests, mut asked) = mpsc::channel(1);
     std::thread::Builder::new().name("run-ports".into()).stack_size(STACK).spawn(move || {
         // The link closes when the sandbox exits.
         while let Ok(request) = link.next() {
-            if requests.send(request).is_err() {
+            if requests.blocking_send(request).is_err() {
                 return;
             }
         }
@@ -82,7 +89,7 @@ pub fn serve_ports(
         let mut answering = JoinSet::new();
         loop {
             tokio::select! {
-                request = asked.recv() => {
+                request = asked.recv(), if answering.len() < MAX_REQUESTS => {
                     let Some(request) = request else { return };
                     let Some(services) = services.clone() else { continue };
                     answering.spawn(async move {
@@ -103,6 +110,7 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     // Fails only outside a runtime.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
+    let opening = Arc::new(Semaphore::new(MAX_OPENING));
     let mut connections = JoinSet::new();
     loop {
         // The semaphore is never closed.
@@ -113,9 +121,9 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
                 Some(_) = connections.join_next() => {}
             }
         };
-        let link = link.clone();
+        let (link, opening) = (link.clone(), opening.clone());
         connections.spawn(async move {
-            if let Err(problem) = relay(outside, port, link).await {
+            if let Err(problem) = relay(outside, port, (link, &*opening)).await {
                 tracing::debug!(%problem, port, "a connection to a published port ended");
             }
             drop(place);
@@ -123,8 +131,16 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     }
 }
 
-async fn relay(mut outside: TcpStream, port: u16, link: Arc<ServiceLink>) -> io::Result<()> {
-    let inside = tokio::task::spawn_blocking(move || link.connect(port)).await??;
+async fn relay(
+    mut outside: TcpStream,
+    port: u16,
+    (link, opening): (Arc<ServiceLink>, &Semaphore),
+) -> io::Result<()> {
+    let inside = {
+        // The semaphore is never closed.
+        let _place = opening.acquire().await;
+        tokio::task::spawn_blocking(move || link.connect(port)).await??
+    };
     inside.set_nonblocking(true)?;
     copy_bidirectional(&mut outside, &mut TcpStream::from_std(inside)?).await?;
     Ok(())

@@ -1,27 +1,34 @@
 //! Records the decisions of a server's proxy in the audit log.
 //!
-//! - Records a connection before it is opened. Delays refusals above a steady rate, so that a server cannot fill the
+//! - Records a connection before it is opened. Delays connections above a steady rate, so that a server cannot fill the
 //!   disk.
 
 use super::basis::Basis;
 use super::caller::{Caller, HostSource};
-use super::pace::Pace;
 use super::reach::ReachableHosts;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
+use ironcurtain_services::Pace;
 use ironcurtain_visible as visible;
 use std::sync::Arc;
+
+/// Maximum number of refusals that are recorded without delay.
+const REFUSALS: u32 = 100;
+
+/// Maximum number of allowed connections that are recorded without delay. Package managers open many.
+const CONNECTIONS: u32 = 5_000;
 
 /// Recorder for the decisions of one proxy.
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
-    pace: Pace,
+    refusals: Pace,
+    connections: Pace,
 }
 
 impl ConnectionRecorder {
     pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
-        Self { caller, reach, pace: Pace::new() }
+        Self { caller, reach, refusals: Pace::new(REFUSALS), connections: Pace::new(CONNECTIONS) }
     }
 }
 
@@ -30,8 +37,11 @@ impl Record for ConnectionRecorder {
         Box::pin(async move {
             let services = &self.caller.services;
             let entry = entry(&self.caller, &event);
-            if !matches!(event.verdict, ConnectionVerdict::Allowed(_)) {
-                self.pace.turn().await;
+            match event.verdict {
+                ConnectionVerdict::Allowed(_) => self.connections.turn().await,
+                ConnectionVerdict::Refused { .. } | ConnectionVerdict::Failed { .. } => {
+                    self.refusals.turn().await;
+                }
             }
             services.audit.record(entry).await.map_err(RecordError::new)?;
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict

@@ -25,7 +25,7 @@ pub fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
         rules,
         ask: None,
         record,
-        resolve: Arc::new(SystemResolver),
+        resolve: Arc::new(SystemResolver::default()),
         connections: Connections::default(),
         limits: ProxyLimits::default(),
     })

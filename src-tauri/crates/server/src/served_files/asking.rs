@@ -20,21 +20,13 @@ use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingAppro
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
 const MAX_ROUNDS: usize = 200;
-
-/// Number of questions about files in one folder before the folder becomes the first offer.
-const OFTEN: u32 = 2;
-
-/// Maximum number of folders for which questions are counted.
-const MAX_FOLDERS: usize = 10_000;
 
 /// Maximum number of questions about one access. The user is asked again only if the file has changed.
 const MAX_QUESTIONS: usize = 3;
@@ -57,33 +49,16 @@ pub(super) enum Together {
     Raised(Option<String>),
 }
 
-/// Number of questions asked so far about files in each folder.
-#[derive(Debug, Default)]
-pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
-
-impl AskedFolders {
-    /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
-    /// first.
-    fn is_often(&self, path: &str) -> bool {
-        let Some(folder) = Path::new(path).parent() else { return false };
-        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if folders.len() >= MAX_FOLDERS && !folders.contains_key(folder) {
-            folders.clear();
-        }
-        let count = folders.entry(folder.to_owned()).or_default();
-        *count += 1;
-        *count > OFTEN
-    }
-}
-
 impl ServedFiles {
     /// Decides on an access. If the access is permitted permanently, the file view has the permission when this
     /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
+        self.pace.turn().await;
         let answer = self.decided(&asked, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
+            self.pace.refund();
             self.profile.note(&asked.wanted);
             self.notes.allowed(&asked.wanted);
         } else {

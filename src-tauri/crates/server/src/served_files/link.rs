@@ -2,16 +2,20 @@
 
 use super::ServedFiles;
 use super::asking::AskedByProgram;
+use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_sandbox::file_access::{FromView, PermittedAccess, ToView};
 use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+
+/// Maximum length of a view's message, in bytes. The longest one contains a path and the names of programs.
+const MAX_LEN: usize = 64 * 1024;
 
 /// Handles a view's messages until the connection closes.
 pub(super) async fn serve(
@@ -22,14 +26,18 @@ pub(super) async fn serve(
     let (from, to) = view.into_split();
     // Write concurrently, because the view may stop reading until its questions have been read.
     let mut writing = pin!(write(to, to_view));
-    let mut lines = BufReader::new(from).lines();
+    let mut lines = Lines::new(from, MAX_LEN);
     // Dropping the set withdraws the questions.
     let (mut asking, mut open) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
     loop {
         tokio::select! {
-            line = lines.next_line() => {
-                let Some(line) = line? else { return Ok(()) };
-                match serde_json::from_str(&line)? {
+            line = lines.next() => {
+                let line = match line? {
+                    Some(Line::Whole(line, _)) => line,
+                    Some(Line::TooLong { .. } | Line::NoRoom { .. }) => return Err(io::ErrorKind::InvalidData.into()),
+                    None => return Ok(()),
+                };
+                match serde_json::from_slice(&line)? {
                     FromView::Ask { id, path, access, programs } => {
                         let files = files.clone();
                         let asked = AskedByProgram { wanted: PermittedAccess { path, access }, programs };

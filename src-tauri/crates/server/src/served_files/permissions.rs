@@ -15,11 +15,42 @@ use tokio::sync::watch;
 /// Maximum number of permitted accesses. Further accesses are denied.
 const MAX_COUNT: usize = 100_000;
 
+/// Maximum total length of the permitted accesses' paths, in bytes: 16 MiB. Further accesses are denied.
+const MAX_PATHS_LEN: usize = 16 << 20;
+
 /// Permitted accesses, and the version of the grants that the file view has applied.
 #[derive(Debug)]
 pub(super) struct Permissions {
-    permitted: Mutex<HashSet<PermittedAccess>>,
+    permitted: Mutex<Permitted>,
     applied: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Permitted {
+    accesses: HashSet<PermittedAccess>,
+    /// Total length of the paths.
+    length: usize,
+}
+
+impl Permitted {
+    /// Adds an access. Returns `false` if a limit is reached.
+    fn insert(&mut self, access: PermittedAccess) -> bool {
+        let length = self.length + access.path.len();
+        if self.accesses.contains(&access) {
+            return true;
+        }
+        if self.accesses.len() >= MAX_COUNT || length > MAX_PATHS_LEN {
+            return false;
+        }
+        self.length = length;
+        self.accesses.insert(access)
+    }
+
+    fn remove(&mut self, access: &PermittedAccess) {
+        if self.accesses.remove(access) {
+            self.length -= access.path.len();
+        }
+    }
 }
 
 /// Versions of the grants and the policy against which an access was judged.
@@ -42,7 +73,9 @@ pub(super) enum Permitting {
 impl Permissions {
     /// Creates the permissions of a new view. `permitted` is judged before the file view receives it.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
-        Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
+        let mut all = Permitted::default();
+        permitted.for_each(|access| _ = all.insert(access));
+        Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
     }
 
     /// Records that the file view has applied the permissions of this version.
@@ -64,11 +97,10 @@ impl ServedFiles {
         if !is_current {
             return Permitting::Outdated;
         }
-        if permitted.len() >= MAX_COUNT && !permitted.contains(&access) {
+        if !permitted.insert(access.clone()) {
             return Permitting::Full;
         }
-        self.tell(ToView::Permit(access.clone()));
-        permitted.insert(access);
+        self.tell(ToView::Permit(access));
         Permitting::Permitted
     }
 
@@ -105,13 +137,13 @@ impl ServedFiles {
     /// have been judged by such grants too.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = permitted().clone();
+        let before = permitted().accesses.clone();
         // Judging is slow and must not block the opening of files, so release the lock.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
         let mut permitted = permitted();
-        ended.iter().for_each(|access| _ = permitted.remove(access));
-        self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
+        ended.iter().for_each(|access| permitted.remove(access));
+        self.tell(ToView::Permissions { version, permitted: permitted.accesses.iter().cloned().collect() });
     }
 
     /// Waits until the file view no longer uses grants older than this version, or the sandbox has exited.
@@ -128,5 +160,28 @@ impl ServedFiles {
     pub(super) fn tell(&self, message: ToView) {
         // Ignore the error, which occurs only if the sandbox has exited.
         let _ = self.to_view.send(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_sandbox::file_access::FileAccess;
+
+    #[test]
+    fn permitted_paths_are_limited_in_number_and_length() {
+        let access = |path: String| PermittedAccess { path, access: FileAccess::Read };
+        let mut short = Permitted::default();
+        assert!((0..MAX_COUNT).all(|number| short.insert(access(number.to_string()))));
+        assert!(!short.insert(access("more".into())) && short.insert(access("7".into())));
+        short.remove(&access("7".into()));
+        assert!(short.insert(access("more".into())));
+        let mut long = Permitted::default();
+        let path = |number: usize| format!("{number:04096}");
+        assert!((0..MAX_PATHS_LEN / 4096).all(|number| long.insert(access(path(number)))));
+        assert!(!long.insert(access("x".into())));
+        long.remove(&access(path(0)));
+        long.remove(&access(path(0)));
+        assert!(long.insert(access("x".into())) && !long.insert(access(path(0))));
     }
 }

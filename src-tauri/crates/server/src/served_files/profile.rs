@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of files to remember for proposing a profile.
 const MAX_LEARNED: usize = 10_000;
 
+/// Maximum total length of their paths, in bytes: 1 MiB. They are sent in one message.
+const MAX_LEARNED_LEN: usize = 1 << 20;
+
 /// Error returned when a profile cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileGrantsError {
@@ -180,9 +183,14 @@ impl ProfileGrants {
     pub(super) fn note(&self, access: &PermittedAccess) {
         let Some(learned) = &self.learned else { return };
         let mut learned = lock(learned);
-        if learned.len() < MAX_LEARNED {
-            let is_changed = access.access != FileAccess::Read;
-            *learned.entry(access.path.clone()).or_default() |= is_changed;
+        let is_changed = access.access != FileAccess::Read;
+        if let Some(changed) = learned.get_mut(&access.path) {
+            *changed |= is_changed;
+            return;
+        }
+        let length: usize = learned.keys().map(String::len).sum();
+        if learned.len() < MAX_LEARNED && length + access.path.len() <= MAX_LEARNED_LEN {
+            learned.insert(access.path.clone(), is_changed);
         }
     }
 

@@ -9,6 +9,9 @@ use tokio::sync::watch;
 /// Minimum number of concurrently waiting files for their reads to be combined. A lower limit on questions reduces it.
 const MANY: usize = 20;
 
+/// Maximum number of remembered folders that the user cannot be asked about.
+const MAX_UNASKABLE: usize = 1_000;
+
 /// Reads of a run that are waiting for an answer.
 #[derive(Debug)]
 pub(super) struct Searches {
@@ -116,7 +119,12 @@ impl Searches {
 
     /// Records that the user cannot be asked about this folder.
     pub(super) fn is_unaskable(&self, folder: &str) {
-        self.lock().unaskable.insert(folder.into());
+        let unaskable = &mut self.lock().unaskable;
+        if unaskable.len() >= MAX_UNASKABLE {
+            // A forgotten folder is checked again.
+            unaskable.clear();
+        }
+        unaskable.insert(folder.into());
     }
 }
 

@@ -108,6 +108,7 @@ const LIST: &[(Purpose, Package)] = &[
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
+    (Tests, named("gnupg", "gnupg2", "gnupg", Program("gpg"))),
     (CrateTests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
     (CrateTests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),

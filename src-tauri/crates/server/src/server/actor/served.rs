@@ -3,7 +3,7 @@
 //! - The state is dropped with the process. The next process gets a new view, without any access that was allowed once.
 
 use crate::network::{LocalServices, ServerNetwork, serve_ports};
-use crate::run_notes::RunNotes;
+use crate::run_notes::{NotesInbox, RunNotes};
 use crate::served_files::{
     AccessCounts, CallsInProgress, FilesInbox, ProfileGrants, SandboxOrder, ServedFiles, ServedFilesOptions,
     ServingFiles,
@@ -17,7 +17,7 @@ use ironcurtain_services::{Services, SessionLog};
 use std::io;
 use std::sync::Arc;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Dependencies for asking the user about a server's files.
@@ -131,9 +131,9 @@ pub(super) async fn files_event(served: Option<&mut ServedProcess>) -> FilesEven
 }
 
 /// Writes the denied accesses to the session's log, with the reasons.
-async fn log_denials(mut notes: mpsc::Receiver<RunNote>, log: SessionLog) {
-    while let Some(note) = notes.recv().await {
-        match note {
+async fn log_denials(mut notes: NotesInbox, log: SessionLog) {
+    loop {
+        match notes.next().await {
             RunNote::Denied { path, why } => {
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
                 log.write(format!("the server was denied `{path}`{why}"));

@@ -1,34 +1,41 @@
-//! Limits the rate at which a server can cause audit entries, which could otherwise fill the disk.
+//! Limits the rate at which a sandboxed program can cause audit entries, which could otherwise fill the disk.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum number of requests that pass without delay.
-const BURST: u32 = 100;
-
 /// Interval between requests after the burst.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Rate limiter that permits bursts.
-pub(super) struct Pace {
+#[derive(Debug)]
+pub struct Pace {
+    /// Maximum number of requests that pass without delay.
+    burst: u32,
     /// Time at which the steady rate alone would have admitted all requests so far.
     paid: Mutex<Instant>,
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
-        Self { paid: Mutex::new(Instant::now()) }
+    /// Creates a rate limiter that lets this many requests pass without delay.
+    pub fn new(burst: u32) -> Self {
+        Self { burst, paid: Mutex::new(Instant::now()) }
     }
 
-    /// Waits until the next request may proceed.
-    pub(super) async fn turn(&self) {
+    /// Counts a request, and waits until it may proceed.
+    pub async fn turn(&self) {
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
             *paid = (*paid).max(Instant::now()) + STEP;
             *paid
         };
-        sleep_until(due.checked_sub(STEP * BURST).unwrap_or(due)).await;
+        sleep_until(due.checked_sub(STEP * self.burst).unwrap_or(due)).await;
+    }
+
+    /// Removes a request from the count.
+    pub fn refund(&self) {
+        let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
+        *paid = paid.checked_sub(STEP).unwrap_or(*paid);
     }
 }
 
@@ -38,7 +45,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_after_a_burst_wait() {
-        let (pace, began) = (Pace::new(), Instant::now());
+        const BURST: u32 = 100;
+        let (pace, began) = (Pace::new(BURST), Instant::now());
         for _ in 0..BURST {
             pace.turn().await;
         }
@@ -53,5 +61,13 @@ mod tests {
             pace.turn().await;
         }
         assert_eq!(resumed.elapsed(), Duration::ZERO);
+        // A refunded request delays no other.
+        pace.turn().await;
+        let refunded = Instant::now();
+        for _ in 0..1000 {
+            pace.refund();
+            pace.turn().await;
+        }
+        assert_eq!(refunded.elapsed(), Duration::ZERO);
     }
 }
