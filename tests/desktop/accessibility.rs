@@ -59,7 +59,7 @@ fn assert_named(screen: &Screen, page: &str, least: usize) -> Vec<Control> {
     let controls: Vec<Control> = until(page, || {
         let all = screen.controls(WINDOW);
         let drawn = all.iter().any(|one| one.role == "heading");
-        let controls = all.into_iter().filter(|one| CONTROLS.contains(&one.role.as_str()));
+        let controls = all.into_iter().filter(|one| CONTROLS.contains(&one.role));
         Some(controls.collect::<Vec<_>>()).filter(|all| drawn && all.len() >= least)
     });
     let nameless: Vec<&Control> = controls.iter().filter(|one| one.name.trim().is_empty()).collect();

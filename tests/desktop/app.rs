@@ -35,7 +35,7 @@ fn dialog_answer_reaches_the_agent() {
     assert!(words.starts_with("DENIED: "), "{words}");
 
     until("the window", || {
-        screen.helper("tray.py", &["press", "Open IronCurtain"]);
+        tray::press(&screen, "Open IronCurtain");
         (!screen.xdotool(&["search", "--onlyvisible", "--name", "^IronCurtain$"]).is_empty()).then_some(())
     });
     window::says(&screen, "1 agent");
@@ -271,7 +271,7 @@ fn shim_starts_app_on_display_of_user_manager() {
     let mut agent = agent(&screen);
     allow_and_read(&screen, &mut agent, &file);
     drop(agent);
-    screen.helper("tray.py", &["press", "Quit"]);
+    tray::press(&screen, "Quit");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn shim_starts_app_on_display_of_logind() {
     let mut agent = agent(&screen);
     allow_and_read(&screen, &mut agent, &file);
     drop(agent);
-    screen.helper("tray.py", &["press", "Quit"]);
+    tray::press(&screen, "Quit");
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn every_dialog_control_has_accessible_name_and_role() {
     let pressable = ["push button", "toggle button", "radio button"];
     let found: Vec<(&str, &str)> = all
         .iter()
-        .filter(|one| pressable.contains(&one.role.as_str()) && one.is("visible") && one.is("showing"))
-        .map(|one| (one.role.as_str(), one.name.as_str()))
+        .filter(|one| pressable.contains(&one.role) && one.is("visible") && one.is("showing"))
+        .map(|one| (one.role, one.name.as_str()))
         .collect();
     assert_eq!(
         found,

@@ -7,9 +7,11 @@
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accessibility;
+mod accessible;
 mod app;
 mod arming;
 mod batch_dialog;
+mod bus;
 mod dialog;
 mod dialog_content;
 mod harness;
@@ -23,6 +25,7 @@ mod scrolling;
 mod server_identity;
 mod server_maintenance;
 mod tray;
+mod tray_item;
 mod webdriver;
 mod window;
 mod window_managers;

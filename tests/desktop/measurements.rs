@@ -87,7 +87,7 @@ fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Fig
     let pid = app.id();
     settle(pid);
     let before = memory(pid);
-    screen.helper("tray.py", &["press", "Open IronCurtain"]);
+    tray::press(&screen, "Open IronCurtain");
     let window = screen.window(WINDOW);
     crate::window::skip_setup(&screen);
     if whole {

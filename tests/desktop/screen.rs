@@ -1,17 +1,21 @@
 //! A screen: an X server, a session bus, a window manager, and tools for input and inspection.
 
+use crate::accessible::Accessibility;
+pub(crate) use crate::accessible::Control;
+use crate::bus::Bus;
 use ironcurtain_testkit::wait;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Timeout of each wait. It allows for busy machines, and a passing test needs far less.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause between two queries of the screen. Each query starts a program, and a query for controls makes the app
-/// answer hundreds of messages.
+/// Pause between two queries of the screen. A query for windows starts a program, and a query for controls makes the
+/// app answer hundreds of messages.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Screen {
@@ -24,23 +28,8 @@ pub(crate) struct Screen {
     wayland: Option<String>,
     /// `true` to double the text size.
     large_text: bool,
-}
-
-/// A control as a screen reader sees it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-pub(crate) struct Control {
-    pub(crate) role: String,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) states: Vec<String>,
-    /// Position and size on the screen: x, y, width and height.
-    pub(crate) place: [i32; 4],
-}
-
-impl Control {
-    pub(crate) fn is(&self, state: &str) -> bool {
-        self.states.iter().any(|one| one == state)
-    }
+    session: OnceLock<Bus>,
+    accessibility: OnceLock<Accessibility>,
 }
 
 impl Screen {
@@ -142,6 +131,8 @@ impl Screen {
             bus: String::new(),
             wayland: None,
             large_text: false,
+            session: OnceLock::new(),
+            accessibility: OnceLock::new(),
         }
     }
 
@@ -346,21 +337,28 @@ impl Screen {
         })
     }
 
+    /// Returns a connection to the session bus.
+    pub(crate) fn session_bus(&self) -> &Bus {
+        self.session.get_or_init(|| Bus::connect(&self.bus))
+    }
+
+    fn accessibility(&self) -> &Accessibility {
+        self.accessibility.get_or_init(|| Accessibility::connect(self.session_bus()))
+    }
+
     /// Returns all controls that a screen reader finds in windows with a matching title.
     pub(crate) fn controls(&self, title: &str) -> Vec<Control> {
-        let lines = self.helper("accessible.py", &["list", title]);
-        lines.lines().map(|line| serde_json::from_str(line).expect("a control")).collect()
+        self.accessibility().controls(title)
     }
 
     /// Returns the names of all controls in windows with a matching title, one per line.
     pub(crate) fn text(&self, title: &str) -> String {
-        self.helper("accessible.py", &["text", title]) + "\n"
+        self.accessibility().names(title).join("\n") + "\n"
     }
 
     /// Returns the first control with this name and role. An empty `role` matches any role.
     pub(crate) fn find(&self, title: &str, role: &str, name: &str) -> Option<Control> {
-        let line = self.helper("accessible.py", &["find", title, role, name]);
-        (!line.is_empty()).then(|| serde_json::from_str(&line).expect("a control"))
+        self.accessibility().find(title, role, name)
     }
 
     /// Waits for a control with this role and name and returns it.
@@ -368,18 +366,14 @@ impl Screen {
         until(&format!("the {role} {name}"), || self.find(title, role, name))
     }
 
-    /// Activates a control as a screen reader does.
-    pub(crate) fn press(&self, title: &str, role: &str, name: &str) {
-        until(&format!("press the {role} {name}"), || {
-            (self.helper("accessible.py", &["press", title, role, name]) == "done").then_some(())
-        });
+    /// Activates a control as a screen reader does. Returns `false` if it does not exist or refuses.
+    pub(crate) fn try_press(&self, title: &str, role: &str, name: &str) -> bool {
+        self.accessibility().press(title, role, name)
     }
 
-    pub(crate) fn helper(&self, script: &str, arguments: &[&str]) -> String {
-        let path = helper_path(script);
-        let mut all = vec![path.to_str().expect("a UTF-8 path")];
-        all.extend(arguments);
-        self.read("/usr/bin/python3", &all)
+    /// Waits for a control and activates it as a screen reader does.
+    pub(crate) fn press(&self, title: &str, role: &str, name: &str) {
+        until(&format!("press the {role} {name}"), || self.try_press(title, role, name).then_some(()));
     }
 
     /// Saves a picture of the screen in the folder `IRONCURTAIN_PICTURES`.
@@ -396,13 +390,19 @@ impl Screen {
     }
 }
 
-/// Returns the node with this title in sway's tree. `^` matches the start of a title, and `$` the end.
+/// Returns `true` if a title contains this text. `^` matches the title's start, and `$` its end.
+pub(crate) fn is_titled(title: &str, wanted: &str) -> bool {
+    match (wanted.strip_prefix('^'), wanted.strip_suffix('$')) {
+        (Some(_), Some(_)) => title == &wanted[1..wanted.len() - 1],
+        (Some(start), None) => title.starts_with(start),
+        (None, Some(end)) => title.ends_with(end),
+        (None, None) => title.contains(wanted),
+    }
+}
+
+/// Returns the node with this title in sway's tree.
 fn node_titled<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
-    let is_titled = |name: &str| match title.strip_suffix('$') {
-        Some(end) => name.ends_with(end),
-        None => name.starts_with(title.trim_start_matches('^')),
-    };
-    if node["pid"].is_u64() && node["name"].as_str().is_some_and(is_titled) {
+    if node["pid"].is_u64() && node["name"].as_str().is_some_and(|name| is_titled(name, title)) {
         return Some(node);
     }
     let below = ["nodes", "floating_nodes"].into_iter().filter_map(|kind| node[kind].as_array()).flatten();

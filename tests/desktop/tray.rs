@@ -2,6 +2,7 @@
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
+use crate::tray_item::{self, WATCHER};
 use serde_json::{Value, json};
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
@@ -132,23 +133,19 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
 pub(crate) fn with_panel() -> Screen {
     let mut screen = Screen::start();
     screen.spawn("xfce4-panel", &["--disable-wm-check"]);
-    until("the tray", || {
-        let owner = ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/", "--method"];
-        let asked = ["org.freedesktop.DBus.NameHasOwner", "org.kde.StatusNotifierWatcher"];
-        screen.read("gdbus", &[&owner[..], &asked[..]].concat()).contains("true").then_some(())
-    });
+    until("the tray", || screen.session_bus().has(WATCHER).then_some(()));
     screen
 }
 
 /// Waits until the first item of the tray menu has this label, and returns the menu.
 pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
     until(&format!("the tray line {first}"), || {
-        let read = screen.helper("tray.py", &["read"]);
-        let shown: Value = serde_json::from_str(&read).ok()?;
+        let shown = tray_item::read(screen.session_bus())?;
         (shown["menu"][0][1] == first).then_some(shown)
     })
 }
 
-fn press(screen: &Screen, line: &str) {
-    until(line, || (screen.helper("tray.py", &["press", line]) == "done").then_some(()));
+/// Waits for an item of the tray menu and activates it.
+pub(crate) fn press(screen: &Screen, line: &str) {
+    until(line, || tray_item::press(screen.session_bus(), line).then_some(()));
 }

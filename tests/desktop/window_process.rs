@@ -28,7 +28,7 @@ fn closed_window_leaves_no_process_and_no_memory() {
     let before = written(app.id());
     assert_eq!(family(app.id()), [app.id()], "the app draws no page itself");
     for _ in 0..2 {
-        screen.helper("tray.py", &["press", "Open IronCurtain"]);
+        tray::press(&screen, "Open IronCurtain");
         let shown = screen.window(WINDOW);
         window::says(&screen, "Skip setup");
         let drawn = family(app.id()).split_off(1);
@@ -61,7 +61,7 @@ fn killed_window_process_keeps_sessions_and_reopens() {
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(agent.answer(call)["result"]["isError"], true, "the session still asks");
-    screen.helper("tray.py", &["press", "Open IronCurtain"]);
+    tray::press(&screen, "Open IronCurtain");
     window::says(&screen, "1 agent");
     assert_ne!(window_of(app.id()), killed);
 }

@@ -68,13 +68,13 @@ export class Browser {
   #server;
   #session = "";
 
-  /** Opens a browser of this size. Without compositing, it draws as the app does on X11 but cannot take pictures. */
-  static async open({ width = 1280, height = 800, isComposited = true } = {}) {
+  /** Opens a browser of this size. It draws as the app does on X11. With compositing, it can take pictures, but needs much more time. */
+  static async open({ width = 1280, height = 800, isComposited = false } = {}) {
     const browser = new Browser();
     browser.#server = await serve();
     const display = await screen(width, height, browser.#children);
     const port = await freePort();
-    const env = { ...process.env, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8" };
+    const env = { ...process.env, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8", DBUS_SESSION_BUS_ADDRESS: "disabled:" };
     const driver = spawn("WebKitWebDriver", [`--port=${port}`], { env, stdio: "ignore" });
     browser.#children.push(driver);
     browser.#base = `http://127.0.0.1:${port}`;

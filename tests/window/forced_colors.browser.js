@@ -18,9 +18,14 @@ after(async () => {
   server.close();
 });
 
+/** The page of each colour scheme. */
+const pages = new Map();
+
 /** Opens a page of the window, or another file, and waits until it shows `selector`. */
 async function open(path, selector, colorScheme) {
-  const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, colorScheme, forcedColors: "active" });
+  const page = pages.get(colorScheme) ?? (await browser.newPage({ viewport: { width: 1000, height: 700 }, colorScheme, forcedColors: "active" }));
+  pages.set(colorScheme, page);
+  await page.goto("about:blank");
   await page.goto(`http://127.0.0.1:${server.address().port}/${path}`);
   await page.locator(selector).first().waitFor();
   await page.waitForFunction(() => window.made.pending === 0);
@@ -55,14 +60,12 @@ for (const scheme of ["light", "dark"])
     test(`${id} keeps to the user's palette, ${scheme}`, async () => {
       const page = await open(`?theme=${scheme}#${id}`, `#page-${id.split("/")[0]} h1`, scheme);
       assert.deepEqual(await page.evaluate(unseen), []);
-      await page.close();
     });
 
 for (const [path, selector] of [["parts.html", "h1"], ["consent.html", "#hint:not(:empty)"]])
   test(`${path} keeps to the user's palette`, async () => {
     const page = await open(path, selector, "dark");
     assert.deepEqual(await page.evaluate(unseen), []);
-    await page.close();
   });
 
 test("the focus, the current page, a chosen entry and a state are told apart without colours", async () => {
@@ -75,11 +78,9 @@ test("the focus, the current page, a chosen entry and a state are told apart wit
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
   assert.deepEqual(await edge(":focus-visible", "outline"), ["solid", 2]);
-  await page.close();
   const home = await open("#home", ".map", "dark");
   const shapes = await home.locator(".strip .allow, .strip .deny").evaluateAll((all) => Object.fromEntries(all.map((one) => [one.getAttribute("class"), getComputedStyle(one).fill])));
   assert.notEqual(shapes.allow, shapes.deny);
   const lines = await home.locator(".map .box").evaluateAll((all) => all.map((one) => getComputedStyle(one).strokeDasharray));
   assert.equal(new Set(lines).size, 2, "a way past the sandbox has another line");
-  await home.close();
 });

@@ -289,8 +289,7 @@ test("an entry becomes a rule, and the record is checked and exported", async ()
 });
 
 test("ten thousand entries scroll smoothly", async () => {
-  // Compositing without a graphics card would take most of the time.
-  const plain = await Browser.open({ width: 1000, height: 700, isComposited: false });
+  const plain = await Browser.open({ width: 1000, height: 700 });
   try {
     await plain.go("activity");
     await plain.run(`made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, decision: n % 3 ? "allow" : "deny", paths: ["/home/ada/d" + n + "/f" + n] })); made.change(); return true`);

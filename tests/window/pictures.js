@@ -21,7 +21,7 @@ const LOOKS = forGuide
 if (folder) {
   await mkdir(folder, { recursive: true });
   for (const [name, size, scale] of LOOKS) {
-    const browser = await Browser.open(size);
+    const browser = await Browser.open({ ...size, isComposited: true });
     const save = async (page, theme) => {
       await browser.run(`document.documentElement.style.zoom = "${scale}"; return true`);
       await browser.settled();

@@ -233,7 +233,7 @@ impl Scene {
                 let (x, y) = if pace.is_multiple_of(100) { spots.together.allow } else { (x, y) };
                 during(desk, &[vec![Move(x, y)], clicks(LENGTH)].concat(), || {
                     // The input may already have denied one of the questions.
-                    desk.screen.helper("accessible.py", &["press", DIALOG, "push button", TWO]);
+                    desk.screen.try_press(DIALOG, "push button", TWO);
                 });
             }
             Self::Minimized => {

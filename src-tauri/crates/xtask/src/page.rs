@@ -9,6 +9,7 @@ use crate::{parts, process, servers};
 use anyhow::Context;
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 /// Timeout for the tests, ample even on a slow machine.
@@ -42,7 +43,8 @@ pub(crate) fn types() -> anyhow::Result<()> {
     process::run(process::command("node").arg(npm.join("typescript/bin/tsc")).arg("--project").arg(copy))
 }
 
-/// Runs the tests.
+/// Runs the tests, as many files at once as there are processors. Starts with the largest file, which takes longest.
+/// Prints the output at the end, because another stage may be printing.
 pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     let ending = match tests {
         PageTests::Functions => ".test.js",
@@ -50,18 +52,24 @@ pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
     };
     let mut files = Vec::new();
     for entry in fs::read_dir(parts::root().join("tests/window"))? {
-        let path = entry?.path();
-        if path.to_string_lossy().ends_with(ending) {
-            files.push(path);
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().ends_with(ending) {
+            files.push((entry.metadata()?.len(), entry.path()));
         }
     }
+    files.sort();
+    let at_once = format!("--test-concurrency={}", thread::available_parallelism()?);
     let mut node = process::command("node");
-    node.args(["--test", "--test-reporter=tap"]).args(files);
-    let (mut totals, mut told) = (Totals::default(), false);
+    node.args(["--test", "--test-reporter=tap", &at_once])
+        .args(files.into_iter().rev().map(|(_, file)| file));
+    let (mut totals, mut told, mut lines) = (Totals::default(), false, Vec::new());
     let ended = process::watch(&mut node, LIMIT, |line| {
         told |= add(&mut totals, line);
-        say(line)
-    })?;
+        lines.push(line.to_owned());
+        Ok(())
+    });
+    say(&lines.join("\n"))?;
+    let ended = ended?;
     anyhow::ensure!(told && totals != Totals::default(), "no tests were run");
     if !ended.success() && totals.failed == 0 {
         totals.add(Totals::ONE_FAILURE);

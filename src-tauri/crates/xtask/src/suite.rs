@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
 //! - A single build creates the programs and all tests, so nothing is compiled twice.
-//! - Stages run one at a time. Two at once would not be quicker: display tests poll, and use all the processor time that
-//!   others leave.
+//! - Stages run one at a time, except the page in the web engine: its tests need only processor time, which the sandbox
+//!   tests leave.
 //! - A stage that cannot run, and a test program that exits without a summary, count as failures. The last line
 //!   therefore never reports success by mistake.
 
@@ -21,10 +21,11 @@ use crate::parts::APP;
 use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
 use crate::totals::Totals;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use report::Report;
 use runner::Part;
 pub(crate) use soak::run as soak;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs all tests in the scope. The last line of the output contains the totals.
@@ -74,7 +75,10 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         return Ok(());
     }
     course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
-    course.stage("Sandbox", || runner::run(&built, Part::Sandbox))?;
+    course.two_stages(
+        ("Sandbox", || runner::run(&built, Part::Sandbox)),
+        ("Page on display", || page::test(PageTests::Pages).map(Report::from)),
+    )?;
     course.stage("System", || runner::run(&built, Part::System))?;
     course.stage("Memory", || runner::run(&built, Part::Memory))?;
     course.stage("Benchmarks", || benchmarks(&built).map(Report::from))?;
@@ -82,7 +86,6 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     if !below::is_here() {
         course.stage("Below /tmp", || below::run(&built))?;
     }
-    course.stage("Page on display", || page::test(PageTests::Pages).map(Report::from))?;
     course.stage("Display", || runner::run(&built, Part::Display))
 }
 
@@ -124,6 +127,26 @@ impl Course {
         Ok(())
     }
 
+    /// Runs two stages of tests at once and adds their results.
+    fn two_stages(
+        &mut self,
+        (name, act): (&str, impl FnOnce() -> anyhow::Result<Report>),
+        (other, other_act): (&str, impl FnOnce() -> anyhow::Result<Report> + Send),
+    ) -> anyhow::Result<()> {
+        heading(&format!("{name}, {other}"))?;
+        let (done, other_done) = thread::scope(|scope| {
+            let running = scope.spawn(|| clocked(other_act));
+            let done = clocked(act);
+            (done, running.join())
+        });
+        let other_done = other_done.unwrap_or_else(|_| (Duration::ZERO, Err(anyhow!("`{other}` panicked"))));
+        for (name, (took, done)) in [(name, done), (other, other_done)] {
+            let report = self.note(name, took, done, |report: &Report| report.totals.to_string());
+            self.report.add(report.unwrap_or_default());
+        }
+        Ok(())
+    }
+
     fn timed<T>(
         &mut self,
         name: &str,
@@ -131,12 +154,8 @@ impl Course {
         outcome: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<Option<T>> {
         heading(name)?;
-        let start = Instant::now();
-        let done = act();
-        if let Err(problem) = &done {
-            complain(&format!("{problem:#}"));
-        }
-        Ok(self.note(name, start.elapsed(), done, outcome))
+        let (took, done) = clocked(act);
+        Ok(self.note(name, took, done, outcome))
     }
 
     fn note<T>(
@@ -146,6 +165,9 @@ impl Course {
         done: anyhow::Result<T>,
         outcome: impl FnOnce(&T) -> String,
     ) -> Option<T> {
+        if let Err(problem) = &done {
+            complain(&format!("{problem:#}"));
+        }
         let done = done.ok();
         let row = done.as_ref().map_or_else(|| "could not run".to_owned(), outcome);
         if done.is_none() {
@@ -156,9 +178,30 @@ impl Course {
     }
 }
 
+/// Runs a step. Returns its duration and result.
+fn clocked<T>(act: impl FnOnce() -> anyhow::Result<T>) -> (Duration, anyhow::Result<T>) {
+    let start = Instant::now();
+    let done = act();
+    (start.elapsed(), done)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_of_two_stages_at_once_are_added() {
+        let passed = |passed| Report::from(Totals { passed, failed: 0 });
+        let mut course = Course::default();
+        course.two_stages(("One", || Ok(passed(2))), ("Other", || Ok(passed(3)))).unwrap();
+        assert_eq!(course.report.totals, Totals { passed: 5, failed: 0 });
+        course.two_stages(("One", || bail!("no server")), ("Other", || Ok(passed(1)))).unwrap();
+        course.two_stages(("One", || Ok(passed(1))), ("Other", || bail!("no display"))).unwrap();
+        assert_eq!(course.report.totals, Totals { passed: 7, failed: 2 });
+        assert_eq!(course.rows.len(), 6);
+        let broken: Vec<&String> = course.rows.iter().filter(|row| row.ends_with("could not run")).collect();
+        assert!(broken.len() == 2 && broken[0].starts_with("One") && broken[1].starts_with("Other"));
+    }
 
     #[test]
     fn stage_that_cannot_run_is_a_failure() {
