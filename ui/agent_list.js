@@ -4,7 +4,7 @@
 /** @typedef {import("./types.js").SessionRecord} SessionRecord */
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {{ name: string, sessions: Session[], ended: SessionRecord[], known: import("./types.js").KnownClient | null,
- *   found: FoundClient | null }} Agent */
+ *   found: FoundClient | null, programs: string[] }} Agent `programs`: verified programs that use this name. */
 
 /**
  * Returns the agents that have connected or are set up, the connected ones first.
@@ -27,6 +27,7 @@ export function agentList({ sessions, records, clients }, found) {
     ended: ended.filter((one) => one.client === name),
     known: clients.find((one) => one.name === name) ?? null,
     found: here.find((one) => one.name === name) ?? null,
+    programs: [...new Set([...sessions.filter((one) => one.client.name === name).flatMap((one) => one.client.exe ?? []), ...clients.filter((one) => one.name === name).map((one) => one.key)])],
   }));
 }
 

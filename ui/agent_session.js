@@ -40,7 +40,7 @@ function reach({ sandboxed, remote, roots, hosts }) {
   const folders = roots.filter((one) => one.source !== SCRATCH);
   if (remote) return tree(branch("cloud", AGENTS.sent));
   if (!sandboxed) return tree(html`<li class="bad">${parts.icon("triangle-alert")}<span>${AGENTS.everything}</span></li>`);
-  if (folders.length + hosts.length === 0) return tree(branch("archive", AGENTS.scratch));
+  if (folders.length + hosts.length === 0) return tree(branch("folder", AGENTS.scratch));
   return tree(html`
     ${repeat(folders, (one) => one.path, folder)}
     ${hosts.map((host) => branch("globe", html`<span class="path">${parts.foreign(host)}</span>`))}`);

@@ -191,7 +191,7 @@ const nameOf = (server, letters) => (server.count > 1 && [...server.name].length
 const howWords = (server) => [server.how === "bypass" ? MAP.bypassing : how(server), stateWords(server)].filter(Boolean).join(", ");
 
 /** @type {Record<Target["kind"], string>} */
-const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "archive", more: "ellipsis" };
+const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "folder", more: "ellipsis" };
 
 /**
  * @param {typeof WIDE} columns

@@ -1,6 +1,6 @@
 // Computes what each agent's servers can reach, from the state. Pure functions.
 
-import { list, short } from "./words.js";
+import { list, named, short } from "./words.js";
 
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
@@ -37,7 +37,7 @@ export function reachModel({ sessions, waiting, grants, home }, ways) {
       name,
       asks: waiting.some(({ client }) => client === name),
       reachesAll: own.some((way) => !way.isRemote),
-      servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)).concat(bypassNode(name, own)),
+      servers: [...servers].map(([server, all]) => node(server, all, grantedPaths(grants, all), home)).concat(bypassNode(name, own)),
     };
   });
 }
@@ -53,27 +53,28 @@ function bypassNode(agent, ways) {
   if (past.length === 0) return [];
   const page = pageOf(agent);
   const kind = past.every((way) => way.isRemote) ? "sent" : "all";
-  return [{ name: list(past.map((way) => way.server)), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
+  return [{ name: list(past.map((way) => named(way.server))), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
 }
 
 /** Returns the page of an agent. @param {string} name */
 const pageOf = (name) => `#agents/${encodeURIComponent(name)}`;
 
 /**
- * Returns the files granted to these sessions, in the form of roots. A granted file does not open its folder.
+ * Returns the files and folders granted to these sessions, in the form of roots. A run has its folders only here, and a granted
+ * file does not open its folder.
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */
-const grantedFiles = (grants, sessions) =>
+const grantedPaths = (grants, sessions) =>
   grants
     .filter(({ kind, suspended, client, server, session }) =>
-      kind === "file" && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
+      (kind === "file" || kind === "folder") && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
     .map(({ id, path, access }) => ({ path, access, grant: id }));
 
 /**
  * @param {string} name
  * @param {Session[]} sessions
- * @param {ReturnType<typeof grantedFiles>} files
+ * @param {ReturnType<typeof grantedPaths>} files
  * @param {string} home
  * @returns {ServerNode}
  */
@@ -94,7 +95,7 @@ function node(name, sessions, files, home) {
 /**
  * @param {ServerNode["how"]} how
  * @param {Session[]} sessions
- * @param {ReturnType<typeof grantedFiles>} files
+ * @param {ReturnType<typeof grantedPaths>} files
  * @param {string} home
  * @param {string} page Page of the agent.
  * @returns {Target[]}

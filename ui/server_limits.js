@@ -4,6 +4,7 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 import { number } from "./words.js";
@@ -65,7 +66,7 @@ function form(server) {
         off: isOff,
         act: async () => {
           told.delete(server.name);
-          planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
+          planned = { server: server.name, planned: await planning("limits", () => backend.planLimits(server.name, Object.fromEntries(wanted))) };
         },
       })}
     </div>`;
@@ -102,6 +103,7 @@ const panel = (server, change, reload) =>
       <p class="small quiet">${SERVERS.newSessions}</p>`,
     {
       key: `limits-write:${server.name}`,
+      writes: "limits",
       ...SERVERS.save,
       label: SERVERS.saveLimitsLabel(server.name),
       act: async () => {

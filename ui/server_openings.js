@@ -4,6 +4,7 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -93,7 +94,7 @@ const plan = (server, kind, ready, wanted, off = false) =>
     off,
     act: async () => {
       told.delete(server.name);
-      const found = await backend.planOpening(server.name, wanted);
+      const found = await planning("opening", () => backend.planOpening(server.name, wanted));
       if (found) planned = { server: server.name, ...found };
     },
   });
@@ -109,6 +110,7 @@ const panel = (server, one, reload) =>
     html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">${SERVERS.staysOpen}</p>`,
     {
       key: `open-now:${server.name}`,
+      writes: "opening",
       ...SERVERS.open,
       label: SERVERS.openLabel(one.what, server.name),
       act: async () => {

@@ -7,6 +7,7 @@ import { html, nothing, repeat } from "./html.js";
 import { closeMenu } from "./menu.js";
 import { show } from "./opened.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { removalWords } from "./sentences.js";
 import { focusOn, redraw, state } from "./state.js";
 import { revokeErrors, revokeGrants } from "./revoke.js";
@@ -35,7 +36,7 @@ export const removeButton = (server, key) =>
     act: async () => {
       told = problem = "";
       withGrants = true;
-      planned = await backend.planRemoval(server.name);
+      planned = await planning("removal", () => backend.planRemoval(server.name));
       closeMenu();
       show(key);
       focusOn(`remove-leave:${server.name}`);
@@ -54,13 +55,14 @@ export function removalPanel(server, reload) {
     SERVERS.removing(server.name),
     html`
       <h3>${parts.foreign(SERVERS.removing(server.name))}</h3>
-      <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
+      <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${parts.foreign(words)}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
         ${parts.tick(`remove-grants:${server.name}`, SERVERS.revokeToo(grants.length), withGrants, (on) => { withGrants = on; redraw(); })}
         ${withGrants ? nothing : parts.warning(SERVERS.laterServer)}`}
       <details><summary data-key="remove-entry:${server.name}">${SERVERS.entry}</summary><pre tabindex="0" aria-label=${SERVERS.entry}>${planned.entry}</pre></details>`,
     {
       key: `remove-now:${server.name}`,
+      writes: "removal",
       ...SERVERS.removeNow,
       label: SERVERS.removeNowLabel(server.name),
       act: () => takeOut(grants, reload),

@@ -18,6 +18,8 @@
     /** Number of commands that have not been answered yet. */
     pending: 0,
     fail: {},
+    hold: {},
+    held: undefined,
     listeners: [],
     status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 3, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "photos", "fetch", "git", "slack"], policy: "0".repeat(64) },
     sessions: [
@@ -257,6 +259,10 @@
         made.calls.push([command, values]);
         made.pending += 1;
         try {
+          // Tests hold answers back: all of them, or those of a command.
+          const held = made.held ?? made.hold[command];
+          await held;
+          if (made.held === held) made.held = undefined;
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
           // The page receives a copy, asynchronously, as it does over IPC.

@@ -37,14 +37,14 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], changed_tools: [], ...more });
 
 test("protection is not claimed before an agent is connected", () => {
-  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways).word;
+  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways, []).word;
   assert.equal(word({}), "Not protected");
   assert.equal(word({ clients: [{}] }), "No agent connected");
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
   assert.equal(word({ sessions: [one] }), "Protected");
   assert.equal(word({ sessions: [{ ...one, sandboxed: false, remote: true }] }), "Protected", "a remote server has no sandbox to lack");
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null }, sessions: [one], waiting: [{}] };
-  assert.deepEqual([protectionState(snapshot(locked), []).mood, word(locked)], ["lockdown", "Locked down"]);
+  assert.deepEqual([protectionState(snapshot(locked), [], []).mood, word(locked)], ["lockdown", "Locked down"]);
   assert.equal(word({ status: { protection: "degraded", troubles: ["x"] }, sessions: [one] }), "Something is wrong");
 });
 
@@ -56,7 +56,7 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   const shown = (/** @type {object[]} */ sessions, /** @type {object[]} */ clients) => {
     const all = snapshot({ sessions, grants: [], home: "/h" });
     const ways = waysAround(sessions, clients);
-    const { word, title, text } = protectionState(all, ways);
+    const { word, title, text } = protectionState(all, ways, []);
     const nodes = reachModel(all, ways).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
     return [word, title, text, nodes];
   };
@@ -69,7 +69,29 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   assert.deepEqual(shown([one], []), ["Protected", "Protected", "", [["A", false, []]]], "without a way around");
   assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "Can reach everything you can: jira and maps of A.", [["A", true, [["jira and maps", 2]]]]]);
   const remote = { name: "A", entries: [entry("hub", { remote: true })] };
-  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "", [["A", false, []]]], "a remote server reaches nothing here");
+  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "Connected without IronCurtain, and sees what is sent to it: hub of A.", [["A", false, []]]], "a remote server reaches nothing here");
+});
+
+test("protection is not claimed if agents' settings could not be read", () => {
+  const one = { sandboxed: true, server: "a", client: { name: "A" } };
+  const stateOf = (/** @type {string[] | null} */ unchecked, more = {}) => protectionState(snapshot({ sessions: [one], ...more }), [], unchecked);
+  assert.deepEqual([stateOf([]).title, stateOf([]).text], ["Protected", ""]);
+  assert.deepEqual([stateOf(["Zed"]).word, stateOf(["Zed"]).mood, stateOf(["Zed"]).text], ["Not fully checked", "part", "The settings of Zed could not be read, so servers there may bypass IronCurtain."]);
+  assert.deepEqual([stateOf(null).title, stateOf(null).text], ["Not fully checked", "Agents' settings could not be checked, so servers there may bypass IronCurtain."]);
+});
+
+test("a lockdown, a changed server and a problem do not hide the ways around IronCurtain", () => {
+  const one = { sandboxed: true, server: "a", client: { name: "A" } };
+  const ways = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
+  const reach = "Can reach everything you can: jira of A.";
+  const states = [{ status: { protection: "lockdown", lockdown: true, troubles: [] } }, { status: { protection: "degraded", troubles: [] }, changed_servers: ["notes"] }, { status: { protection: "degraded", troubles: ["x"] } }];
+  for (const more of states) assert.ok(protectionState(snapshot({ sessions: [one], ...more }), ways, []).text.endsWith(` ${reach}`), JSON.stringify(more));
+});
+
+test("a server's name cannot be read as part of a sentence", () => {
+  const ways = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
+  const { text } = protectionState(snapshot({ sessions: [] }), ways, []);
+  assert.equal(text, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
 });
 
 test("the line below the state counts agents, not sessions, and questions", () => {
@@ -80,7 +102,7 @@ test("the line below the state counts agents, not sessions, and questions", () =
 
 test("changed server is named if nothing else is wrong", () => {
   const degraded = { protection: "degraded", troubles: [] };
-  const stateOf = (/** @type {object} */ more) => protectionState(snapshot(more), []);
+  const stateOf = (/** @type {object} */ more) => protectionState(snapshot(more), [], []);
   const changed = stateOf({ status: degraded, changed_servers: ["notes"] });
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
   assert.equal(stateOf({ status: degraded, changed_servers: ["notes"], changed_tools: ["notes"] }).word, changed.word, "one server");
@@ -97,6 +119,10 @@ test("what a server can reach is its folders with access and hosts, everything w
   // A granted file is shown instead of its folder, which is only reported to the server.
   grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
   assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
+  grants.length = 0;
+  // A run's roots have only its working folder.
+  grants.push({ id: "g", kind: "folder", client: "A", server: "s", session: "1", suspended: null, path: "/h/b", access: ["read"] });
+  assert.deepEqual([reach({ id: "1" }), reach({ id: "2" })], [[[["folder", "~/b", "read"]]], [[["scratch", "", ""]]]]);
   grants.length = 0;
   assert.deepEqual(reach({ sandboxed: false }), [[["all", "", ""]]]);
   assert.deepEqual(reach({ sandboxed: false, remote: true }), [[["sent", "", ""]]]);

@@ -20,23 +20,19 @@ import { SERVERS } from "../texts/servers.js";
 /** @type {import("../types.js").Servers | null} */
 let found = null;
 let problem = "";
+/** Number of the latest request. */
+let asked = 0;
 
 /** @type {import("../app.js").Page} */
 export const servers = {
   id: "servers",
   name: FRAME.pages.servers,
   async load() {
-    try {
-      found = await backend.servers();
-      problem = "";
-      await Promise.all([loadSecrets(), loadProfiles()]);
-    } catch (failure) {
-      problem = backend.sentence(failure);
-    }
+    await Promise.all([loadServers(), loadSecrets(), loadProfiles()]);
   },
   count: ({ changed_servers, changed_tools }) => (changed_servers.length + changed_tools.length > 0 ? "!" : 0),
   view(snapshot, part) {
-    follow([...snapshot.changed_servers, ...snapshot.changed_tools.map((name) => `${name} tools`)]);
+    follow(snapshot);
     const [tab, ...name] = part.split("/");
     openFromAddress("servers", part, tab === "installed" && name.length > 0 ? `server:${name.join("/")}` : "");
     const current = tab === "add" || tab === "secrets" || tab === "profiles" ? tab : "installed";
@@ -56,17 +52,26 @@ export const servers = {
   drawn: scrollToOpened,
 };
 
-/** Names of the changed servers when the list was last loaded. */
-let changed = "";
+/** The changed servers and the sessions when the list was last loaded. */
+let shown = "";
 
 /**
- * Reloads the list when a server has changed, or when the user has decided about one elsewhere.
- * @param {string[]} names
+ * Reloads the list when a server or a session has changed, or when the user has decided about a server elsewhere.
+ * @param {import("../types.js").Snapshot} snapshot
  */
-function follow(names) {
-  const now = names.join("\n");
-  if (found !== null && now !== changed) void reload();
-  changed = now;
+function follow({ changed_servers, changed_tools, sessions }) {
+  const now = JSON.stringify([changed_servers, changed_tools, sessions.map(({ id, trouble }) => [id, trouble])]);
+  if (found !== null && now !== shown) void loadServers().then(redraw);
+  shown = now;
+}
+
+async function loadServers() {
+  const number = ++asked;
+  const answer = await backend.outcome(backend.servers());
+  // A later request has the newer answer.
+  if (number !== asked) return;
+  found = answer.value ?? found;
+  problem = answer.problem;
 }
 
 async function reload() {

@@ -1,6 +1,6 @@
 // Texts of the permissions page.
 
-import { count } from "../words.js";
+import { count, list } from "../words.js";
 
 export const PERMISSIONS = {
   add: "Add",
@@ -43,6 +43,8 @@ export const PERMISSIONS = {
   restarted: (/** @type {number} */ n) => `${count(n, "server")} restarted`,
   undo: { ready: "Undo", yes: "Grant it again", going: "Granting\u2026", done: "Granted again", failed: "Not granted" },
   undoLabel: (/** @type {string} */ path) => `Undo: grant ${path} again`,
+  undoSays: (/** @type {import("../types.js").Grant} */ { client, access, path, kind, lifetime }) =>
+    `${client} may ${list(access)} ${path}${kind === "folder" ? " and everything in it" : ""} again, ${lifetime === "always" ? "until you revoke it" : `for ${lifetime}`}.`,
   details: (/** @type {string} */ path, /** @type {string} */ agent) => `Details of ${path} for ${agent}`,
   through: (/** @type {string} */ server) => `through ${server}`,
   neverUsed: "never used",
@@ -80,6 +82,10 @@ export const PERMISSIONS = {
   kinds: { files: "a folder or file", tool: "a tool", host: "a host" },
   tool: "Tool",
   host: "Host",
+  choose: "Choose\u2026",
+  agentGone: "This agent is no longer known. Choose another one.",
+  serverGone: "This agent no longer uses the server. Choose another one.",
+  sessionGone: "The session has ended. Choose another time.",
   grant: "Grant it",
   pickFolder: "Pick a folder\u2026",
   pickFile: "Pick a file\u2026",

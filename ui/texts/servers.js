@@ -239,6 +239,7 @@ export const SERVERS = {
   missing: (/** @type {string[]} */ names) => `Missing: ${list(names)}. A server needs ${names.length === 1 ? "it" : "them"}.`,
   noSecrets: "No secrets yet. Write keyring:NAME where a server needs a key, and store the key here.",
   keptIn: "Kept in",
+  plainUnknown: (/** @type {string} */ why) => `Unprotected keys could not be looked for: ${why}`,
   plainTitle: "Unprotected keys",
   plainText: (/** @type {number} */ n) => `${n === 1 ? "A key is" : "Keys are"} stored unprotected in your server settings:`,
   of: "of",

@@ -35,7 +35,7 @@ mod workspace;
 
 use crate::network::ServerNetwork;
 use crate::served_files::AccessCounts;
-use crate::server::ServerHandle;
+use crate::server::{ServerHandle, entry_paths};
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use echo::Echo;
@@ -175,7 +175,15 @@ impl Session {
             left: self.services.autostart.undecided(&self.id),
             paused: self.is_paused(),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
+            always: self.always(),
         }
+    }
+
+    /// Returns the paths that the server's entry opens. A server without a sandbox can open any path.
+    fn always(&self) -> Vec<RootView> {
+        let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else { return Vec::new() };
+        let paths = entry_paths(settings, &self.services.home.person, &self.sandbox);
+        paths.into_iter().map(shown_root).collect()
     }
 
     /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies it that the
