@@ -30,7 +30,15 @@ import { SHARED } from "./texts/shared.js";
  * @property {() => Promise<unknown>} act
  */
 
-/** `says` is the explanation that is being confirmed. @type {Map<string, { at: "ready" | "sure" | "going" | "done", says?: string, problem?: string }>} */
+/**
+ * @typedef {object} ActionState
+ * @property {"ready" | "sure" | "going" | "done"} at
+ * @property {string} [says] Explanation that is being confirmed.
+ * @property {string} [problem]
+ * @property {string} [unseen] Failure that was not drawn yet, as a complete sentence.
+ */
+
+/** @type {Map<string, ActionState>} */
 const states = new Map();
 /** Keys of the buttons in the latest drawing. @type {Set<string>} */
 const drawn = new Set();
@@ -42,7 +50,11 @@ const drawn = new Set();
 export function drawingButtons(draw) {
   drawn.clear();
   draw();
-  for (const [key, { at }] of states) if (at !== "going" && !drawn.has(key)) states.delete(key);
+  for (const [key, { at, unseen }] of states) {
+    if (at === "going" || drawn.has(key)) continue;
+    states.delete(key);
+    if (unseen) addFailure(unseen);
+  }
 }
 
 /**
@@ -51,8 +63,10 @@ export function drawingButtons(draw) {
  */
 export function actButton(act) {
   const { key, ready, going, done, failed, label, says, kind, off } = act;
+  /** @type {ActionState} */
   const found = states.get(key) ?? { at: "ready" };
   drawn.add(key);
+  found.unseen = undefined;
   if (found.at === "done" && !act.again) return html`<span class="badge allow" data-key=${key} tabindex="-1">${done}</span>`;
   const plan = act.writes === undefined ? 0 : planVersion(act.writes);
   if (found.at === "sure" && says && found.says === says) return sure(act, says, plan);
@@ -135,9 +149,8 @@ async function run({ key, act, done, failed, label, ready, writes }, plan) {
     say(`${done}: ${what}`);
   } catch (failure) {
     const problem = backend.sentence(failure);
-    states.set(key, { at: "ready", problem });
+    states.set(key, { at: "ready", problem, unseen: `${failed}: ${typeof what === "string" ? `${what}: ` : ""}${problem}` });
     say(`${failed}: ${what}`);
-    if (!drawn.has(key)) addFailure(`${failed}: ${typeof what === "string" ? `${what}: ` : ""}${problem}`);
   }
   redraw();
 }

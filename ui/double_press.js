@@ -17,8 +17,9 @@ export function followPresses() {
     if (!event.isTrusted || !(event.target instanceof Element)) return;
     const on = event.target.closest("[data-key]");
     const control = (on instanceof HTMLElement || on instanceof SVGElement ? on.dataset.key : null) ?? event.target;
-    const isAgain = event.timeStamp - last.time < AGAIN_MS && control !== last.control;
-    Object.assign(last, { time: event.timeStamp, x: event.clientX, y: event.clientY });
+    const now = performance.now();
+    const isAgain = now - last.time < AGAIN_MS && control !== last.control;
+    Object.assign(last, { time: now, x: event.clientX, y: event.clientY });
     if (isAgain) {
       event.preventDefault();
       event.stopPropagation();

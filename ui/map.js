@@ -191,7 +191,7 @@ const nameOf = (server, letters) => (server.count > 1 && [...server.name].length
 const howWords = (server) => [server.how === "bypass" ? MAP.bypassing : how(server), stateWords(server)].filter(Boolean).join(", ");
 
 /** @type {Record<Target["kind"], string>} */
-const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "folder", more: "ellipsis" };
+const SIGNS = { folder: "folder", computer: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "folder", more: "ellipsis" };
 
 /**
  * @param {typeof WIDE} columns
@@ -217,6 +217,7 @@ function targetWords({ kind, text }) {
   switch (kind) {
     case "folder":
     case "host": return text;
+    case "computer": return MAP.computer;
     case "more": return MAP.more(text);
     case "all": return MAP.all;
     case "sent": return MAP.sent;

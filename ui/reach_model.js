@@ -3,13 +3,15 @@
 import { list, named, short } from "./words.js";
 
 /** @typedef {import("./types.js").Session} Session */
-/** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
+/** @typedef {{ kind: "folder" | "computer" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
 /** @typedef {{ name: string, how: "sandboxed" | "open" | "remote" | "bypass", count: number, paused: boolean, stopped: boolean, page: string, targets: Target[] }} ServerNode
  *   Servers that bypass IronCurtain are one node: `count` is their number. */
 /** @typedef {{ name: string, asks: boolean, reachesAll: boolean, servers: ServerNode[] }} AgentNode */
 
 /** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
+/** Source of the paths that a server's entry opens. */
+const ENTRY = "the server's settings";
 /** Maximum number of targets shown per server. The others are only counted. */
 const MAX_ITEMS = 4;
 
@@ -69,7 +71,7 @@ const grantedPaths = (grants, sessions) =>
   grants
     .filter(({ kind, suspended, client, server, session }) =>
       (kind === "file" || kind === "folder") && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
-    .map(({ id, path, access }) => ({ path, access, grant: id }));
+    .map(({ id, path, access }) => ({ path, access, grant: id, source: "" }));
 
 /**
  * @param {string} name
@@ -105,10 +107,13 @@ function targets(how, sessions, files, home, page) {
   if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [], page }];
   /** @type {Map<string, Target>} */
   const found = new Map();
-  const open = sessions.flatMap((one) => one.roots).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
-  for (const { path, access, grant } of [...open, ...files]) {
+  const open = sessions.flatMap((one) => [...one.roots, ...one.always]).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
+  const entryPage = `#servers/installed/${encodeURIComponent(sessions[0]?.server ?? "")}`;
+  // The widest reach comes first, because only the first targets are drawn.
+  for (const { path, access, grant, source } of [...open, ...files].sort((a, b) => Number(b.path === "/") - Number(a.path === "/"))) {
     const known = found.get(path)?.access ?? [];
-    found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])], page: grant === null ? "#rules" : `#permissions/${grant}` });
+    const isEntry = source === ENTRY;
+    found.set(path, { kind: path === "/" ? "computer" : "folder", text: short(path, home), full: path === "/" ? "" : path, access: [...new Set([...known, ...access])], page: grant !== null ? `#permissions/${grant}` : isEntry ? entryPage : "#rules" });
   }
   for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [], page: "#permissions" });
   const all = [...found.values()];

@@ -154,60 +154,6 @@ test("lockdown needs one click, can be ended, and only ending sessions asks for 
   assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
 });
 
-test("a double press of Lock down, with the pointer or a key, does not end the lockdown", async () => {
-  await browser.go("home");
-  await press("lockdown");
-  await browser.until(`document.querySelector('${key("lockdown-off")}') !== null`);
-  // The second click of a double click is at the same place.
-  await press("lockdown-off");
-  await browser.keys(ENTER);
-  await browser.settled();
-  assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }]);
-  // Another key in between, or a moved pointer, makes it a press of its own.
-  await browser.keys(UP, ENTER);
-  await browser.until(`made.calls.filter(([name]) => name === "lock_down").length === 2`);
-});
-
-test("a failure is shown even if its menu was closed or its page was left", async () => {
-  await browser.go("home");
-  await browser.run(`made.held = new Promise((free) => { made.free = free; }); return true`);
-  await made(`made.fail.lock_down = "the record cannot be written"`);
-  await press("lockdown-more");
-  await press("lockdown-end");
-  await browser.point("#state");
-  await press("lockdown-end:yes");
-  await browser.press("#to-rules");
-  await browser.run(`made.free(); return true`);
-  await says("Not locked down: Lock down and end all sessions: the record cannot be written");
-  await browser.until(`document.querySelector("#page-rules [role=alert]") !== null`);
-  await press("failure:0");
-  await browser.until(`document.querySelector("#page-rules .failures") === null`);
-});
-
-test("the window reports an unanswered request instead of showing an old state", async () => {
-  await browser.go("home");
-  // The page's clock runs ahead.
-  await browser.run(`const real = window.setTimeout; window.setTimeout = (then, after, ...more) => real(then, after === 10_000 ? 0 : after, ...more); made.held = new Promise((free) => { made.free = free; }); return true`);
-  await made("");
-  await says("IronCurtain is not responding");
-  await says("No answer for 10 seconds.");
-  assert.equal(await browser.run(`document.querySelectorAll("#nav .count").length`), 0, "old counts");
-  await browser.run(`made.free(); return true`);
-  await says("Protected, except 3 servers");
-});
-
-test("protection is not claimed if the agents' settings cannot be read", async () => {
-  await browser.go("home");
-  await made(`made.sessions = made.sessions.slice(0, 1); made.found.forEach((one) => { one.entries = []; }); made.found[0].state = "unreadable"`);
-  await browser.go("home");
-  await browser.run(`made.sessions = made.sessions.slice(0, 1); made.found.forEach((one) => { one.entries = []; }); made.fail.found_clients = "the folder cannot be read"; made.change(); location.hash = "#agents"; return true`);
-  await says("Looking for agents failed: the folder cannot be read");
-  await browser.run(`location.hash = "#home"; return true`);
-  await says("Agents' settings could not be checked, so servers there may bypass IronCurtain.");
-  await browser.until(`document.querySelector("#state").innerText.includes("Not fully checked") || document.querySelector("#state").innerText.includes("Partly protected")`);
-  assert.equal(await browser.run(`/^Protected$/m.test(document.querySelector("#state").innerText)`), false);
-});
-
 test("a menu closes by Escape, a press elsewhere, and when the focus leaves", async () => {
   await browser.go("home");
   const isOpen = () => browser.run(`document.querySelector(".menu-items") !== null`);
@@ -345,31 +291,6 @@ test("an entry becomes a rule, and the record is checked and exported", async ()
   await browser.press(`#page .line[data-line="1479"]`);
   await press("rule:1479");
   await browser.until(`location.hash === "#rules" && document.querySelector("#page-rules h1") !== null`);
-});
-
-test("details and older entries are those of the chosen entry and filter, in whatever order the answers come", async () => {
-  await browser.go("activity");
-  await browser.run(`made.hold = { call_details: new Promise((free) => { made.free = free; }) }; return true`);
-  await browser.press(`#page .line[data-line="1479"]`);
-  await browser.run(`made.hold = {}; made.details = [["Rule", "second"]]; return true`);
-  await browser.press(`#page .line[data-line="1480"]`);
-  await says("second");
-  await browser.run(`made.details = [["Rule", "first"]]; made.free(); return true`);
-  await browser.settled();
-  await says("second");
-  await press("side:close");
-  // Older entries of the previous filter arrive after those of the next one.
-  await made(`made.log = Array.from({ length: 400 }, (_, n) => ({ ...made.log[0], seq: 9000 - n, decision: n % 2 ? "deny" : "allow", paths: ["/home/ada/d" + n + "/f"] }))`);
-  await browser.until(`document.querySelector("#page .vlist .line").dataset.line === "9000"`);
-  await browser.run(`made.hold = { activity: new Promise((free) => { made.free = free; }) }; const list = document.querySelector("#page .vlist"); list.scrollTop = list.scrollHeight; return true`);
-  await browser.until(`made.calls.at(-1)[0] === "activity" && made.calls.at(-1)[1].before !== null`);
-  await browser.run(`made.hold = {}; return true`);
-  await press("verdict:deny");
-  const size = `Number(document.querySelector("#page .vlist .line")?.ariaSetSize)`;
-  await browser.until(`${size} === 200 && made.pending === 1`);
-  await browser.run(`made.free(); return true`);
-  await browser.settled();
-  assert.equal(await browser.run(size), 200, "only denied entries");
 });
 
 test("ten thousand entries scroll smoothly", async () => {

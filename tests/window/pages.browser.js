@@ -713,8 +713,17 @@ test("each setting is saved as it is entered", async () => {
   await browser.until(`made.calls.filter(([name]) => name === "change_settings").length === 3`);
   assert.deepEqual(await called("change_settings"), [{ notifications: "off" }, { questions_per_minute: 5 }, { denial_holds_seconds: 0 }].map((changes) => ({ changes })));
   await press("autostart");
+  // Only turning the sandbox off asks for confirmation, and until then the switch shows what is stored.
   await press("unsandboxed");
+  await says("If no sandbox can be made, servers start without one");
+  const isOn = (name) => browser.run(`document.querySelector('${key("unsandboxed")}').checked`);
+  assert.deepEqual([await isOn(), await browser.run("document.activeElement.dataset.key")], [true, "unsandboxed-off:no"]);
+  await press("unsandboxed-off:no");
+  await browser.until(`document.activeElement.dataset.key === "unsandboxed"`);
+  await press("unsandboxed");
+  await press("unsandboxed-off:yes");
   await says("Servers start without a sandbox if none can be made: each can do anything you can.");
+  assert.equal(await isOn(), false);
   assert.deepEqual((await called("change_settings")).slice(3), [{ autostart: true }, { unsandboxed: "warn" }].map((changes) => ({ changes })));
   await made(`made.fail.change_settings = "the disk is full"`);
   await choose("keep_days", "30");
@@ -783,6 +792,7 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await choose("export:paths", "none");
   await says('"ironcurtain.paths": "none"');
   await type("export:token", "otel");
+  await browser.point("#state");
   await press("export:on");
   await says("0 sent, 0 given up or refused.");
   assert.deepEqual(await called("enable_export"), [{ url: "https://otel.example.com:4318", paths: "none", token: "otel" }]);
@@ -797,6 +807,8 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await made(`made.fail.enable_export = "it is invalid"`);
   await type("export:url", "x");
   await press("export:sample");
+  await browser.until(`document.querySelector('${key("export:on")}') !== null`);
+  await browser.point("#state");
   await press("export:on");
   await says("it is invalid");
 });

@@ -49,7 +49,7 @@ test("protection is not claimed before an agent is connected", () => {
 });
 
 test("the title, its sentence and the map show the same ways around IronCurtain", () => {
-  const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], hosts: [] };
+  const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], always: [], hosts: [] };
   const open = { ...one, sandboxed: false, server: "photos", client: { name: "B" } };
   const entry = (/** @type {string} */ name, /** @type {object} */ more = {}) => ({ name, way: "", past: true, remote: false, ...more });
   const found = { name: "A", entries: [entry("jira"), entry("maps"), entry("files", { past: false })] };
@@ -113,13 +113,14 @@ test("what a server can reach is its folders with access and hosts, everything w
   const root = (/** @type {string} */ path, /** @type {string[]} */ access, source = "rule `work`") => ({ path, source, grant: null, access });
   /** @type {object[]} */
   const grants = [];
-  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
+  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], always: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
   const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }, []).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
   assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
   // A granted file is shown instead of its folder, which is only reported to the server.
   grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
   assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
   grants.length = 0;
+  assert.deepEqual(reach({ always: [root("/h/a", ["read"]), root("/", ["read"], "the server's settings")] }), [[["computer", "/", "read"], ["folder", "~/a", "read"]]], "what the server's entry opens, the widest first");
   // A run's roots have only its working folder.
   grants.push({ id: "g", kind: "folder", client: "A", server: "s", session: "1", suspended: null, path: "/h/b", access: ["read"] });
   assert.deepEqual([reach({ id: "1" }), reach({ id: "2" })], [[[["folder", "~/b", "read"]]], [[["scratch", "", ""]]]]);
