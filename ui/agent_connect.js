@@ -33,7 +33,7 @@ const planned = new Map();
  * @type {Map<string, import("./types.js").PlainSecret[]>} */
 const keys = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 let server = "";
 
 /** Looks for the agents on this computer. */
@@ -153,7 +153,7 @@ export const planButton = (one, key, wish, ready, label = `${ready} ${one.name}`
  * @param {ClientWish} wish
  */
 async function plan(id, wish) {
-  told.delete(id);
+  results.delete(id);
   const change = await planning(`client:${id}`, () => backend.planClient(id, wish));
   if (wish.kind !== "move") keys.delete(id);
   else if (wish.secrets) keys.set(id, change.secrets);
@@ -171,7 +171,7 @@ async function plan(id, wish) {
 export function settingsPanel(one) {
   if (!one) return nothing;
   const plan = planned.get(one.id);
-  const note = told.get(one.id);
+  const note = results.get(one.id);
   if (!plan && !note && !one.problem) return nothing;
   return parts.row(html`
     ${one.problem ? parts.warning(one.problem) : nothing}
@@ -192,7 +192,7 @@ function keyChoice(one, wish) {
   });
   return html`
     <p class="some">${AGENTS.keysFound(known.length)}</p>
-    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> ${AGENTS.keyOf} ${parts.foreign(key.server)}${wish.secrets ? html`, ${AGENTS.keyBecomes} <code>keyring:${key.name}</code>` : nothing}</span></li>`)}</ul>
+    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> ${AGENTS.keyOf} ${parts.foreign(key.server)}${wish.secrets ? html`, ${AGENTS.keyBecomes} <code>${AGENTS.keyName(key.name)}</code>` : nothing}</span></li>`)}</ul>
     ${parts.tick(`keys:${one.id}`, AGENTS.moveKeys(known.length), wish.secrets, turn)}
     ${wish.secrets ? nothing : parts.warning(AGENTS.keysStay)}`;
 }
@@ -222,7 +222,7 @@ function changePanel(one, wish, change) {
       ...AGENTS.write,
       label: AGENTS.writeLabel(one.name),
       act: async () => {
-        told.set(one.id, await backend.writeClient(one.id));
+        results.set(one.id, await backend.writeClient(one.id));
         planned.delete(one.id);
         await loadClients();
       },

@@ -5,9 +5,8 @@ import * as backend from "./backend.js";
 import { accessTicks } from "./grant_form.js";
 import { html } from "./html.js";
 import * as parts from "./parts.js";
-import { LIFETIMES } from "./sentences.js";
 import { redraw } from "./state.js";
-import { PERMISSIONS } from "./texts/permissions.js";
+import { LIFETIMES, PERMISSIONS } from "./texts/permissions.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 /** @typedef {import("./types.js").Access} Access */

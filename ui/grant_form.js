@@ -4,9 +4,8 @@ import * as backend from "./backend.js";
 import { addFailure } from "./failures.js";
 import { html, live as liveValue, nothing } from "./html.js";
 import * as parts from "./parts.js";
-import { grantSentence, LIFETIMES } from "./sentences.js";
 import { focusOn, redraw, say, state } from "./state.js";
-import { PERMISSIONS } from "./texts/permissions.js";
+import { grantSentence, LIFETIMES, PERMISSIONS } from "./texts/permissions.js";
 import { short } from "./words.js";
 
 /** @typedef {import("./types.js").KnownClient} KnownClient */

@@ -17,7 +17,7 @@ let planned = null;
 /** Typed values, by server and limit. @type {Map<string, Map<string, string>>} */
 const typed = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * @param {Server} server
@@ -25,7 +25,7 @@ const told = new Map();
  */
 export function limits(server, reload) {
   if (server.limits.length === 0) return nothing;
-  const note = told.get(server.name);
+  const note = results.get(server.name);
   return html`
     <h3 class="some">${SERVERS.limits}</h3>
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
@@ -65,7 +65,7 @@ function form(server) {
         again: true,
         off: isOff,
         act: async () => {
-          told.delete(server.name);
+          results.delete(server.name);
           planned = { server: server.name, planned: await planning("limits", () => backend.planLimits(server.name, Object.fromEntries(wanted))) };
         },
       })}
@@ -107,7 +107,7 @@ const panel = (server, change, reload) =>
       ...SERVERS.save,
       label: SERVERS.saveLimitsLabel(server.name),
       act: async () => {
-        told.set(server.name, await backend.writeLimits());
+        results.set(server.name, await backend.writeLimits());
         planned = null;
         typed.delete(server.name);
         await reload();

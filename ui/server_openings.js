@@ -15,7 +15,7 @@ let planned = null;
 /** Typed hosts, by server. @type {Map<string, string>} */
 const hosts = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * @param {Server} server
@@ -23,7 +23,7 @@ const told = new Map();
  */
 export function openings(server, reload) {
   if (!server.sandboxed || server.remote) return nothing;
-  const note = told.get(server.name);
+  const note = results.get(server.name);
   return html`
     <h3 class="some">${SERVERS.always}</h3>
     ${server.openings.length === 0 ? html`<p class="small quiet">${SERVERS.nothingExtra}</p>` : html`
@@ -46,7 +46,7 @@ const opened = (server, one, reload) => html`
       again: true,
       says: SERVERS.closeSays(server.name, one.opening.what, server.live.length),
       act: async () => {
-        told.set(server.name, await backend.closeOpening(server.name, one.opening));
+        results.set(server.name, await backend.closeOpening(server.name, one.opening));
         await reload();
       },
     })}
@@ -93,7 +93,7 @@ const plan = (server, kind, ready, wanted, off = false) =>
     again: true,
     off,
     act: async () => {
-      told.delete(server.name);
+      results.delete(server.name);
       const found = await planning("opening", () => backend.planOpening(server.name, wanted));
       if (found) planned = { server: server.name, ...found };
     },
@@ -114,7 +114,7 @@ const panel = (server, one, reload) =>
       ...SERVERS.open,
       label: SERVERS.openLabel(one.what, server.name),
       act: async () => {
-        told.set(server.name, await backend.writeOpening());
+        results.set(server.name, await backend.writeOpening());
         planned = null;
         hosts.delete(server.name);
         await reload();

@@ -1,9 +1,10 @@
 // A browser that shows the page with a fake app: the app's web engine, driven over WebDriver, on a private screen.
 
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createServer as createSocket } from "node:net";
+import { tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withSprite } from "./shell.js";
@@ -67,14 +68,21 @@ export class Browser {
   #base = "";
   #server;
   #session = "";
+  #settings = "";
 
-  /** Opens a browser of this size. Without compositing, it draws as the app does on X11 but cannot take pictures. */
-  static async open({ width = 1280, height = 800, isComposited = true } = {}) {
+  /**
+   * Opens a browser of this size. Without compositing, it draws as the app does on X11 but cannot take pictures. Without
+   * animations, the desktop's setting asks programs for reduced motion.
+   */
+  static async open({ width = 1280, height = 800, isComposited = true, hasAnimations = true } = {}) {
     const browser = new Browser();
     browser.#server = await serve();
     const display = await screen(width, height, browser.#children);
     const port = await freePort();
-    const env = { ...process.env, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8" };
+    browser.#settings = await mkdtemp(join(tmpdir(), "window-"));
+    await mkdir(join(browser.#settings, "gtk-3.0"));
+    await writeFile(join(browser.#settings, "gtk-3.0/settings.ini"), `[Settings]\ngtk-enable-animations=${Number(hasAnimations)}\n`);
+    const env = { ...process.env, XDG_CONFIG_HOME: browser.#settings, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8" };
     const driver = spawn("WebKitWebDriver", [`--port=${port}`], { env, stdio: "ignore" });
     browser.#children.push(driver);
     browser.#base = `http://127.0.0.1:${port}`;
@@ -89,6 +97,7 @@ export class Browser {
     await this.#ask("DELETE", "", undefined).catch(() => {});
     this.#children.reverse().forEach((child) => child.kill());
     this.#server.close();
+    await rm(this.#settings, { recursive: true });
   }
 
   /** Opens a page of the window. */

@@ -382,13 +382,6 @@ test("controls of the front pages are at least 24 by 24 pixels", async () => {
   }
 });
 
-test("nothing moves with reduced motion", () => {
-  const css = ["style.css", "parts.css", "pictures.css", "pages.css"].map((file) => readFileSync(new URL(`../../ui/${file}`, import.meta.url), "utf8")).join("\n");
-  const still = css.replace(/@media \(prefers-reduced-motion: no-preference\) \{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}/g, "");
-  assert.match(css, /animation: pulse/);
-  assert.doesNotMatch(still, /animation:|transition: (?!none)/);
-});
-
 test("an unreachable daemon is reported without claiming that agents are denied", async () => {
   await browser.go("home");
   await made(`made.fail.snapshot = "it is gone"`);

@@ -285,7 +285,7 @@ test("folder is granted by keyboard after a summary", async () => {
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
   await browser.until(`document.activeElement.dataset.key === "gift-client"`);
-  await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
+  await says("Claude Code may read what you pick, through filesystem, for 1 hour.");
   for (let n = 0; n < 12 && (await browser.run("document.activeElement.dataset.key")) !== "pick-folder"; n += 1) await browser.keys(TAB);
   await browser.keys(ENTER);
   await says("Granted: ~/Documents/recipes");
@@ -300,13 +300,13 @@ test("tool and host are granted after a summary and listed with other permission
   await choose("gift-kind", "tool");
   await says("The effect of every tool of filesystem depends on its arguments");
   await choose("gift-server", "fetch");
-  await says("Claude Code may use list_pages of fetch without asking, whatever the call says, for 1 hour.");
+  await says("Claude Code may use list_pages of fetch without asking, with any arguments, for 1 hour.");
   await press("gift-give");
   await says("Granted: list_pages");
   await choose("gift-kind", "host");
   await says("Enter the name of the host.");
   await browser.run(`const host = document.querySelector('${key("gift-host")}'); host.value = "api.example.com"; host.dispatchEvent(new Event("input")); return true`);
-  await says("Claude Code may connect to api.example.com through fetch, and send it what it knows, for 1 hour.");
+  await says("Claude Code may connect to api.example.com through fetch, and send any data to it, for 1 hour.");
   await press("gift-give");
   await says("Granted: api.example.com");
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => [gift.kind, gift.what, gift.server]), [["tool", "list_pages", "fetch"], ["host", "api.example.com", "fetch"]]);

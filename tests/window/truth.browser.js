@@ -140,16 +140,16 @@ test("a result is forgotten with its button: a file that changes again after Kee
 test("the form for a permission never changes its agent or server by itself", async () => {
   await browser.go("permissions");
   await press("gift");
-  await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
+  await says("Claude Code may read what you pick, through filesystem, for 1 hour.");
   // An agent that connects now comes first.
   await made(`made.clients.unshift({ key: "/tmp/aaa", name: "Aaa", servers: ["filesystem"], live: [], tools: {} })`);
   await browser.until(`document.querySelectorAll('${key("gift-client")} option').length > 1`);
-  await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
+  await says("Claude Code may read what you pick, through filesystem, for 1 hour.");
   await made(`made.clients = made.clients.filter((one) => one.name === "Aaa")`);
   await says("This agent is no longer known. Choose another one.");
   assert.equal(await browser.run(`document.querySelector('${key("pick-folder")}') === null`), true);
   await choose("gift-client", "/tmp/aaa");
-  await says("What you pick, Aaa may read through filesystem, for 1 hour.");
+  await says("Aaa may read what you pick, through filesystem, for 1 hour.");
 });
 
 test("a plan that is being replaced is not written", async () => {

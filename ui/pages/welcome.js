@@ -70,7 +70,7 @@ async function leave() {
 
 /** An agent as it looks once it is connected. @type {import("../reach_model.js").AgentNode[]} */
 const EXAMPLE = [{
-  name: "Your agent",
+  name: WELCOME.exampleAgent,
   asks: true,
   reachesAll: false,
   servers: [{ name: "filesystem", how: "sandboxed", count: 1, page: "", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],

@@ -113,6 +113,10 @@ export const AGENTS = {
   occupied: "There is another file in its place now.",
   keptIn: "kept in",
   putBack: { ready: "Put back", going: "Putting back\u2026", done: "Put back", failed: "Not put back" },
+  putBackSays: (/** @type {Pick<import("../types.js").LeftFile, "shown" | "when" | "occupied">} */ { shown, when, occupied }) =>
+    occupied
+      ? `${shown} is put back, and runs ${when}, with all your rights. The file in its place goes to quarantine.`
+      : `${shown} is put back where it was, and runs ${when}, with all your rights.`,
   putBackLabel: (/** @type {string} */ file) => `Put back ${file}`,
   deleteKept: { ready: "Delete", going: "Deleting\u2026", done: "Deleted", failed: "Not deleted" },
   deleteKeptLabel: (/** @type {string} */ file) => `Delete ${file} from quarantine`,
@@ -137,6 +141,7 @@ export const AGENTS = {
   staysAsIs: (/** @type {string} */ what) => `Not changed: ${what}`,
   keysFound: (/** @type {number} */ n) => `${n === 1 ? "A key is" : "Keys are"} stored there unprotected:`,
   keyOf: "of",
+  keyName: (/** @type {string} */ name) => `keyring:${name}`,
   keyBecomes: "from now on",
   moveKeys: (/** @type {number} */ n) => (n === 1 ? "Move it to your keyring, where only its server gets it" : "Move them to your keyring, where only its own server gets each one"),
   keysStay: "It is then stored unprotected in IronCurtain's own settings.",

@@ -3,6 +3,9 @@
 import { count } from "../words.js";
 
 export const FRAME = {
+  skip: "Skip to content",
+  loading: "Loading\u2026",
+  pagesLabel: "Pages",
   title: (/** @type {string} */ page) => `${page} - IronCurtain`,
   pages: { home: "Home", activity: "Activity", agents: "Agents", permissions: "Permissions", servers: "Servers", rules: "Rules", settings: "Settings", welcome: "First steps" },
   protected: "Protected",

@@ -2,6 +2,28 @@
 
 import { count, list } from "../words.js";
 
+/** @type {[import("../types.js").Lifetime, string][]} */
+export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I revoke it"]];
+
+/**
+ * Describes a permission before it is granted.
+ * @param {import("../types.js").RequestedGrant} whole
+ * @param {string} client
+ */
+export function grantSentence(whole, client) {
+  const how = whole.lifetime === "always" ? "until you revoke it" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
+  if (whole.kind === "tool") {
+    return whole.what === ""
+      ? `The effect of every tool of ${whole.server} depends on its arguments, so you are asked at each call.`
+      : `${client} may use ${whole.what} of ${whole.server} without asking, with any arguments, ${how}.`;
+  }
+  if (whole.kind === "host") {
+    return whole.what === "" ? "Enter the name of the host." : `${client} may connect to ${whole.what} through ${whole.server}, and send any data to it, ${how}.`;
+  }
+  if (whole.access.length === 0) return "Choose what it may do.";
+  return `${client} may ${list(whole.access)} what you pick, through ${whole.server}, ${how}. A folder includes everything in it.`;
+}
+
 export const PERMISSIONS = {
   add: "Add",
   addTitle: "Add a permission",

@@ -2,7 +2,14 @@
 
 import { count, number } from "../words.js";
 
+/** Verbs of the descriptions that new and changed rules get. */
+const VERBS = { allow: "Allows", escalate: "Asks about", deny: "Denies" };
+
 export const RULES = {
+  verbs: VERBS,
+  describes: (/** @type {keyof typeof VERBS} */ then, /** @type {string} */ tool, /** @type {string} */ server, /** @type {string | null} */ within) => `${VERBS[then]} ${tool} of ${server}${within === null ? "" : ` in ${within}`}.`,
+  changedFrom: (/** @type {keyof typeof VERBS} */ then, /** @type {string} */ was) => `${VERBS[then]} what it covers (was: ${was})`,
+  ownReason: "You made this rule.",
   text: "The first rule that matches decides. Anything no rule matches is denied. Your permissions are tried before the rules.",
   unreadable: (/** @type {string} */ why) => `The rules cannot be read: ${why}`,
   none: "There are no rules: everything that you did not allow is denied.",
@@ -42,6 +49,7 @@ export const RULES = {
   server: "Server",
   tool: "Tool",
   below: "Only below",
+  belowPlaceholder: "~/Documents",
   belowHint: "Empty for everywhere.",
   then: "Then",
   askMe: "ask me",

@@ -2,6 +2,59 @@
 
 import { count, list } from "../words.js";
 
+/**
+ * Describes what removing a server deletes and keeps.
+ * @param {import("../types.js").PlannedRemoval} plan
+ * @param {number} sessions Number of its live sessions.
+ * @returns {string[]}
+ */
+export function removalWords(plan, sessions) {
+  const words = ["Its entry is removed. \u201cPut back\u201d restores it."];
+  if (sessions > 0) words.push(`It stops now for ${count(sessions, "session")}; calls in flight fail.`);
+  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will get an error; disconnect it under Agents.`);
+  if (plan.profiles.length > 0) words.push(`Still named by the profile ${list(plan.profiles)}.`);
+  if (plan.data !== null) words.push(`Its data stays in ${plan.data}.`);
+  return words;
+}
+
+/**
+ * Describes what a new program under a server's name would get, worst first.
+ * @param {import("../types.js").Suspended} suspended
+ * @returns {string[]}
+ */
+export function wouldGet({ grants, secrets, data, annotated }) {
+  const words = [...grants];
+  if (secrets.length > 0) words.push(`use your ${secrets.length === 1 ? "secret" : "secrets"} ${list(secrets)}`);
+  if (data !== null) words.push(`read and change the data in ${data}`);
+  if (annotated > 0) words.push(`have ${count(annotated, "tool")} count as reviewed`);
+  return words;
+}
+
+/**
+ * Describes how the programs differ, if their names do not show it.
+ * @param {import("../types.js").Suspended} suspended
+ */
+export function changeWords({ before, now, change }) {
+  const named = before !== null && before !== now && !change.startsWith("its arguments");
+  return named ? "" : `${change.slice(0, 1).toUpperCase()}${change.slice(1)}.`;
+}
+
+/** @param {import("../types.js").Suspended} suspended */
+export const keepWords = ({ now }) => `${now} gets everything listed above.`;
+
+/**
+ * @param {import("../types.js").Suspended} suspended
+ * @param {string} name
+ */
+export function startAfreshWords({ grants, secrets, data, annotated }, name) {
+  const words = [];
+  if (grants.length > 0) words.push(`${count(grants.length, "permission")} ${grants.length === 1 ? "is" : "are"} revoked.`);
+  if (data !== null) words.push("Its data folder is moved aside, not deleted.");
+  if (secrets.length > 0) words.push("It no longer gets its secrets.");
+  if (annotated > 0) words.push("Its tools have to be reviewed again.");
+  return [...words, `Then ${name} can start without any of this.`].join(" ");
+}
+
 export const SERVERS = {
   tabs: { installed: "Installed", add: "Add", secrets: "Secrets", profiles: "Profiles" },
   tabsLabel: "Parts of this page",
