@@ -1,10 +1,13 @@
 // Lists agents with their sessions, files to review and settings. Pure functions.
 
+import { lookalike } from "./lookalikes.js";
+
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./types.js").SessionRecord} SessionRecord */
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {{ name: string, sessions: Session[], ended: SessionRecord[], known: import("./types.js").KnownClient | null,
- *   found: FoundClient | null, programs: string[] }} Agent `programs`: verified programs that use this name. */
+ *   found: FoundClient | null, programs: string[], looksLike: string | undefined }} Agent `programs`: verified programs that use this name.
+ *   `looksLike`: another agent with a similar name. */
 
 /**
  * Returns the agents that have connected or are set up, the connected ones first.
@@ -23,6 +26,7 @@ export function agentList({ sessions, records, clients }, found) {
   ]);
   return [...names].map((name) => ({
     name,
+    looksLike: lookalike(name, [...names]),
     sessions: sessions.filter((one) => one.client.name === name),
     ended: ended.filter((one) => one.client === name),
     known: clients.find((one) => one.name === name) ?? null,

@@ -16,12 +16,13 @@ import { list, named } from "./words.js";
 
 /** @param {Agent} agent */
 export function agentRow(agent) {
-  const { name, found, programs } = agent;
+  const { name, found, programs, looksLike } = agent;
   return openable(`agent:${name}`, AGENTS.details(name), {
     before: parts.agentIcon(name),
     what: html`
       ${parts.title(parts.client(name), presence(agent), protection(agent))}
       ${programs.map((exe) => parts.facts(html`${AGENTS.verified} ${parts.path(exe)}`))}
+      ${looksLike === undefined ? nothing : parts.warning(AGENTS.looksLike(looksLike))}
       ${programs.length > 1 ? parts.warning(AGENTS.severalPrograms(programs.length)) : nothing}`,
     act: html`${found && bypassing(found).length === 0 ? mainButton(found) : nothing}${connectMenu(found)}`,
   }, () => details(agent));

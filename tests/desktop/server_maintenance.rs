@@ -59,7 +59,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     assert_eq!(entry(&file), None);
     assert!(fs::read_to_string(&file).expect("the servers").contains("\"_comment\": \"mine\""));
     screen.press(WINDOW, "push button", "Put back filesystem");
-    window::says(&screen, "filesystem is back as it was.");
+    window::says(&screen, "filesystem was restored.");
     assert_eq!(entry(&file).expect("its entry")["command"], "ironcurtain-filesystem");
 }
 

@@ -327,7 +327,7 @@ test("removing a server lists its effects, removes its permissions, and can be u
   await says("1 permission could not be revoked");
   assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:photos");
-  await says("photos is back as it was.");
+  await says("photos was restored.");
   await press("removed-more:trello");
   await press("forget:trello");
   await says("The entry of trello is deleted permanently");
@@ -439,7 +439,7 @@ test("profile is created, changed, removed and assigned to a client after a prev
   await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
   await press("profile-server:fetch");
   await press("profile-save");
-  await says("given to no client yet");
+  await says("no client uses it yet");
   assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
   await press("profile-more:work");
   await press("profile-remove:work");
@@ -657,7 +657,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   assert.equal(await browser.run(`return document.querySelector('${key("secrets-passphrase")}').value`), "");
   await type("secrets-passphrase", "four words and more");
   await press("unlock-secrets");
-  await says("Keep the secret");
+  await says("Store the secret");
 });
 
 test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
@@ -794,7 +794,7 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await type("export:token", "otel");
   await browser.point("#state");
   await press("export:on");
-  await says("0 sent, 0 given up or refused.");
+  await says("0 sent, 0 not delivered.");
   assert.deepEqual(await called("enable_export"), [{ url: "https://otel.example.com:4318", paths: "none", token: "otel" }]);
   await made(`made.export = { ...made.export, failure: "the collector answered with the status 500" }`);
   for (const page of ["home", "settings"]) {

@@ -68,7 +68,7 @@ test("protection is not claimed if the agents' settings cannot be read", async (
   await made(`made.sessions = made.sessions.slice(0, 1); made.found.forEach((one) => { one.entries = []; }); made.found[0].state = "unreadable"`);
   await browser.go("home");
   await browser.run(`made.sessions = made.sessions.slice(0, 1); made.found.forEach((one) => { one.entries = []; }); made.fail.found_clients = "the folder cannot be read"; made.change(); location.hash = "#agents"; return true`);
-  await says("Looking for agents failed: the folder cannot be read");
+  await says("Searching for agents failed: the folder cannot be read");
   await browser.run(`location.hash = "#home"; return true`);
   await says("Agents' settings could not be checked, so servers there may bypass IronCurtain.");
   await browser.until(`document.querySelector("#state").innerText.includes("Not fully checked") || document.querySelector("#state").innerText.includes("Partly protected")`);

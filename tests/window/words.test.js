@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed, standing } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
+import { lookalike } from "../../ui/lookalikes.js";
 import { lines } from "../../ui/activity_runs.js";
 import { hue, initials } from "../../ui/initials.js";
 import { connectedLine, protectionState } from "../../ui/protection_state.js";
@@ -151,6 +152,11 @@ test("agents have initials and a colour that depends on the name alone", () => {
   assert.deepEqual(["Claude Code", "Cursor", "vs-code insiders", "\u{1f916}", ""].map(initials), ["CC", "Cu", "vc", "\u{1f916}", "?"]);
   assert.equal(hue("Claude Code"), hue("Claude Code"));
   assert.ok(new Set(["Claude Code", "Cursor", "Codex", "Zed", "Goose", "VS Code"].map(hue)).size > 3);
+});
+
+test("names that look alike are found, but not other spellings of the same name", () => {
+  const names = ["Claude Code", "\u0441laude-code", "Cursor", "cursor", "Zed"];
+  assert.deepEqual(names.map((name) => lookalike(name, names)), ["\u0441laude-code", "Claude Code", undefined, undefined, undefined]);
 });
 
 test("a grant of a changed server does not apply, and leads to the decision", () => {

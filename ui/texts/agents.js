@@ -10,12 +10,13 @@ export const AGENTS = {
   protected: "protected",
   partly: "partly protected",
   notConnected: "not connected",
-  drifted: "starts another IronCurtain",
+  drifted: "uses another installation of IronCurtain",
   unreadable: "settings unreadable",
   bypass: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
   bypassOf: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
   reachesAll: (/** @type {number} */ n) => `can reach everything, through ${count(n, "server")}`,
   serversSandboxed: "its servers are sandboxed",
+  looksLike: (/** @type {string} */ other) => `Its name looks like \u201c${other}\u201d, but it is another agent.`,
   severalPrograms: (/** @type {number} */ n) => `${n} different programs have this name.`,
   verified: "Verified:",
   details: (/** @type {string} */ name) => `Details of ${name}`,
@@ -26,7 +27,7 @@ export const AGENTS = {
   permissionCount: (/** @type {number} */ n) => (n === 0 ? "none" : count(n, "permission")),
   none: "No agent has connected yet.",
   noneAct: "Connect an agent",
-  lookFailed: (/** @type {string} */ why) => `Looking for agents failed: ${why}`,
+  lookFailed: (/** @type {string} */ why) => `Searching for agents failed: ${why}`,
 
   // Sessions
   session: (/** @type {string} */ server, /** @type {string} */ agent) => `Details of ${server} for ${agent}`,
@@ -125,7 +126,7 @@ export const AGENTS = {
   // Connecting
   connectTitle: "Connect an agent",
   notInstalled: (/** @type {string[]} */ names) => `Not installed: ${list(names)}.`,
-  planning: { going: "Looking\u2026", done: "Looked", failed: "Not possible" },
+  planning: { going: "Checking\u2026", done: "Checked", failed: "Not possible" },
   connect: "Connect\u2026",
   connectAgain: "Connect again\u2026",
   disconnect: "Disconnect\u2026",

@@ -21,7 +21,7 @@ export const FRAME = {
   asking: (/** @type {number} */ n) => `${n} asking`,
   alert: "needs you",
   unreachableTitle: "IronCurtain is not responding",
-  unreachableText: "This window cannot show its state until it responds. Quit it from the tray and start it again.",
+  unreachableText: "The state of IronCurtain is unknown until it responds. Quit IronCurtain from the tray and start it again.",
   noAnswer: "No answer for 10 seconds.",
   pageFailed: "This page cannot be shown. Restart IronCurtain, and report this if it happens again.",
   lockDown: "Lock down",

@@ -116,6 +116,6 @@ export const PERMISSIONS = {
 
   // Declined projects
   declined: "You said no",
-  declinedText: (/** @type {string} */ server) => `not given through ${server}, and you are not asked about the whole folder again`,
+  declinedText: (/** @type {string} */ server) => `not allowed through ${server}, and you are not asked about the whole folder again`,
   saidNo: "you said no",
 };

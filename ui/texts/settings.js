@@ -33,7 +33,7 @@ export const SETTINGS = {
     ready: "Allow servers without a sandbox", going: "Saving\u2026", done: "Saved", failed: "Not saved",
     says: "If no sandbox can be made, servers start without one, and each can do anything you can.",
   },
-  sessions: "Sessions at once",
+  sessions: "Concurrent sessions",
   sessionsHint: "Anything above this is refused.",
   record: "Record",
   keep: "How long the record is kept",
@@ -57,7 +57,7 @@ export const SETTINGS = {
     unknown: (/** @type {string} */ why) => `The export could not be checked: ${why}`,
     enable: { ready: "Export new entries", going: "Starting\u2026", done: "New entries are exported", failed: "Not started" },
     disable: { ready: "Stop the export", going: "Stopping\u2026", done: "The export has stopped", failed: "Not stopped" },
-    counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} given up or refused.`,
+    counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} not delivered.`,
   },
   managed: {
     section: "Organization",

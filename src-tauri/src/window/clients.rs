@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+/// Maximum length of the description of an entry, in characters. It contains the entry's command.
+const MAX_WAY_LEN: usize = 400;
+
 /// Planned changes that the user has not confirmed yet, by client.
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
@@ -174,7 +177,8 @@ fn found(report: ClientReport) -> FoundClient {
             EntryUse::Disabled => ("switched off".to_owned(), false),
             EntryUse::Unknown => ("unrecognized format".to_owned(), true),
         };
-        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past, remote }
+        let way = visible::line(&visible::head(&way, MAX_WAY_LEN));
+        FoundEntry { name: visible::line(&entry.name), way, past, remote }
     });
     FoundClient {
         id: report.id,
