@@ -91,7 +91,7 @@ pub(crate) struct BypassingServers {
 
 impl BypassingServers {
     fn of(clients: &[FoundClient]) -> Self {
-        let past = |client: &'_ FoundClient| client.entries.iter().filter(|entry| entry.past).count();
+        let past = |client: &FoundClient| client.entries.iter().filter(|entry| entry.past).count();
         Self {
             servers: clients.iter().map(past).sum(),
             is_unchecked: clients.iter().any(|client| client.state == ClientState::Unreadable),

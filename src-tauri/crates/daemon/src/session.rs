@@ -181,7 +181,9 @@ impl Session {
 
     /// Returns the paths that the server's entry opens. A server without a sandbox can open any path.
     fn always(&self) -> Vec<RootView> {
-        let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else { return Vec::new() };
+        let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else {
+            return Vec::new();
+        };
         let paths = entry_paths(settings, &self.services.home.person, &self.sandbox);
         paths.into_iter().map(shown_root).collect()
     }
