@@ -74,7 +74,7 @@ export function actButton(act) {
   const press = says ? () => begin(key, says) : () => run(act, plan);
   return html`
     ${parts.button(key, busy ? going : ready, press, { label, kind, off, busy })}
-    ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${parts.foreign(found.problem)}</span>` : nothing}`;
+    ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${parts.coded(found.problem)}</span>` : nothing}`;
 }
 
 /**

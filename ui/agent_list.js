@@ -10,7 +10,7 @@ import { lookalike } from "./lookalikes.js";
  *   `looksLike`: another agent with a similar name. */
 
 /**
- * Returns the agents that have connected or are set up, the connected ones first.
+ * Returns the agents that have connected or are set up: those that can reach everything, then those that are connected.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "records" | "clients">} snapshot
  * @param {FoundClient[]} found
  * @returns {Agent[]}
@@ -24,7 +24,10 @@ export function agentList({ sessions, records, clients }, found) {
     ...clients.map((one) => one.name),
     ...here.filter((one) => one.state !== "not-connected" || bypassing(one).length > 0).map((one) => one.name),
   ]);
-  return [...names].map((name) => ({
+  /** @param {string} name */
+  const isExposed = (name) => sessions.some((one) => one.client.name === name && !one.sandboxed && !one.remote) || here.some((one) => one.name === name && bypassing(one).some((entry) => !entry.remote));
+  const sorted = [...names].sort((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
+  return sorted.map((name) => ({
     name,
     looksLike: lookalike(name, [...names]),
     sessions: sessions.filter((one) => one.client.name === name),

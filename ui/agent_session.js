@@ -20,7 +20,7 @@ export const sessionRow = (session) =>
     before: parts.icon(session.remote ? "cloud" : session.sandboxed ? "shield-check" : "triangle-alert", session.sandboxed ? "good" : session.remote ? "" : "bad"),
     what: html`
       ${parts.title(parts.foreign(session.server), sandbox(session), session.trouble ? parts.dot("bad", AGENTS.stopped) : session.paused ? parts.dot("asks", AGENTS.paused) : nothing)}
-      ${session.trouble ? html`<p class="small bad" role="alert">${parts.foreign(AGENTS.trouble(session.trouble))}</p>` : nothing}
+      ${session.trouble ? html`<p class="small bad" role="alert">${parts.coded(AGENTS.trouble(session.trouble))}</p>` : nothing}
       ${session.paused ? html`<p class="small asks" role="status">${AGENTS.pausedText}</p>` : nothing}
       ${reach(session)}`,
     act: html`${pause(session)}${parts.menu(`more:${session.id}`, AGENTS.sessionMore(session.server, session.client.name), () => html`${restart(session)}${end(session)}`)}`,

@@ -22,7 +22,7 @@ export const failureList = () =>
   failures.length === 0 ? nothing : html`
     <div class="failures">${repeat(failures, ({ id }) => id, ({ id, text }) => html`
       <div class="card bad-card" role="alert">
-        <p class="bad">${parts.icon("triangle-alert")} ${parts.foreign(text)}</p>
+        <p class="bad">${parts.icon("triangle-alert")} ${parts.coded(text)}</p>
         ${parts.iconButton(`failure:${id}`, "x", SHARED.dismiss, () => dismiss(id))}
       </div>`)}</div>`;
 

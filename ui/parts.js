@@ -2,7 +2,7 @@
 //
 //   icon(name, kind?)                        an icon of the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
 //   agentIcon(name, "" | "small" | "big")    an agent's initials on its colour
-//   path(full) granted(grant) foreign(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
+//   path(full) granted(grant) foreign(text) coded(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
 //
 //   page: heading(title, act?)               the page's h1, with the page's main button
 //         tabs(label, [[hash, text, n?]], current)    parts of a page, as links to #page/part; the view's 2nd argument is the part
@@ -302,15 +302,21 @@ export const facts = (...parts) =>
 const isThere = (part) => part !== nothing && part !== null && part !== undefined && part !== false && part !== "";
 
 /**
+ * Returns a text whose names are in backquotes, as for terminals, with the names as code.
  * @param {string} text
  */
-export const warning = (text) => html`<div class="small asks">\u26a0 ${foreign(text)}</div>`;
+export const coded = (text) => html`<bdi>${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</bdi>`;
+
+/**
+ * @param {string} text
+ */
+export const warning = (text) => html`<div class="small asks">\u26a0 ${coded(text)}</div>`;
 
 /**
  * Returns an error message, which screen readers announce.
  * @param {string} text
  */
-export const problem = (text) => html`<p class="small bad" role="alert">${foreign(text)}</p>`;
+export const problem = (text) => html`<p class="small bad" role="alert">${coded(text)}</p>`;
 
 /**
  * Returns a button. `key` identifies it when the focus is restored. A `busy` button keeps the focus and ignores presses. A

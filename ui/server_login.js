@@ -89,8 +89,8 @@ const panel = (server, login, done) =>
   planPanel(
     SERVERS.loginLabel(server.name),
     html`
-      <ul class="small">${login.lines.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>
-      <p>${parts.foreign(login.question)}</p>`,
+      <ul class="small">${login.lines.map((one) => html`<li>${parts.coded(one)}</li>`)}</ul>
+      <p>${parts.coded(login.question)}</p>`,
     {
       key: `login-open:${server.name}`,
       writes: "login",

@@ -29,7 +29,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     let hosts = || entry(&file).map(|entry| entry["sandbox"]["network"]["allowedDomains"].clone());
     screen.press(WINDOW, "push button", "Details of filesystem");
     type_host(&screen, "http://api.example.com");
-    window::says(&screen, "`http://api.example.com` is not a host");
+    window::says(&screen, "http://api.example.com is not a host");
     assert_eq!(fs::read_to_string(&file).expect("the servers"), text);
     type_host(&screen, "api.example.com");
     window::says(&screen, "filesystem may send anything it knows to api.example.com, at any time");
@@ -84,7 +84,7 @@ fn bundle_added_in_window_is_written_as_shown() {
         picked(&screen, "^Choose a bundle with a server$", file);
     };
     choose(&broken);
-    window::says(&screen, "broken.mcpb`: ");
+    window::says(&screen, "broken.mcpb: ");
     choose(&bundle);
     window::says(&screen, "It stays closed until you allow it for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");

@@ -175,6 +175,8 @@ export class Browser {
   async press(selector, between = async () => {}) {
     await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
+    // Comes from elsewhere, so that the press does not count as the second one of a double press.
+    await pointer([{ type: "pointerMove", duration: 0, x: 0, y: 0 }]);
     // Follows a control that moves during redraws, as a user does.
     for (let place = "", before = null; place !== before; ) {
       before = place;
@@ -185,6 +187,12 @@ export class Browser {
     await pointer([{ type: "pointerDown", button: 0 }]);
     await between();
     await pointer([{ type: "pointerUp", button: 0 }]);
+  }
+
+  /** Presses the pointer again at the same place, as for a double click. */
+  again() {
+    const actions = [{ type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 }];
+    return this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
   /** Drags one control to another, in steps. */

@@ -78,10 +78,10 @@
     ],
     details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path: `${home}/Documents/tax/a.md` }, null, 2)], ["Took", "12 ms"]],
     rules: {
-      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies what lies beside keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
+      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies folders with keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
       file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`send_message` of `slack`: denied: no rule covers its role `email-address`"], counted_since_ms: now - 7 * 86_400_000,
       rules: [
-        { name: "deny-secrets", description: "Denies what lies beside keys.", then: "deny", reason: "Keys are nobody's business.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
+        { name: "deny-secrets", description: "Denies folders with keys.", then: "deny", reason: "Keys are private.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
         { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["unknown name `notes`: nothing with this name is annotated"] },
         { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 4, findings: [] },
       ],

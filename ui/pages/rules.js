@@ -85,7 +85,7 @@ const page = (all, snapshot) => html`
 const findings = (all) => html`
   <div class="card asks-card">
     <b>${RULES.findings(all.length)}</b>
-    <ul>${all.map((one) => html`<li>${one.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}</ul>
+    <ul>${all.map((one) => html`<li>${parts.coded(one)}</li>`)}</ul>
   </div>`;
 
 async function reload() {

@@ -84,15 +84,15 @@ const PARTS = {
   installed: (all) => html`
     ${all.servers.length === 0
       ? parts.group(parts.row(parts.emptyState("box", SERVERS.none, html`<a class="button main" href="#servers/add" data-key="add-first">${SERVERS.noneAct}</a>`)))
-      : parts.group(repeat(toDecideFirst(all.servers), (one) => one.name, (one) => serverRow(one, reload)))}
+      : parts.group(repeat(worstFirst(all.servers), (one) => one.name, (one) => serverRow(one, reload)))}
     ${removedList(all.removed, reload)}`,
   add: (all) => html`${addForm(reload)}${catalog(all, reload)}`,
   secrets: (all) => secretList(all.servers),
   profiles: (all) => profileList(all.servers.map(({ name }) => name)),
 };
 
-/** @param {Server[]} all */
-function toDecideFirst(all) {
-  const isUndecided = (/** @type {Server} */ one) => Boolean(one.suspended) || hasSuspendedTools(one);
-  return [...all.filter(isUndecided), ...all.filter((one) => !isUndecided(one))];
+/** Returns the servers that need a decision, those without a sandbox, and the others. @param {Server[]} all */
+function worstFirst(all) {
+  const rank = (/** @type {Server} */ one) => (one.suspended || hasSuspendedTools(one) ? 0 : !one.sandboxed && !one.remote ? 1 : 2);
+  return all.toSorted((a, b) => rank(a) - rank(b));
 }
