@@ -110,7 +110,10 @@ export function begin(key, says) {
  */
 export function confirmation(act, control) {
   drawn.add(act.key);
-  return states.get(act.key)?.at === "sure" ? sure(act, act.says, 0, control) : nothing;
+  const found = states.get(act.key);
+  // The other control shows a failure.
+  if (found) found.unseen = undefined;
+  return found?.at === "sure" ? sure(act, act.says, 0, control) : nothing;
 }
 
 /**

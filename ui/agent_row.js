@@ -3,7 +3,7 @@
 import { connectMenu, mainButton, planButton } from "./agent_connect.js";
 import { bypassing } from "./agent_list.js";
 import { permissions } from "./grant_list.js";
-import { html, nothing, repeat } from "./html.js";
+import { html, nothing } from "./html.js";
 import { openable } from "./opened.js";
 import * as parts from "./parts.js";
 import { state } from "./state.js";
@@ -22,7 +22,7 @@ export function agentRow(agent) {
     what: html`
       ${parts.title(parts.client(name), presence(agent), protection(agent))}
       ${programs.map((exe) => parts.facts(html`${AGENTS.verified} ${parts.path(exe)}`))}
-      ${looksLike === undefined ? nothing : parts.warning(AGENTS.looksLike(looksLike))}
+      ${looksLike === undefined ? nothing : parts.warning(AGENTS.looksLike)}
       ${programs.length > 1 ? parts.warning(AGENTS.severalPrograms(programs.length)) : nothing}`,
     act: html`${found && bypassing(found).length === 0 ? mainButton(found) : nothing}${connectMenu(found)}`,
   }, () => details(agent));
@@ -69,7 +69,7 @@ export function bypassRow(found) {
     what: html`${parts.title(AGENTS.bypass(past.length))}${parts.facts(parts.foreign(list(past.map((entry) => named(entry.name)))))}`,
     act: mainButton(found),
   }, () => html`
-    <ul class="small entries">${repeat(past, (entry) => entry.name, (entry) => html`
+    <ul class="small entries">${past.map((entry) => html`
       <li><span><code>${parts.foreign(entry.name)}</code> <span class="asks">${parts.foreign(entry.way)}</span></span>
         ${planButton(found, `move:${found.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, AGENTS.protectOne, AGENTS.protectOneLabel(entry.name, found.name))}
       </li>`)}</ul>`);

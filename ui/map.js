@@ -9,6 +9,7 @@ import { hue, initials } from "./initials.js";
 import { fitted } from "./reach_model.js";
 import { redraw } from "./state.js";
 import { MAP } from "./texts/map.js";
+import { cut } from "./words.js";
 
 /** @typedef {import("./reach_model.js").AgentNode} AgentNode */
 /** @typedef {import("./reach_model.js").ServerNode} ServerNode */
@@ -233,9 +234,3 @@ const sentences = (agent) => [
     isOpen: isOpen(server),
   })),
 ];
-
-/**
- * @param {string} text
- * @param {number} most
- */
-const cut = (text, most) => ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}\u2026` : text);

@@ -10,11 +10,14 @@ import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw, state } from "./state.js";
 import { HOME } from "./texts/home.js";
+import { cut } from "./words.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 
 /** Number of rows shown initially. */
 const MAX_ROWS = 5;
+/** Longest text of a question, in characters. Its dialog shows all of it. */
+const MAX_TEXT = 200;
 let isWhole = false;
 
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
@@ -65,7 +68,7 @@ function showAll() {
  */
 const openRow = (one, at) =>
   parts.row(
-    html`${parts.title(parts.foreign(one.sentence))}${parts.facts(one.line ? html`<span class="path">${parts.foreign(one.line)}</span>` : nothing, parts.time(one.expires_ms, "left"))}`,
+    html`${parts.title(parts.foreign(cut(one.sentence, MAX_TEXT)))}${parts.facts(one.line ? html`<span class="path">${parts.foreign(cut(one.line, MAX_TEXT))}</span>` : nothing, parts.time(one.expires_ms, "left"))}`,
     at === 0 ? parts.button("show", HOME.review, () => void backend.showQuestion(), { kind: "main", label: HOME.reviewLabel(one.sentence) }) : nothing,
     parts.icon("circle-question-mark", "asks"),
   );
@@ -102,7 +105,7 @@ const leftRow = (files) =>
 const missedRow = (one) =>
   parts.row(
     html`
-      <div class="title">${one.lines.map((line) => html`<span class="path">${parts.foreign(shortened(line))}</span>`)}</div>
+      <div class="title">${one.lines.map((line) => html`<span class="path">${parts.foreign(cut(shortened(line), MAX_TEXT))}</span>`)}</div>
       ${parts.facts(parts.pair(parts.foreign(one.client), one.server), one.kept_seconds === null ? nothing : parts.time(state.received_ms + one.kept_seconds * 1000, "left"))}
       ${one.state === "allowed-late" ? html`<p class="small good">${HOME.allowedLate}</p>` : nothing}
       ${one.state === "shown-again" ? html`<p class="small">${HOME.shownAgain}</p>` : nothing}`,

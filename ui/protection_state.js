@@ -15,11 +15,11 @@ import { byAgent } from "./ways_around.js";
  * @param {Snapshot} snapshot
  * @param {import("./ways_around.js").WayAround[]} ways
  * @param {string[] | null} unchecked Agents whose settings could not be read, or null if none could be.
- * @returns {{ mood: Mood, word: string, title: string, text: string }}
+ * @returns {{ mood: Mood, word: string, title: string, text: string, warning: string }} `warning` names the ways around IronCurtain.
  */
 export function protectionState(snapshot, ways, unchecked) {
-  const { text, ...state } = stateOf(snapshot, ways, unchecked === null || unchecked.length > 0);
-  return { ...state, text: [text, ...waysInWords(ways), unchecked === null ? HOME.uncheckedAll : unchecked.length > 0 ? HOME.unchecked(unchecked) : ""].filter(Boolean).join(" ") };
+  const unknown = unchecked === null ? HOME.uncheckedAll : unchecked.length > 0 ? HOME.unchecked(unchecked) : "";
+  return { ...stateOf(snapshot, ways, unknown !== ""), warning: [...waysInWords(ways), unknown].filter(Boolean).join(" ") };
 }
 
 /**

@@ -89,6 +89,13 @@ export function list(words) {
   return `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
+/**
+ * Cuts a text to a number of characters.
+ * @param {string} text
+ * @param {number} most
+ */
+export const cut = (text, most) => ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}\u2026` : text);
+
 /** Longest name in a sentence, in characters. */
 const MAX_NAME = 40;
 
@@ -98,8 +105,7 @@ const MAX_NAME = 40;
  * @param {RegExp} plain Names that need no quotes.
  */
 export function named(name, plain = /^[\p{L}\p{N}_@/+.\u2026-]+$/u) {
-  const letters = [...name];
-  const shown = letters.length > MAX_NAME ? `${letters.slice(0, MAX_NAME - 1).join("")}\u2026` : name;
+  const shown = cut(name, MAX_NAME);
   return plain.test(shown) ? shown : `\u201c${shown}\u201d`;
 }
 

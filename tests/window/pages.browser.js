@@ -715,14 +715,14 @@ test("each setting is saved as it is entered", async () => {
   await press("autostart");
   // Only turning the sandbox off asks for confirmation, and until then the switch shows what is stored.
   await press("unsandboxed");
-  await says("If no sandbox can be made, servers start without one");
+  await says("If no sandbox can be created, servers start without one");
   const isOn = (name) => browser.run(`document.querySelector('${key("unsandboxed")}').checked`);
   assert.deepEqual([await isOn(), await browser.run("document.activeElement.dataset.key")], [true, "unsandboxed-off:no"]);
   await press("unsandboxed-off:no");
   await browser.until(`document.activeElement.dataset.key === "unsandboxed"`);
   await press("unsandboxed");
   await press("unsandboxed-off:yes");
-  await says("Servers start without a sandbox if none can be made: each can do anything you can.");
+  await says("Servers start without a sandbox if none can be created: each can do anything you can.");
   assert.equal(await isOn(), false);
   assert.deepEqual((await called("change_settings")).slice(3), [{ autostart: true }, { unsandboxed: "warn" }].map((changes) => ({ changes })));
   await made(`made.fail.change_settings = "the disk is full"`);

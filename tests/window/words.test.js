@@ -53,13 +53,14 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], always: [], hosts: [] };
   const open = { ...one, sandboxed: false, server: "photos", client: { name: "B" } };
   const entry = (/** @type {string} */ name, /** @type {object} */ more = {}) => ({ name, way: "", past: true, remote: false, ...more });
+  const twice = { name: "A", entries: [entry("jira"), entry("jira")] };
   const found = { name: "A", entries: [entry("jira"), entry("maps"), entry("files", { past: false })] };
   const shown = (/** @type {object[]} */ sessions, /** @type {object[]} */ clients) => {
     const all = snapshot({ sessions, grants: [], home: "/h" });
     const ways = waysAround(sessions, clients);
-    const { word, title, text } = protectionState(all, ways, []);
+    const { word, title, text, warning } = protectionState(all, ways, []);
     const nodes = reachModel(all, ways).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
-    return [word, title, text, nodes];
+    return [word, title, text || warning, nodes];
   };
   assert.deepEqual(shown([one, open, open], [found]), [
     "Partly protected",
@@ -69,6 +70,7 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   ]);
   assert.deepEqual(shown([one], []), ["Protected", "Protected", "", [["A", false, []]]], "without a way around");
   assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "Can reach everything you can: jira and maps of A.", [["A", true, [["jira and maps", 2]]]]]);
+  assert.equal(shown([one], [twice])[1], "Protected, except 2 servers", "one for all projects and one for a project");
   const remote = { name: "A", entries: [entry("hub", { remote: true })] };
   assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "Connected without IronCurtain, and sees what is sent to it: hub of A.", [["A", false, []]]], "a remote server reaches nothing here");
 });
@@ -76,9 +78,9 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
 test("protection is not claimed if agents' settings could not be read", () => {
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
   const stateOf = (/** @type {string[] | null} */ unchecked, more = {}) => protectionState(snapshot({ sessions: [one], ...more }), [], unchecked);
-  assert.deepEqual([stateOf([]).title, stateOf([]).text], ["Protected", ""]);
-  assert.deepEqual([stateOf(["Zed"]).word, stateOf(["Zed"]).mood, stateOf(["Zed"]).text], ["Not fully checked", "part", "The settings of Zed could not be read, so servers there may bypass IronCurtain."]);
-  assert.deepEqual([stateOf(null).title, stateOf(null).text], ["Not fully checked", "Agents' settings could not be checked, so servers there may bypass IronCurtain."]);
+  assert.deepEqual([stateOf([]).title, stateOf([]).warning], ["Protected", ""]);
+  assert.deepEqual([stateOf(["Zed"]).word, stateOf(["Zed"]).mood, stateOf(["Zed"]).warning], ["Not fully checked", "part", "The settings of Zed could not be read, so servers there may bypass IronCurtain."]);
+  assert.deepEqual([stateOf(null).title, stateOf(null).warning], ["Not fully checked", "Agents' settings could not be checked, so servers there may bypass IronCurtain."]);
 });
 
 test("a lockdown, a changed server and a problem do not hide the ways around IronCurtain", () => {
@@ -86,13 +88,13 @@ test("a lockdown, a changed server and a problem do not hide the ways around Iro
   const ways = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
   const reach = "Can reach everything you can: jira of A.";
   const states = [{ status: { protection: "lockdown", lockdown: true, troubles: [] } }, { status: { protection: "degraded", troubles: [] }, changed_servers: ["notes"] }, { status: { protection: "degraded", troubles: ["x"] } }];
-  for (const more of states) assert.ok(protectionState(snapshot({ sessions: [one], ...more }), ways, []).text.endsWith(` ${reach}`), JSON.stringify(more));
+  for (const more of states) assert.equal(protectionState(snapshot({ sessions: [one], ...more }), ways, []).warning, reach, JSON.stringify(more));
 });
 
 test("a server's name cannot be read as part of a sentence", () => {
   const ways = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
-  const { text } = protectionState(snapshot({ sessions: [] }), ways, []);
-  assert.equal(text, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
+  const { warning } = protectionState(snapshot({ sessions: [] }), ways, []);
+  assert.equal(warning, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
 });
 
 test("the line below the state counts agents, not sessions, and questions", () => {

@@ -23,10 +23,11 @@ export const home = {
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
     const ways = currentWays(snapshot);
-    const { title, text } = protectionState(snapshot, ways, uncheckedAgents());
+    const { title, text, warning } = protectionState(snapshot, ways, uncheckedAgents());
     return html`
       ${parts.heading(title)}
-      ${text ? html`<p class="lead-in quiet">${parts.foreign(text)}</p>` : nothing}
+      ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
+      ${warning ? html`<p class="lead-in bad">${parts.foreign(warning)}</p>` : nothing}
       ${[status.other_home, ...status.troubles].map((one) => (one ? trouble(one) : nothing))}
       ${sessions.length + ways.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot, ways))}
       ${needsYou(snapshot)}

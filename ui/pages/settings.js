@@ -76,7 +76,13 @@ function change(field, value) {
 }
 
 /** Turns the requirement of a sandbox off. @type {import("../action_button.js").Act & { says: string }} */
-const allowUnsandboxed = { key: "unsandboxed-off", ...SETTINGS.allowUnsandboxed, kind: "stop", again: true, act: () => change("unsandboxed", "warn") };
+const allowUnsandboxed = { key: "unsandboxed-off", ...SETTINGS.allowUnsandboxed, kind: "stop", again: true, act: allowAll };
+
+async function allowAll() {
+  await change("unsandboxed", "warn");
+  const problem = problems.get("unsandboxed");
+  if (problem) throw new Error(problem);
+}
 
 /** @param {boolean} on */
 function requireSandbox(on) {

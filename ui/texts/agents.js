@@ -16,7 +16,7 @@ export const AGENTS = {
   bypassOf: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
   reachesAll: (/** @type {number} */ n) => `can reach everything, through ${count(n, "server")}`,
   serversSandboxed: "its servers are sandboxed",
-  looksLike: (/** @type {string} */ other) => `Its name looks like \u201c${other}\u201d, but it is another agent.`,
+  looksLike: "Another agent has a name that looks the same. Check the verified program.",
   severalPrograms: (/** @type {number} */ n) => `${n} different programs have this name.`,
   verified: "Verified:",
   details: (/** @type {string} */ name) => `Details of ${name}`,

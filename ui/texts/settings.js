@@ -28,10 +28,10 @@ export const SETTINGS = {
   servers: "Servers",
   enforce: "Require a sandbox",
   enforceOn: "Servers need a sandbox, unless exempted.",
-  enforceOff: "Servers start without a sandbox if none can be made: each can do anything you can.",
+  enforceOff: "Servers start without a sandbox if none can be created: each can do anything you can.",
   allowUnsandboxed: {
     ready: "Allow servers without a sandbox", going: "Saving\u2026", done: "Saved", failed: "Not saved",
-    says: "If no sandbox can be made, servers start without one, and each can do anything you can.",
+    says: "If no sandbox can be created, servers start without one, and each can do anything you can.",
   },
   sessions: "Concurrent sessions",
   sessionsHint: "Anything above this is refused.",
