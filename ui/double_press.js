@@ -2,6 +2,7 @@
 // focus, such as "End lockdown" after "Lock down".
 //
 // - Holding Enter or Space presses a control once.
+// - Presses by a screen reader have neither a place nor a key, and always count.
 
 /** Longest time between the clicks of a double click. */
 const AGAIN_MS = 500;
@@ -11,10 +12,15 @@ const NEAR_PX = 8;
 /** @type {{ control: string | Element | null, time: number, x: number, y: number }} */
 const last = { control: null, time: Number.NEGATIVE_INFINITY, x: 0, y: 0 };
 
+/** True after Enter or Space was pressed, until the click that follows. */
+let isKeyed = false;
+
 /** Starts ignoring further clicks of a double press on other controls. */
 export function followPresses() {
   addEventListener("click", (event) => {
-    if (!event.isTrusted || !(event.target instanceof Element)) return;
+    const byHand = event.detail > 0 || isKeyed;
+    isKeyed = false;
+    if (!event.isTrusted || !byHand || !(event.target instanceof Element)) return;
     const on = event.target.closest("[data-key]");
     const control = (on instanceof HTMLElement || on instanceof SVGElement ? on.dataset.key : null) ?? event.target;
     const now = performance.now();
@@ -35,6 +41,7 @@ export function followPresses() {
   addEventListener("scroll", forget, true);
   addEventListener("keydown", (event) => {
     const presses = event.key === "Enter" || event.key === " ";
+    isKeyed = presses;
     if (!presses) forget();
     else if (event.repeat && event.target instanceof Element && event.target.matches("button, a, summary, input[type='checkbox']")) event.preventDefault();
   }, true);

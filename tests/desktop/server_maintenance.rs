@@ -38,7 +38,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     until("the host to be allowed", || (hosts() == Some(json!(["api.example.com"]))).then_some(()));
 
     screen.press(WINDOW, "push button", "Close api.example.com to filesystem");
-    window::says(&screen, "It ends for 1 session, so that this holds at once.");
+    window::says(&screen, "1 session ends now, so that this applies immediately.");
     screen.press(WINDOW, "push button", "Close");
     until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
     window::says(&screen, "api.example.com is closed. Its session was closed.");
