@@ -343,7 +343,7 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await says("https://a.example/x is not a host");
   await type("a.example");
   await press("open-host:fetch:plan");
-  await says("fetch may send whatever it knows to a.example, at any time");
+  await says("fetch may send anything it knows to a.example, at any time");
   assert.deepEqual(await called("write_opening"), []);
   await press("open-now:fetch");
   await says("It is open to new sessions.");
@@ -432,7 +432,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
 
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers/profiles");
-  await says("given to Claude Code");
+  await says("used by Claude Code");
   await says("No longer exists: old.");
   await press("profile-new");
   await browser.until(`document.querySelector('${key("profile-name")}') !== null`);
@@ -489,7 +489,7 @@ test("client servers are protected one by one, and their keys move to the keyrin
   await browser.run(`location.hash = "#servers/secrets"; return true`);
   await says("env.PHOTOS_TOKEN of photos");
   await press("move-secrets");
-  await says("the settings name keyring:photos-PHOTOS_TOKEN from then on");
+  await says("The settings then refer to keyring:photos-PHOTOS_TOKEN");
   await press("move-secrets:yes");
   await says("Moved. The servers now refer to them by name.");
 });
@@ -588,7 +588,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await browser.until(`document.querySelector('${key("bundle:level")}')?.value === "3"`);
   await type("bundle-name", "mine");
   await press("plan-bundle");
-  await says("The key that you typed is kept as mine-key");
+  await says("Your key is stored as mine-key");
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("in place of")`), false);
   assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
   await press("write-server");
@@ -606,7 +606,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await fillBundle();
   await type("bundle-name", "mine");
   await press("plan-bundle");
-  await says("kept as mine-key, in place of the one that has this name");
+  await says("stored as mine-key, replacing the one with this name");
 });
 
 test("invalid bundle is refused with a reason, cancelling discards it, and a key that fails to store adds nothing", async () => {
@@ -645,7 +645,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   assert.equal(await off("make-secrets-file"), true, "typed twice, and not the same");
   await type("secrets-passphrase-again", "four words and more");
   await press("make-secrets-file");
-  await says("an encrypted file, unlocked until IronCurtain ends");
+  await says("an encrypted file, unlocked until IronCurtain quits");
   assert.deepEqual(await called("make_secrets_file"), [{ passphrase: "four words and more" }]);
   await turn("home");
   await browser.run(`made.secrets.place = "locked"; return true`);
