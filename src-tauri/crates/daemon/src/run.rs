@@ -14,15 +14,15 @@ mod ssh_upstream;
 mod tool_calls;
 mod tools;
 
-use crate::network::ServerNetwork;
-use crate::served_files::ServedFiles;
-use crate::server::always;
-use crate::services::Services;
 pub(crate) use denying::DenyingRun;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{RootView, RunAsk, SessionView};
+use ironcurtain_server::always_open;
+use ironcurtain_server::network::ServerNetwork;
+use ironcurtain_server::served_files::ServedFiles;
+use ironcurtain_services::Services;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Run {
         let source = format!("the profile {}", visible::line(&plan.profile.name));
         written
             .chain(read)
-            .map(|(path, writable)| always(visible::whole_path(path.as_str()), &source, writable))
+            .map(|(path, writable)| always_open(visible::whole_path(path.as_str()), &source, writable))
             .collect()
     }
 
