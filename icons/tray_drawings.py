@@ -5,7 +5,7 @@ systems that tint the icons of their panel and for high contrast.
 """
 
 SIZES = (16, 22, 24, 32, 44)
-STATES = ("protecting", "asking", "lockdown", "degraded")
+STATES = ("protecting", "part", "open", "asking", "lockdown", "degraded")
 KINDS = ("colour", "mono")
 CLOTH, EDGE, ASK, LOCK, BAD = "#f4f4f6", "#23262e", "#f5a524", "#d7263d", "#f5a524"
 
@@ -15,13 +15,20 @@ def scaled(size):
     return lambda part: max(1, int(part * size / 24 + 0.5))
 
 
-def curtain(size, opened):
+def curtain(size, state):
     """Returns the outline of the curtain's cloth, and of its rod."""
     px = scaled(size)
     left, right, top, bottom = px(2), size - px(2), px(4), size - px(3)
     rod = f'<rect x="{px(1)}" y="{px(1)}" width="{size - 2 * px(1)}" height="{max(2, px(3))}" rx="{max(1, px(1))}"/>'
     wave = max(1, px(1))
-    if not opened:
+    if state == "open":
+        # Drawn aside: both halves hang at the edges.
+        width, waist = px(6), px(4)
+        half = lambda edge, way: (
+            f'<path d="M{edge} {top}H{edge + way * width}Q{edge + way * width} {(top + bottom) / 2} {edge + way * waist} {bottom}'
+            f'Q{edge + way * waist / 2} {bottom + wave} {edge} {bottom}Z"/>')
+        return half(left, 1) + half(right, -1), rod
+    if state != "degraded":
         middle = (left + right) / 2
         hem = f"Q{(middle + right) / 2} {bottom + wave} {middle} {bottom} Q{(left + middle) / 2} {bottom + wave} {left} {bottom}"
         return f'<path d="M{left} {top}H{right}V{bottom}{hem}Z"/>', rod
@@ -69,7 +76,7 @@ def badge(size, state):
 
 def drawing(state, kind, size):
     """Returns the SVG of an icon."""
-    cloth, rod = curtain(size, state == "degraded")
+    cloth, rod = curtain(size, state)
     line = max(1, size / 20)
     colour = kind == "colour"
     fill, edge = (CLOTH, EDGE) if colour else ("#000000", "none")
@@ -81,9 +88,9 @@ def drawing(state, kind, size):
             parts.append(f'<g fill="{EDGE}">{keyhole(size)}</g>')
         else:
             holes.append(keyhole(size))
-    else:
+    elif state != "open":
         shape, sign = badge(size, state)
-        paint = {"asking": ASK, "lockdown": LOCK, "degraded": BAD}[state]
+        paint = {"part": BAD, "asking": ASK, "lockdown": LOCK, "degraded": BAD}[state]
         if colour:
             sign = sign.replace("SIGN", EDGE).replace("SHAPE", EDGE)
             parts.append(f'<g fill="{paint}" stroke="{EDGE}" stroke-width="{line}" stroke-linejoin="round">{sign if state == "lockdown" else ""}{shape}</g>')

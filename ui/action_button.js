@@ -1,12 +1,17 @@
 // Buttons that run an action and show its progress and result.
 //
 // - An action counts as done only after the app has confirmed it.
-// - An action that revokes a lot, or grants something, first explains itself and requires a second press.
+// - An action that revokes a lot, or grants something, first explains itself and requires a second press. If the explanation
+//   changes, the confirmation closes.
+// - The result of an action is forgotten once its button is no longer drawn. A failure is then shown at the top of the page.
 
 import * as backend from "./backend.js";
+import { addFailure } from "./failures.js";
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
+import { isCurrentPlan, planVersion } from "./plan_slots.js";
 import { focusOn, redraw, say } from "./state.js";
+import { SHARED } from "./texts/shared.js";
 
 /**
  * @typedef {object} Act
@@ -21,11 +26,36 @@ import { focusOn, redraw, say } from "./state.js";
  * @property {string} [kind]
  * @property {boolean} [off]
  * @property {boolean} [again] The action can be repeated.
+ * @property {string} [writes] Kind of the plan that the action writes.
  * @property {() => Promise<unknown>} act
  */
 
-/** @type {Map<string, { at: "ready" | "sure" | "going" | "done", problem?: string }>} */
+/**
+ * @typedef {object} ActionState
+ * @property {"ready" | "sure" | "going" | "done"} at
+ * @property {string} [says] Explanation that is being confirmed.
+ * @property {string} [problem]
+ * @property {string} [unseen] Failure that was not drawn yet, as a complete sentence.
+ */
+
+/** @type {Map<string, ActionState>} */
 const states = new Map();
+/** Keys of the buttons in the latest drawing. @type {Set<string>} */
+const drawn = new Set();
+
+/**
+ * Draws with buttons, and then forgets the results of buttons that are gone: a button that appears again starts afresh.
+ * @param {() => void} draw
+ */
+export function drawingButtons(draw) {
+  drawn.clear();
+  draw();
+  for (const [key, { at, unseen }] of states) {
+    if (at === "going" || drawn.has(key)) continue;
+    states.delete(key);
+    if (unseen) addFailure(unseen);
+  }
+}
 
 /**
  * Returns a button with its progress, result or confirmation.
@@ -33,14 +63,18 @@ const states = new Map();
  */
 export function actButton(act) {
   const { key, ready, going, done, failed, label, says, kind, off } = act;
+  /** @type {ActionState} */
   const found = states.get(key) ?? { at: "ready" };
+  drawn.add(key);
+  found.unseen = undefined;
   if (found.at === "done" && !act.again) return html`<span class="badge allow" data-key=${key} tabindex="-1">${done}</span>`;
-  if (found.at === "sure" && says) return sure(act, says);
+  const plan = act.writes === undefined ? 0 : planVersion(act.writes);
+  if (found.at === "sure" && says && found.says === says) return sure(act, says, plan);
   const busy = found.at === "going";
-  const press = says ? () => begin(key) : () => run(act);
+  const press = says ? () => begin(key, says) : () => run(act, plan);
   return html`
     ${parts.button(key, busy ? going : ready, press, { label, kind, off, busy })}
-    ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${found.problem}</span>` : nothing}`;
+    ${found.problem ? html`<span class="small bad" role="alert">${failed}: ${parts.coded(found.problem)}</span>` : nothing}`;
 }
 
 /**
@@ -59,43 +93,66 @@ export const planPanel = (label, shown, act, leave) => html`
     </div>
   </div>`;
 
-/** @param {string} key */
-function begin(key) {
-  states.set(key, { at: "sure" });
+/**
+ * Starts the confirmation of an action.
+ * @param {string} key
+ * @param {string} says
+ */
+export function begin(key, says) {
+  states.set(key, { at: "sure", says });
   focusOn(`${key}:no`);
+}
+
+/**
+ * Returns the confirmation of an action that another control starts, or nothing.
+ * @param {Act & { says: string }} act
+ * @param {string} control Key of that control, which gets the focus after Cancel.
+ */
+export function confirmation(act, control) {
+  drawn.add(act.key);
+  const found = states.get(act.key);
+  // The other control shows a failure.
+  if (found) found.unseen = undefined;
+  return found?.at === "sure" ? sure(act, act.says, 0, control) : nothing;
 }
 
 /**
  * Returns the confirmation of an action. Cancel has the focus.
  * @param {Act} act
  * @param {string} says
+ * @param {number} plan
+ * @param {string} [control] Key of the control that gets the focus after Cancel.
  */
-function sure(act, says) {
+function sure(act, says, plan, control = act.key) {
   const leave = () => {
     states.delete(act.key);
-    focusOn(act.key);
+    focusOn(control);
   };
   return html`
     <div class="sure" role="group" aria-label=${says}>
       <p>${says}</p>
       <div class="both">
-        ${parts.button(`${act.key}:no`, "Cancel", leave, { leaves: true })}
-        ${parts.button(`${act.key}:yes`, act.yes ?? act.ready, () => run(act), { kind: act.kind ?? "main" })}
+        ${parts.button(`${act.key}:no`, SHARED.cancel, leave, { leaves: true })}
+        ${parts.button(`${act.key}:yes`, act.yes ?? act.ready, () => run(act, plan), { kind: act.kind ?? "main" })}
       </div>
     </div>`;
 }
 
-/** @param {Act} act */
-async function run({ key, act, done, failed, label, ready }) {
+/** @param {Act} action @param {number} plan Version of the plan that was drawn. */
+async function run({ key, act, done, failed, label, ready, writes }, plan) {
+  // The drawn button stays pressable until the next frame.
+  if (states.get(key)?.at === "going") return;
   states.set(key, { at: "going" });
   redraw();
   const what = label ?? ready;
   try {
+    if (writes !== undefined && !isCurrentPlan(writes, plan)) throw new Error(SHARED.planChanged);
     await act();
     states.set(key, { at: "done" });
     say(`${done}: ${what}`);
   } catch (failure) {
-    states.set(key, { at: "ready", problem: backend.sentence(failure) });
+    const problem = backend.sentence(failure);
+    states.set(key, { at: "ready", problem, unseen: `${failed}: ${typeof what === "string" ? `${what}: ` : ""}${problem}` });
     say(`${failed}: ${what}`);
   }
   redraw();

@@ -22,11 +22,11 @@ export function mark(decision) {
 }
 
 /**
- * Returns the reason for the decision, and the outcome unless the verb already says it. Backquotes around names are for
+ * Returns the reason for the decision, and then the outcome unless the verb already says it. Backquotes around names are for
  * terminals.
  * @param {Call} call
  */
-const why = ({ reason, outcome, succeeded }) => [succeeded ? "" : outcome?.toLowerCase(), reason].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
+const why = ({ reason, outcome, succeeded }) => [reason, succeeded ? "" : outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
 
 /**
  * Returns the verb of a call, which says if it happened.

@@ -15,11 +15,14 @@ export class ActivityLog {
   /** @type {number | null} */
   #next = null;
   #asked = 0;
+  /** Number of filters until now: older entries belong to one of them. */
+  #filter = 0;
   #isLoading = false;
 
   /** Discards the loaded entries, because the filter has changed. */
   reset() {
     this.#asked += 1;
+    this.#filter += 1;
     this.#isLoading = false;
     this.calls = null;
     this.#next = null;
@@ -46,19 +49,20 @@ export class ActivityLog {
   async older(wanted) {
     if (this.#isLoading || this.#next === null || !this.calls) return false;
     this.#isLoading = true;
-    const number = this.#asked;
+    const filter = this.#filter;
     try {
       const { calls, next } = await backend.activity({ ...wanted }, this.#next, OLDER);
-      if (number !== this.#asked && !this.calls) return false;
+      if (filter !== this.#filter) return false;
       const seen = new Set(this.calls.map((one) => one.seq));
       this.calls = [...this.calls, ...calls.filter((one) => !seen.has(one.seq))];
       this.#next = next;
       return true;
     } catch (failure) {
+      if (filter !== this.#filter) return false;
       this.problem = backend.sentence(failure);
       return true;
     } finally {
-      this.#isLoading = false;
+      if (filter === this.#filter) this.#isLoading = false;
     }
   }
 }

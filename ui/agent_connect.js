@@ -3,10 +3,12 @@
 import { actButton, planPanel } from "./action_button.js";
 import { bypassing } from "./agent_list.js";
 import * as backend from "./backend.js";
+import { addFailure } from "./failures.js";
 import { html, nothing, repeat } from "./html.js";
 import { closeMenu } from "./menu.js";
 import { openable } from "./opened.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { knownProfiles, loadProfiles } from "./profile_list.js";
 import { focusOn, redraw } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
@@ -20,6 +22,10 @@ let found = [];
 let isLoaded = false;
 let hasLooked = false;
 let problem = "";
+/** Number and start of the latest search, and the searches in progress. */
+const search = { number: 0, began_ms: 0, going: 0 };
+/** Minimum interval between two searches after changes, as for the tray. */
+const SEARCH_MS = 10_000;
 /** Planned changes, with the request that each is for.
  * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
 const planned = new Map();
@@ -27,20 +33,36 @@ const planned = new Map();
  * @type {Map<string, import("./types.js").PlainSecret[]>} */
 const keys = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 let server = "";
 
 /** Looks for the agents on this computer. */
 export async function loadClients() {
-  try {
-    found = await backend.foundClients();
+  await searchClients();
+  if (!problem) await loadProfiles();
+}
+
+/** Searches again if the last search is old, because agents' settings change without notice. */
+export async function refreshClients() {
+  if (!hasLooked || search.going > 0 || Date.now() - search.began_ms < SEARCH_MS) return;
+  await searchClients();
+  redraw();
+}
+
+async function searchClients() {
+  const number = ++search.number;
+  search.began_ms = Date.now();
+  search.going += 1;
+  const { value, problem: why } = await backend.outcome(backend.foundClients());
+  search.going -= 1;
+  // A later search has the newer answer.
+  if (number !== search.number) return;
+  problem = why;
+  if (value) {
+    found = value;
     isLoaded = true;
-    problem = "";
-  } catch (failure) {
-    problem = backend.sentence(failure);
   }
   hasLooked = true;
-  if (!problem) await loadProfiles();
 }
 
 /** Returns `true` once the agents were looked for, even if that failed. */
@@ -50,6 +72,12 @@ export const foundClients = () => found;
 
 /** Returns the ways around IronCurtain. @param {import("./types.js").Snapshot} snapshot */
 export const currentWays = ({ sessions }) => waysAround(sessions, found);
+
+/**
+ * Returns the agents whose settings could not be read, or null if none could be. Their servers may bypass IronCurtain.
+ * @returns {string[] | null}
+ */
+export const uncheckedAgents = () => (problem ? null : found.filter((one) => one.state === "unreadable").map((one) => one.name));
 
 export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(problem)) : nothing);
 
@@ -78,7 +106,7 @@ export const connectRow = (one, onlyServers = false) => html`
       ${parts.title(one.name, one.state === "connected" || (one.state === "bypassing" && !onlyServers) ? parts.dot("good", AGENTS.connected) : nothing)}
       <div class="facts">${parts.path(one.file)}</div>
       ${onlyServers ? html`<ul class="small entries">${bypassing(one).map((entry) => html`
-        <li><span><code>${entry.name}</code> <span class="asks">${parts.foreign(entry.way)}</span></span>
+        <li><span><code>${parts.foreign(entry.name)}</code> <span class="asks">${parts.foreign(entry.way)}</span></span>
           ${planned.has(one.id) ? nothing : planButton(one, `move:${one.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, AGENTS.protectOne, AGENTS.protectOneLabel(entry.name, one.name))}
         </li>`)}</ul>` : nothing}`,
     onlyServers && bypassing(one).length < 2 ? nothing : html`${mainButton(one, !onlyServers)}${onlyServers ? nothing : connectMenu(one)}`,
@@ -125,8 +153,8 @@ export const planButton = (one, key, wish, ready, label = `${ready} ${one.name}`
  * @param {ClientWish} wish
  */
 async function plan(id, wish) {
-  told.delete(id);
-  const change = await backend.planClient(id, wish);
+  results.delete(id);
+  const change = await planning(`client:${id}`, () => backend.planClient(id, wish));
   if (wish.kind !== "move") keys.delete(id);
   else if (wish.secrets) keys.set(id, change.secrets);
   const isFirst = !planned.has(id);
@@ -143,7 +171,7 @@ async function plan(id, wish) {
 export function settingsPanel(one) {
   if (!one) return nothing;
   const plan = planned.get(one.id);
-  const note = told.get(one.id);
+  const note = results.get(one.id);
   if (!plan && !note && !one.problem) return nothing;
   return parts.row(html`
     ${one.problem ? parts.warning(one.problem) : nothing}
@@ -159,10 +187,12 @@ export function settingsPanel(one) {
 function keyChoice(one, wish) {
   const known = keys.get(one.id) ?? [];
   if (wish.kind !== "move" || known.length === 0) return nothing;
-  const turn = (/** @type {boolean} */ on) => void plan(one.id, { ...wish, secrets: on });
+  const turn = (/** @type {boolean} */ on) => plan(one.id, { ...wish, secrets: on }).catch((failure) => {
+    addFailure(`${AGENTS.planning.failed}: ${backend.sentence(failure)}`);
+  });
   return html`
     <p class="some">${AGENTS.keysFound(known.length)}</p>
-    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> ${AGENTS.keyOf} ${parts.foreign(key.server)}${wish.secrets ? html`, ${AGENTS.keyBecomes} <code>keyring:${key.name}</code>` : nothing}</span></li>`)}</ul>
+    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> ${AGENTS.keyOf} ${parts.foreign(key.server)}${wish.secrets ? html`, ${AGENTS.keyBecomes} <code>${AGENTS.keyName(key.name)}</code>` : nothing}</span></li>`)}</ul>
     ${parts.tick(`keys:${one.id}`, AGENTS.moveKeys(known.length), wish.secrets, turn)}
     ${wish.secrets ? nothing : parts.warning(AGENTS.keysStay)}`;
 }
@@ -188,10 +218,11 @@ function changePanel(one, wish, change) {
       ${change.left.map((left) => parts.warning(AGENTS.staysAsIs(left)))}`,
     isEmpty ? null : {
       key: `write:${one.id}`,
+      writes: `client:${one.id}`,
       ...AGENTS.write,
       label: AGENTS.writeLabel(one.name),
       act: async () => {
-        told.set(one.id, await backend.writeClient(one.id));
+        results.set(one.id, await backend.writeClient(one.id));
         planned.delete(one.id);
         await loadClients();
       },

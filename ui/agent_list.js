@@ -1,13 +1,16 @@
 // Lists agents with their sessions, files to review and settings. Pure functions.
 
+import { lookalike } from "./lookalikes.js";
+
 /** @typedef {import("./types.js").Session} Session */
 /** @typedef {import("./types.js").SessionRecord} SessionRecord */
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {{ name: string, sessions: Session[], ended: SessionRecord[], known: import("./types.js").KnownClient | null,
- *   found: FoundClient | null }} Agent */
+ *   found: FoundClient | null, programs: string[], looksLike: string | undefined }} Agent `programs`: verified programs that use this name.
+ *   `looksLike`: another agent with a similar name. */
 
 /**
- * Returns the agents that have connected or are set up, the connected ones first.
+ * Returns the agents that have connected or are set up: those that can reach everything, then those that are connected.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "records" | "clients">} snapshot
  * @param {FoundClient[]} found
  * @returns {Agent[]}
@@ -21,12 +24,17 @@ export function agentList({ sessions, records, clients }, found) {
     ...clients.map((one) => one.name),
     ...here.filter((one) => one.state !== "not-connected" || bypassing(one).length > 0).map((one) => one.name),
   ]);
-  return [...names].map((name) => ({
+  /** @param {string} name */
+  const isExposed = (name) => sessions.some((one) => one.client.name === name && !one.sandboxed && !one.remote) || here.some((one) => one.name === name && bypassing(one).some((entry) => !entry.remote));
+  const sorted = [...names].sort((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
+  return sorted.map((name) => ({
     name,
+    looksLike: lookalike(name, [...names]),
     sessions: sessions.filter((one) => one.client.name === name),
     ended: ended.filter((one) => one.client === name),
     known: clients.find((one) => one.name === name) ?? null,
     found: here.find((one) => one.name === name) ?? null,
+    programs: [...new Set([...sessions.filter((one) => one.client.name === name).flatMap((one) => one.client.exe ?? []), ...clients.filter((one) => one.name === name).map((one) => one.key)])],
   }));
 }
 

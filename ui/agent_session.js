@@ -20,7 +20,7 @@ export const sessionRow = (session) =>
     before: parts.icon(session.remote ? "cloud" : session.sandboxed ? "shield-check" : "triangle-alert", session.sandboxed ? "good" : session.remote ? "" : "bad"),
     what: html`
       ${parts.title(parts.foreign(session.server), sandbox(session), session.trouble ? parts.dot("bad", AGENTS.stopped) : session.paused ? parts.dot("asks", AGENTS.paused) : nothing)}
-      ${session.trouble ? html`<p class="small bad" role="alert">${AGENTS.trouble(session.trouble)}</p>` : nothing}
+      ${session.trouble ? html`<p class="small bad" role="alert">${parts.coded(AGENTS.trouble(session.trouble))}</p>` : nothing}
       ${session.paused ? html`<p class="small asks" role="status">${AGENTS.pausedText}</p>` : nothing}
       ${reach(session)}`,
     act: html`${pause(session)}${parts.menu(`more:${session.id}`, AGENTS.sessionMore(session.server, session.client.name), () => html`${restart(session)}${end(session)}`)}`,
@@ -36,13 +36,13 @@ function sandbox({ sandboxed, remote }) {
  * Returns what can be reached without asking, as a tree.
  * @param {Session} session
  */
-function reach({ sandboxed, remote, roots, hosts }) {
-  const folders = roots.filter((one) => one.source !== SCRATCH);
+function reach({ sandboxed, remote, roots, always, hosts }) {
+  const folders = [...roots.filter((one) => one.source !== SCRATCH), ...always];
   if (remote) return tree(branch("cloud", AGENTS.sent));
   if (!sandboxed) return tree(html`<li class="bad">${parts.icon("triangle-alert")}<span>${AGENTS.everything}</span></li>`);
-  if (folders.length + hosts.length === 0) return tree(branch("archive", AGENTS.scratch));
+  if (folders.length + hosts.length === 0) return tree(branch("folder", AGENTS.scratch));
   return tree(html`
-    ${repeat(folders, (one) => one.path, folder)}
+    ${repeat(folders, (one) => `${one.path} ${one.source}`, folder)}
     ${hosts.map((host) => branch("globe", html`<span class="path">${parts.foreign(host)}</span>`))}`);
 }
 
@@ -57,7 +57,7 @@ const branch = (name, text) => html`<li>${parts.icon(name)}<span>${text}</span><
 
 /** @param {import("./types.js").Root} one */
 const folder = (one) => html`
-  <li>${parts.icon("folder")}<span>${parts.path(one.path)} ${parts.accessChip(one.access)} <span class="quiet small">${one.grant ? AGENTS.granted : AGENTS.from(plain(one.source))}</span></span>
+  <li>${parts.icon("folder")}<span>${one.path === "/" ? AGENTS.computer : parts.path(one.path)} ${parts.accessChip(one.access)} <span class="quiet small">${one.grant ? AGENTS.granted : parts.foreign(AGENTS.from(plain(one.source)))}</span></span>
     ${one.grant ? revokeButton(one.grant, one.path, "plain") : nothing}</li>`;
 
 /**

@@ -1,8 +1,11 @@
 // Draws the frame and the selected page, and redraws them when something changes.
 
-import { currentWays, hasLookedForClients, loadClients } from "./agent_connect.js";
+import { drawingButtons } from "./action_button.js";
+import { currentWays, hasLookedForClients, loadClients, refreshClients, uncheckedAgents } from "./agent_connect.js";
 import * as backend from "./backend.js";
 import { brake } from "./brake.js";
+import { followPresses } from "./double_press.js";
+import { failureList } from "./failures.js";
 import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
 import { followKeys } from "./keyboard.js";
@@ -38,6 +41,8 @@ const PAGES = [home, activity, agents, permissions, servers, rules, settings];
 
 /** Interval for redrawing relative times, in milliseconds. */
 const FRESHEN_MS = 60_000;
+/** Time after which an unanswered request for the snapshot is reported. */
+const ANSWER_MS = 10_000;
 
 const page = element("page");
 const pill = element("state");
@@ -58,7 +63,16 @@ function element(id) {
 /** Returns the page that the address names, and the part of that page. @returns {[Page, string]} */
 function chosen() {
   const [id = "", ...part] = location.hash.slice(1).split("/");
-  return [[...PAGES, welcome].find((one) => one.id === id) ?? home, decodeURIComponent(part.join("/"))];
+  return [[...PAGES, welcome].find((one) => one.id === id) ?? home, decoded(part.join("/"))];
+}
+
+/** Returns the text that an address encodes, or the address itself if it is malformed. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** Loads the snapshot. Only one request runs at a time. A change during a request triggers another one. */
@@ -66,24 +80,35 @@ async function refresh() {
   again = asking;
   if (asking) return;
   asking = true;
-  try {
-    do {
-      again = false;
-      const isFirst = state.snapshot === null;
-      state.snapshot = await backend.snapshot();
-      document.documentElement.dataset.theme = state.snapshot.appearance;
+  do {
+    again = false;
+    try {
+      await refreshOnce();
       state.failure = null;
-      // Only when the window opens: never navigate away from a page that the user is looking at.
-      if (isFirst && location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
-      if (chosen()[0].follows) await load();
-      redraw();
-    } while (again);
-  } catch (failure) {
-    state.failure = failure;
+      void refreshClients();
+    } catch (failure) {
+      state.failure = failure;
+    }
     redraw();
-  } finally {
-    asking = false;
-  }
+  } while (again);
+  asking = false;
+}
+
+async function refreshOnce() {
+  const isFirst = state.snapshot === null;
+  const late = setTimeout(reportLate, ANSWER_MS);
+  state.snapshot = await backend.snapshot().finally(() => clearTimeout(late));
+  state.received_ms = Date.now();
+  document.documentElement.dataset.theme = state.snapshot.appearance;
+  // Only when the window opens: never navigate away from a page that the user is looking at.
+  if (isFirst && location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
+  if (chosen()[0].follows) await load();
+}
+
+/** Shows that the state on the screen is old. */
+function reportLate() {
+  state.failure = FRAME.noAnswer;
+  redraw();
 }
 
 async function load() {
@@ -97,14 +122,20 @@ function draw() {
   if (failure === null && (snapshot === null || !hasLookedForClients())) return;
   document.getElementById("loading")?.remove();
   if (failure !== null || snapshot === null) return unreachable(failure);
+  drawingButtons(() => drawPage(snapshot));
+}
+
+/** @param {import("./types.js").Snapshot} snapshot */
+function drawPage(snapshot) {
   const [current, part] = chosen();
   document.body.dataset.page = current.id;
+  document.title = FRAME.title(current.name);
   const keepFocus = keptFocus(document.body);
   for (const one of PAGES) drawLink(one, current, snapshot);
-  const { mood, word } = protectionState(snapshot, currentWays(snapshot));
+  const { mood, word } = protectionState(snapshot, currentWays(snapshot), uncheckedAgents());
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
-  render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${content(current, snapshot, part)}</div>`, page);
+  render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${failureList()}${content(current, snapshot, part)}</div>`, page);
   current.drawn?.();
   const control = state.focus && document.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
   if (control instanceof HTMLElement) control.focus();
@@ -122,6 +153,11 @@ function drawLink(one, current, snapshot) {
   const link = element(`to-${one.id}`);
   link.ariaCurrent = one === current ? "page" : null;
   const n = one.count?.(snapshot) ?? 0;
+  drawMark(link, n);
+}
+
+/** @param {HTMLElement} link @param {number | "!"} n */
+function drawMark(link, n) {
   const mark = n === "!" ? html`<span class="count alert" role="img" aria-label=${FRAME.alert}>!</span>` : n > 0 ? html`<span class="count">${n}</span>` : nothing;
   render(mark, /** @type {HTMLElement} */ (link.lastElementChild));
 }
@@ -142,6 +178,8 @@ function content(one, snapshot, part) {
 
 /** @param {unknown} failure */
 function unreachable(failure) {
+  // The counts are as old as the state.
+  for (const { id } of PAGES) drawMark(element(`to-${id}`), 0);
   render(parts.statePill("degraded", FRAME.notConnected, ""), pill);
   render(nothing, stop);
   render(
@@ -158,6 +196,12 @@ function unreachable(failure) {
 drawWith(draw);
 followKeys();
 followMenus();
+followPresses();
+element("skip").addEventListener("click", (event) => {
+  // The address names the page, so that the link must not change it.
+  event.preventDefault();
+  page.focus();
+});
 addEventListener("hashchange", () => {
   redraw();
   page.scrollTop = 0;
@@ -165,6 +209,7 @@ addEventListener("hashchange", () => {
   void load();
 });
 // Each redraw wakes the engine about fifty times, so skip it on pages without relative times.
+addEventListener("focus", () => void refreshClients());
 setInterval(() => {
   if (page.querySelector("time")) redraw();
 }, FRESHEN_MS);

@@ -182,6 +182,14 @@ export const disableExport = () => invoke("disable_export");
 export const sentence = (failure) =>
   failure && typeof failure === "object" && "message" in failure ? String(failure.message) : String(failure);
 
+/**
+ * Waits for an answer or a failure.
+ * @template T
+ * @param {Promise<T>} answer
+ * @returns {Promise<{ value: T | null, problem: string }>}
+ */
+export const outcome = (answer) => answer.then((value) => ({ value, problem: "" }), (failure) => ({ value: null, problem: sentence(failure) }));
+
 // Consent page
 /** @type {() => Promise<import("./types.js").QuestionPage>} */
 export const consentPage = () => invoke("consent_page");

@@ -3,6 +3,7 @@
 
 import * as app from "./backend.js";
 import { html, nothing, render } from "./html.js";
+import { DENIALS, QUESTION } from "./texts/question.js";
 
 /** @typedef {import("./types.js").QuestionPage} QuestionPage */
 /** @typedef {import("./types.js").QuestionChanges} QuestionChanges */
@@ -16,8 +17,6 @@ const row = ({ words: said, note, notes }) => html`<li>${words(said)}${note ? ht
 /** @param {import("./types.js").QuestionText | null} block */
 const block = (block) => (block ? html`<section><h2>${block.title}</h2><pre>${block.text}</pre></section>` : nothing);
 
-const REACHES = [["call", "Deny this call"], ["waiting", "Deny this and everything else the agent is waiting for"], ["session", ""], ["pause", "Deny, and pause the agent until you resume it"]];
-
 /** @param {QuestionPage} page */
 const drawn = (page) => html`
   <header>${[page.notice, page.band].map((band) => (band ? html`<p class="band">${band}</p>` : nothing))}</header>
@@ -30,27 +29,27 @@ const drawn = (page) => html`
     <ul class="lines">${page.with.map(row)}</ul>
     ${block(page.preview)}${block(page.rest)}
     </div>
-    <details><summary>All details</summary><pre>${page.details}</pre></details>
+    <details><summary>${QUESTION.details}</summary><pre>${page.details}</pre></details>
   </main>
-  <form id="decision" aria-label="Your answer">
+  <form id="decision" aria-label=${QUESTION.answer}>
     ${page.choices.map((choice, offer) => html`
       <fieldset>
         <legend>${choice.label}</legend>
         ${(page.times[offer] ?? []).map((time, lifetime) => html`
-          <label><input type="radio" name="choice" ?checked=${offer === 0 && lifetime === 0} @change=${() => tell({ did: "choose", offer, lifetime })}> ${time}</label>`)}
+          <label><input type="radio" name="choice" ?checked=${offer === 0 && lifetime === 0} @change=${() => report({ did: "choose", offer, lifetime })}> ${time}</label>`)}
       </fieldset>`)}
     <p id="outcome" role="status"></p>
     <details id="noes">
-      <summary>More ways to deny</summary>
-      <label>Tell the agent why <input id="note" autocomplete="off" maxlength="500"></label>
-      ${REACHES.map(([reach, says]) => html`<label><input type="radio" name="reach" value=${String(reach)} ?checked=${reach === "call"}> ${says || `Deny ${page.denial} until this session ends`}</label>`)}
+      <summary>${QUESTION.denials}</summary>
+      <label>${QUESTION.note} <input id="note" autocomplete="off" maxlength="500"></label>
+      ${DENIALS.map(([reach, words]) => html`<label><input type="radio" name="reach" value=${reach} ?checked=${reach === "call"}> ${words(page.denial)}</label>`)}
     </details>
   </form>
   <footer>
     <p id="hint" role="status"></p>
     <div class=${page.mirrored ? "buttons mirrored" : "buttons"}>
       <p id="clock"></p><p id="more"></p>
-      <button id="deny" type="button" accesskey="d" @click=${deny}>Deny</button>
+      <button id="deny" type="button" accesskey="d" @click=${deny}>${QUESTION.deny}</button>
       <button id="allow" type="button" aria-describedby="hint outcome">
         <svg viewBox="0 0 16 16" aria-hidden="true"><circle class="rail" cx="8" cy="8" r="6.5"/><circle id="ring" cx="8" cy="8" r="6.5" pathLength="1" stroke-dasharray="0 1"/></svg>
         <span id="words"></span>
@@ -70,23 +69,23 @@ let next = 0;
 /** Number of presses of Allow that did not count and have been shown. */
 let ignored = 0;
 /** @type {Promise<unknown>} */
-let told = Promise.resolve();
+let sent = Promise.resolve();
 /** @type {number | undefined} */
 let again;
 
 /** Reports an event to the app after all earlier events. @param {import("./types.js").QuestionAct} did */
-function tell(did) {
+function report(did) {
   const number = next;
   next += 1;
-  told = told.then(() => app.consentTell(number, did)).then(show, over);
+  sent = sent.then(() => app.consentTell(number, did)).then(show, over);
 }
 
 /** @param {QuestionChanges} now */
 function show(now) {
   say("hint", now.hint);
   say("clock", now.clock);
-  say("more", now.more ? `${now.more} more waiting` : "");
-  say("outcome", `→ ${now.outcome}`);
+  say("more", now.more ? QUESTION.more(now.more) : "");
+  say("outcome", QUESTION.outcome(now.outcome));
   say("words", now.allow);
   at("ring").setAttribute("stroke-dasharray", `${now.filled} 1`);
   at("allow").classList.toggle("armed", now.armed);
@@ -117,7 +116,7 @@ function deny() {
   const open = /** @type {HTMLDetailsElement} */ (at("noes")).open;
   const note = /** @type {HTMLInputElement} */ (at("note")).value;
   const reach = /** @type {HTMLInputElement | null} */ (document.querySelector("input[name=reach]:checked"))?.value ?? "call";
-  tell({ did: "deny", note: open ? note : "", reach: /** @type {import("./types.js").Reach} */ (open ? reach : "call") });
+  report({ did: "deny", note: open ? note : "", reach: /** @type {import("./types.js").Reach} */ (open ? reach : "call") });
 }
 
 /** @param {KeyboardEvent} event */
@@ -137,11 +136,11 @@ function listen() {
     byKey = event.key === "Tab";
     if (isAllow(event)) {
       event.preventDefault();
-      tell({ did: "down", by: "key" });
+      report({ did: "down", by: "key" });
     } else if (event.key === "Escape") {
-      tell({ did: "deny", note: "", reach: "call" });
+      report({ did: "deny", note: "", reach: "call" });
     } else if (!["Alt", "Shift", "Control", "Meta", "CapsLock"].includes(event.key)) {
-      tell({ did: "press" });
+      report({ did: "press" });
       // Enter and Space must not allow.
       if (onAllow(event) && ["Enter", " "].includes(event.key)) {
         event.preventDefault();
@@ -150,26 +149,26 @@ function listen() {
     }
   }, true);
   window.addEventListener("keyup", (event) => {
-    if (event.key === "Alt" || event.code === "KeyA") tell({ did: "up", by: "key" });
+    if (event.key === "Alt" || event.code === "KeyA") report({ did: "up", by: "key" });
   }, true);
   window.addEventListener("pointerdown", (event) => {
     byKey = false;
     pressed = onAllow(event);
-    if (event.button !== 0) tell({ did: "press" });
-    else tell(onAllow(event) ? { did: "down", by: means(event) } : { did: "inside" });
+    if (event.button !== 0) report({ did: "press" });
+    else report(onAllow(event) ? { did: "down", by: means(event) } : { did: "inside" });
   }, true);
   window.addEventListener("pointerup", (event) => {
-    if (onAllow(event) && event.button === 0) tell({ did: "up", by: means(event) });
-    else if (pressed) tell({ did: "press" });
+    if (onAllow(event) && event.button === 0) report({ did: "up", by: means(event) });
+    else if (pressed) report({ did: "press" });
     pressed = false;
   }, true);
-  window.addEventListener("pointercancel", () => tell({ did: "press" }), true);
+  window.addEventListener("pointercancel", () => report({ did: "press" }), true);
   window.addEventListener("contextmenu", (event) => event.preventDefault());
   let moved = 0;
   window.addEventListener("pointermove", (event) => {
     if (event.timeStamp - moved > 1000) {
       moved = event.timeStamp;
-      tell({ did: "moved" });
+      report({ did: "moved" });
     }
   });
   let [x, y] = [NaN, NaN];
@@ -178,29 +177,29 @@ function listen() {
     // Touch cannot hover over Allow, and small movements are not reported.
     if (means(event) === "touch" || Math.max(Math.abs(event.screenX - x), Math.abs(event.screenY - y)) < 3) return;
     [x, y] = [event.screenX, event.screenY];
-    tell({ did: "on-allow", x: Math.round(x), y: Math.round(y) });
+    report({ did: "on-allow", x: Math.round(x), y: Math.round(y) });
   };
   allow.addEventListener("pointerenter", point);
   allow.addEventListener("pointermove", point);
   allow.addEventListener("pointerleave", (event) => {
     [x, y] = [NaN, NaN];
-    if (means(event) !== "touch") tell({ did: "off-allow" });
+    if (means(event) !== "touch") report({ did: "off-allow" });
   });
   // A press must not move the focus.
   allow.addEventListener("mousedown", (event) => event.preventDefault());
-  allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));
-  allow.addEventListener("blur", () => tell({ did: "keyed", on: false }));
+  allow.addEventListener("focus", () => report({ did: "keyed", on: byKey }));
+  allow.addEventListener("blur", () => report({ did: "keyed", on: false }));
   const [upper, reading] = [at("upper"), at("reading")];
   // The page only measures; the app decides what the user has read.
   const measure = () => {
     const height = reading.getBoundingClientRect().bottom - upper.getBoundingClientRect().top + upper.scrollTop;
-    tell({ did: "laid-out", above: upper.scrollTop, room: upper.clientHeight, height });
+    report({ did: "laid-out", above: upper.scrollTop, room: upper.clientHeight, height });
   };
   upper.addEventListener("scroll", measure);
   const sizes = new ResizeObserver(measure);
   sizes.observe(upper);
   sizes.observe(reading);
-  at("noes").addEventListener("toggle", () => tell({ did: "changed" }));
+  at("noes").addEventListener("toggle", () => report({ did: "changed" }));
   at("decision").addEventListener("submit", (event) => event.preventDefault());
 }
 

@@ -2,6 +2,7 @@
 
 import { html } from "./html.js";
 import { icon } from "./icon.js";
+import { SHARED } from "./texts/shared.js";
 
 /**
  * Returns the handle of a row. It moves the row among its neighbours: the children of the row's parent with class `row`.
@@ -11,7 +12,7 @@ import { icon } from "./icon.js";
  * @param {(to: number) => void} move Moves the row to that index.
  */
 export const dragHandle = (key, label, at, move) => html`
-  <button type="button" class="handle bare" data-key=${key} aria-label="${label}: press the up or down arrow" title="Drag, or press an arrow key"
+  <button type="button" class="handle bare" data-key=${key} aria-label=${SHARED.dragLabel(label)} title=${SHARED.dragHint}
     @keydown=${(/** @type {KeyboardEvent} */ event) => step(event, at, move)}
     @pointerdown=${(/** @type {PointerEvent} */ event) => drag(event, at, move)}>${icon("grip-vertical")}</button>`;
 

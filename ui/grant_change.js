@@ -5,15 +5,16 @@ import * as backend from "./backend.js";
 import { accessTicks } from "./grant_form.js";
 import { html } from "./html.js";
 import * as parts from "./parts.js";
-import { LIFETIMES } from "./sentences.js";
 import { redraw } from "./state.js";
-import { PERMISSIONS } from "./texts/permissions.js";
+import { LIFETIMES, PERMISSIONS } from "./texts/permissions.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 /** @typedef {import("./types.js").Access} Access */
 
-/** @type {{ grant: string, access: Access[], lifetime: "" | import("./types.js").Lifetime }} */
-const wanted = { grant: "", access: [], lifetime: "" };
+/** @typedef {{ access: Access[], lifetime: "" | import("./types.js").Lifetime }} Wanted */
+
+/** Chosen terms, by grant. @type {Map<string, Wanted>} */
+const chosen = new Map();
 
 /**
  * @param {Grant} grant
@@ -21,7 +22,11 @@ const wanted = { grant: "", access: [], lifetime: "" };
  */
 export function changePanel(grant, close) {
   const held = /** @type {Access[]} */ (grant.access);
-  if (wanted.grant !== grant.id) Object.assign(wanted, { grant: grant.id, access: held, lifetime: "" });
+  const wanted = chosen.get(grant.id) ?? { access: held, lifetime: "" };
+  const set = (/** @type {Partial<Wanted>} */ change) => {
+    chosen.set(grant.id, { ...wanted, ...change });
+    redraw();
+  };
   const less = wanted.access.length < held.length;
   const terms = () => ({ access: less ? wanted.access : null, lifetime: wanted.lifetime || null, part: false });
   /** @type {[string, string][]} */
@@ -57,12 +62,8 @@ const act = (grant, ready, terms, off, close) =>
     off,
     kind: terms.part ? "" : "main",
     act: async () => {
-      if (await backend.changeGrant(grant.id, terms)) close();
+      if (!(await backend.changeGrant(grant.id, terms))) return;
+      chosen.delete(grant.id);
+      close();
     },
   });
-
-/** @param {Partial<typeof wanted>} change */
-function set(change) {
-  Object.assign(wanted, change);
-  redraw();
-}

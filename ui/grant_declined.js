@@ -21,8 +21,8 @@ const row = (no) =>
       ${parts.title(parts.path(no.path))}
       ${parts.facts(parts.client(no.client), PERMISSIONS.declinedText(no.server), html`${PERMISSIONS.saidNo} ${parts.time(no.created_ms)}`)}`,
     askMeAgain(`undecline:${no.id}`, no.path, async () => {
-      const [told] = await backend.revokeGrants([no.id]);
-      if (!told || told.problem !== null) throw new Error(told?.problem ?? PERMISSIONS.unverified);
+      const [result] = await backend.revokeGrants([no.id]);
+      if (!result || result.problem !== null) throw new Error(result?.problem ?? PERMISSIONS.unverified);
     }),
     parts.icon("square-x", "bad"),
   );

@@ -113,10 +113,10 @@ const pastRow = ({ grant, at_ms, restarted, note }) =>
   parts.row(
     html`
       <div>${parts.granted(grant)}</div>
-      ${parts.facts(html`<span class="badge allow">${PERMISSIONS.revokedAt(clock(at_ms))}</span>`, grant.client, restarted > 0 ? PERMISSIONS.restarted(restarted) : nothing)}
+      ${parts.facts(html`<b>${PERMISSIONS.revokedAt(clock(at_ms))}</b>`, grant.client, restarted > 0 ? PERMISSIONS.restarted(restarted) : nothing)}
       ${note ? parts.warning(note) : nothing}`,
     undoButton(grant),
-    parts.icon("check", "good"),
+    parts.icon("square-x"),
   );
 
 /** @param {Grant} grant */

@@ -9,6 +9,7 @@ import { hue, initials } from "./initials.js";
 import { fitted } from "./reach_model.js";
 import { redraw } from "./state.js";
 import { MAP } from "./texts/map.js";
+import { cut } from "./words.js";
 
 /** @typedef {import("./reach_model.js").AgentNode} AgentNode */
 /** @typedef {import("./reach_model.js").ServerNode} ServerNode */
@@ -191,7 +192,7 @@ const nameOf = (server, letters) => (server.count > 1 && [...server.name].length
 const howWords = (server) => [server.how === "bypass" ? MAP.bypassing : how(server), stateWords(server)].filter(Boolean).join(", ");
 
 /** @type {Record<Target["kind"], string>} */
-const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "archive", more: "ellipsis" };
+const SIGNS = { folder: "folder", computer: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "folder", more: "ellipsis" };
 
 /**
  * @param {typeof WIDE} columns
@@ -217,6 +218,7 @@ function targetWords({ kind, text }) {
   switch (kind) {
     case "folder":
     case "host": return text;
+    case "computer": return MAP.computer;
     case "more": return MAP.more(text);
     case "all": return MAP.all;
     case "sent": return MAP.sent;
@@ -232,9 +234,3 @@ const sentences = (agent) => [
     isOpen: isOpen(server),
   })),
 ];
-
-/**
- * @param {string} text
- * @param {number} most
- */
-const cut = (text, most) => ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}\u2026` : text);

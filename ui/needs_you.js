@@ -10,11 +10,14 @@ import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw, state } from "./state.js";
 import { HOME } from "./texts/home.js";
+import { cut } from "./words.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
 
 /** Number of rows shown initially. */
 const MAX_ROWS = 5;
+/** Longest text of a question, in characters. Its dialog shows all of it. */
+const MAX_TEXT = 200;
 let isWhole = false;
 
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
@@ -43,7 +46,8 @@ export function needsYou(snapshot) {
     ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name, HOME.serverChanged(name), HOME.serverBlocked) })),
     ...changed_tools.map((name) => ({ key: `tools:${name}`, row: changedRow(name, HOME.toolsChanged(name), HOME.toolsSuspended) })),
     ...past().map((one) => ({ key: `bypass:${one.id}`, row: bypassRow(one) })),
-    ...questions.missed.map((one) => ({ key: one.id, row: missedRow(one) })),
+    // An approval that still applies comes before what was denied.
+    ...questions.missed.toSorted((a, b) => Number(b.state === "allowed-late") - Number(a.state === "allowed-late")).map((one) => ({ key: one.id, row: missedRow(one) })),
     ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
   ];
   const shown = isWhole ? rows : rows.slice(0, MAX_ROWS);
@@ -64,7 +68,7 @@ function showAll() {
  */
 const openRow = (one, at) =>
   parts.row(
-    html`${parts.title(one.sentence)}${parts.facts(one.line ? html`<span class="path">${parts.foreign(one.line)}</span>` : nothing, parts.time(one.expires_ms, "left"))}`,
+    html`${parts.title(parts.foreign(cut(one.sentence, MAX_TEXT)))}${parts.facts(one.line ? html`<span class="path">${parts.foreign(cut(one.line, MAX_TEXT))}</span>` : nothing, parts.time(one.expires_ms, "left"))}`,
     at === 0 ? parts.button("show", HOME.review, () => void backend.showQuestion(), { kind: "main", label: HOME.reviewLabel(one.sentence) }) : nothing,
     parts.icon("circle-question-mark", "asks"),
   );
@@ -101,8 +105,8 @@ const leftRow = (files) =>
 const missedRow = (one) =>
   parts.row(
     html`
-      <div class="title">${one.lines.map((line) => html`<span class="path">${parts.foreign(shortened(line))}</span>`)}</div>
-      ${parts.facts(parts.pair(parts.foreign(one.client), one.server), one.kept_seconds === null ? nothing : HOME.expires(Math.floor(one.kept_seconds / 60)))}
+      <div class="title">${one.lines.map((line) => html`<span class="path">${parts.foreign(cut(shortened(line), MAX_TEXT))}</span>`)}</div>
+      ${parts.facts(parts.pair(parts.foreign(one.client), one.server), one.kept_seconds === null ? nothing : parts.time(state.received_ms + one.kept_seconds * 1000, "left"))}
       ${one.state === "allowed-late" ? html`<p class="small good">${HOME.allowedLate}</p>` : nothing}
       ${one.state === "shown-again" ? html`<p class="small">${HOME.shownAgain}</p>` : nothing}`,
     html`${one.state === "missed" ? review(one) : nothing}${one.state === "shown-again" ? nothing : drop(one)}`,

@@ -2,7 +2,7 @@
 //
 //   icon(name, kind?)                        an icon of the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
 //   agentIcon(name, "" | "small" | "big")    an agent's initials on its colour
-//   path(full) granted(grant) foreign(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
+//   path(full) granted(grant) foreign(text) coded(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
 //
 //   page: heading(title, act?)               the page's h1, with the page's main button
 //         tabs(label, [[hash, text, n?]], current)    parts of a page, as links to #page/part; the view's 2nd argument is the part
@@ -21,7 +21,7 @@
 //         accessChip(access)                 "read", "read and write" or "read, write and delete"
 //         dot(tone, text)                    a state: a dot with its own shape, and the word
 //         statePill(mood, word, line)        the state of protection
-//         badge(decision, otherwise?) thenBadge(then) warning(text) problem(text)
+//         badge(decision, otherwise?) warning(text) problem(text)
 //   do:   button(key, text, press, {label, kind, off, busy, leaves, expanded})   kinds: "", main, stop, plain, bare
 //         iconButton(key, icon, label, press)
 //         filterChip(key, text, isOn, press) a chip that is on or off
@@ -36,11 +36,12 @@
 // shows that entry; names are percent-encoded.
 
 import { dragHandle } from "./drag.js";
-import { html, nothing, svg } from "./html.js";
+import { html, live, nothing, svg } from "./html.js";
 import { agentIcon, icon } from "./icon.js";
 import { menu } from "./menu.js";
 import { state } from "./state.js";
 import { statusIcon } from "./status_icon.js";
+import { SHARED } from "./texts/shared.js";
 import * as words from "./words.js";
 
 export { agentIcon, dragHandle, icon, menu };
@@ -80,10 +81,10 @@ export const client = (name, exe) => html`<span class="client" title=${exe ?? no
  * @param {Content} who
  * @param {string} server
  */
-export const pair = (who, server) => html`${who}<span class="arrow" aria-label="with">\u2192</span>${foreign(server)}`;
+export const pair = (who, server) => html`${who}<span class="arrow" aria-label=${SHARED.with}>\u2192</span>${foreign(server)}`;
 
 /** @type {Record<string, [string, string]>} */
-const DECISIONS = { allow: ["allow", "Allowed"], deny: ["deny", "Denied"], escalate: ["ask", "Asked"] };
+const DECISIONS = { allow: ["allow", SHARED.decisions.allow], deny: ["deny", SHARED.decisions.deny], escalate: ["ask", SHARED.decisions.escalate] };
 
 /**
  * Returns the badge for a decision, or for another kind of entry.
@@ -94,15 +95,6 @@ export function badge(decision, otherwise = "") {
   const [kind, text] = DECISIONS[decision ?? ""] ?? ["note", otherwise];
   return html`<span class="badge ${kind}">${text}</span>`;
 }
-
-/** @type {Record<string, string>} */
-const THEN = { allow: "Allows", deny: "Denies", escalate: "Asks" };
-
-/**
- * Returns the badge for a rule's effect.
- * @param {string} then
- */
-export const thenBadge = (then) => html`<span class="badge ${DECISIONS[then]?.[0] ?? "note"}">${THEN[then] ?? then}</span>`;
 
 /**
  * Returns a relative time, which shows the exact time on hover.
@@ -276,7 +268,7 @@ export const filterChip = (key, text, isOn, press) => html`
  * @param {(on: boolean) => void} turn
  */
 export const switchBox = (key, label, isOn, turn) => html`
-  <input type="checkbox" role="switch" class="switch" data-key=${key} aria-label=${label} .checked=${isOn}
+  <input type="checkbox" role="switch" class="switch" data-key=${key} aria-label=${label} .checked=${live(isOn)}
     @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>`;
 
 /**
@@ -288,7 +280,7 @@ export const switchBox = (key, label, isOn, turn) => html`
  */
 export const sidePanel = (label, text, body, leave) => html`
   <aside class="side" aria-label=${label}><div role="group" aria-label=${label}>
-    <div class="side-head"><h2>${text}</h2>${iconButton("side:close", "x", "Close details", leave, { leaves: true })}</div>
+    <div class="side-head"><h2>${text}</h2>${iconButton("side:close", "x", SHARED.closeDetails, leave, { leaves: true })}</div>
     ${body}
   </div></aside>`;
 
@@ -310,15 +302,21 @@ export const facts = (...parts) =>
 const isThere = (part) => part !== nothing && part !== null && part !== undefined && part !== false && part !== "";
 
 /**
+ * Returns a text whose names are in backquotes, as for terminals, with the names as code.
  * @param {string} text
  */
-export const warning = (text) => html`<div class="small asks">\u26a0 ${text}</div>`;
+export const coded = (text) => html`<bdi>${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</bdi>`;
+
+/**
+ * @param {string} text
+ */
+export const warning = (text) => html`<div class="small asks">\u26a0 ${coded(text)}</div>`;
 
 /**
  * Returns an error message, which screen readers announce.
  * @param {string} text
  */
-export const problem = (text) => html`<p class="small bad" role="alert">${text}</p>`;
+export const problem = (text) => html`<p class="small bad" role="alert">${coded(text)}</p>`;
 
 /**
  * Returns a button. `key` identifies it when the focus is restored. A `busy` button keeps the focus and ignores presses. A
@@ -351,7 +349,7 @@ export const field = (name, control, hint = nothing) => html`
  */
 export const select = (key, chosen, options, choose, label) => html`
   <select data-key=${key} aria-label=${label ?? nothing} @change=${(/** @type {Event} */ event) => choose(valueOf(event))}>
-    ${options.map(([value, text]) => html`<option value=${value} ?selected=${value === chosen}>${text}</option>`)}
+    ${options.map(([value, text]) => html`<option value=${value} .selected=${live(value === chosen)}>${text}</option>`)}
   </select>`;
 
 /**
@@ -363,7 +361,7 @@ export const select = (key, chosen, options, choose, label) => html`
  * @param {string} [label]
  */
 export const tick = (key, text, on, turn, label) => html`
-  <label class="tick"><input type="checkbox" data-key=${key} aria-label=${label ?? nothing} .checked=${on}
+  <label class="tick"><input type="checkbox" data-key=${key} aria-label=${label ?? nothing} .checked=${live(on)}
     @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>${text}</label>`;
 
 /**
@@ -386,9 +384,9 @@ export function pager(key, at, shown, all, step, go) {
   const more = all === null || at + shown < all;
   if (at === 0 && !more) return nothing;
   return html`
-    <div class="pager" role="group" aria-label="Pages of the list">
-      ${button(`${key}:before`, "Newer", () => go(Math.max(0, at - step)), { off: at === 0 })}
-      <span class="quiet small">${at + 1} to ${at + shown}${all === null ? "" : ` of ${all.toLocaleString("en")}`}</span>
-      ${button(`${key}:after`, "Older", () => go(at + step), { off: !more })}
+    <div class="pager" role="group" aria-label=${SHARED.pagerLabel}>
+      ${button(`${key}:before`, SHARED.newer, () => go(Math.max(0, at - step)), { off: at === 0 })}
+      <span class="quiet small">${SHARED.range(at + 1, at + shown, all)}</span>
+      ${button(`${key}:after`, SHARED.older, () => go(at + step), { off: !more })}
     </div>`;
 }

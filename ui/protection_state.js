@@ -1,4 +1,7 @@
 // The state of protection in words. Pure functions.
+//
+// - Protection is claimed only for what was checked. Whatever the state, its sentence names every known way around
+//   IronCurtain.
 
 import { FRAME } from "./texts/frame.js";
 import { HOME } from "./texts/home.js";
@@ -11,9 +14,21 @@ import { byAgent } from "./ways_around.js";
  * Returns the icon, the label, the title of the home page and a sentence for the state.
  * @param {Snapshot} snapshot
  * @param {import("./ways_around.js").WayAround[]} ways
+ * @param {string[] | null} unchecked Agents whose settings could not be read, or null if none could be.
+ * @returns {{ mood: Mood, word: string, title: string, text: string, warning: string }} `warning` names the ways around IronCurtain.
+ */
+export function protectionState(snapshot, ways, unchecked) {
+  const unknown = unchecked === null ? HOME.uncheckedAll : unchecked.length > 0 ? HOME.unchecked(unchecked) : "";
+  return { ...stateOf(snapshot, ways, unknown !== ""), warning: [...waysInWords(ways), unknown].filter(Boolean).join(" ") };
+}
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {import("./ways_around.js").WayAround[]} ways
+ * @param {boolean} isUnchecked
  * @returns {{ mood: Mood, word: string, title: string, text: string }}
  */
-export function protectionState({ status, sessions, waiting, clients, recent, changed_servers, changed_tools }, ways) {
+function stateOf({ status, sessions, waiting, clients, recent, changed_servers, changed_tools }, ways, isUnchecked) {
   const changed = new Set([...changed_servers, ...changed_tools]).size;
   if (status.protection === "degraded" && status.troubles.length === 0 && changed > 0) {
     const word = FRAME.changed(changed);
@@ -21,15 +36,20 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
   }
   if (status.protection === "degraded") return { mood: "degraded", word: FRAME.wrong, title: FRAME.wrong, text: HOME.wrongText };
   if (status.lockdown) return { mood: "lockdown", word: FRAME.lockedDown, title: FRAME.lockedDown, text: HOME.lockedText };
-  const reached = byAgent(ways.filter((way) => !way.isRemote));
-  const text = reached.length > 0 ? HOME.reachAll(reached) : "";
-  if (sessions.length === 0 && ways.length > 0) return { mood: "open", word: FRAME.notProtected, title: HOME.bypassOnly(ways.length), text };
+  if (sessions.length === 0 && ways.length > 0) return { mood: "open", word: FRAME.notProtected, title: HOME.bypassOnly(ways.length), text: "" };
   if (sessions.length === 0) {
     const word = clients.length === 0 && recent.length === 0 ? FRAME.notProtected : FRAME.noAgent;
     return { mood: "open", word, title: word, text: "" };
   }
-  if (ways.length > 0) return { mood: "part", word: FRAME.partly, title: HOME.except(ways.length), text };
+  if (ways.length > 0) return { mood: "part", word: FRAME.partly, title: HOME.except(ways.length), text: "" };
+  if (isUnchecked) return { mood: "part", word: FRAME.unchecked, title: FRAME.unchecked, text: "" };
   return { mood: waiting.length > 0 ? "asking" : "protecting", word: FRAME.protected, title: FRAME.protected, text: "" };
+}
+
+/** @param {import("./ways_around.js").WayAround[]} ways */
+function waysInWords(ways) {
+  const [here, remote] = [byAgent(ways.filter((way) => !way.isRemote)), byAgent(ways.filter((way) => way.isRemote))];
+  return [here.length > 0 ? HOME.reachAll(here) : "", remote.length > 0 ? HOME.direct(remote) : ""];
 }
 
 /**

@@ -5,7 +5,6 @@ import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import { openable } from "./opened.js";
 import * as parts from "./parts.js";
-import { putBackWords } from "./sentences.js";
 import { AGENTS } from "./texts/agents.js";
 
 /** @typedef {import("./types.js").LeftFile} LeftFile */
@@ -53,7 +52,7 @@ const row = (session, file, isLive) =>
         label: AGENTS.putBackLabel(file.shown),
         again: true,
         off: isLive,
-        says: putBackWords(file),
+        says: AGENTS.putBackSays(file),
         act: () => backend.decideFile(session, file.path, file.occupied ? "exchange" : "put-back"),
       })}
       ${actButton({

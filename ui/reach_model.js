@@ -1,15 +1,17 @@
 // Computes what each agent's servers can reach, from the state. Pure functions.
 
-import { list, short } from "./words.js";
+import { list, named, short } from "./words.js";
 
 /** @typedef {import("./types.js").Session} Session */
-/** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
+/** @typedef {{ kind: "folder" | "computer" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
 /** @typedef {{ name: string, how: "sandboxed" | "open" | "remote" | "bypass", count: number, paused: boolean, stopped: boolean, page: string, targets: Target[] }} ServerNode
  *   Servers that bypass IronCurtain are one node: `count` is their number. */
 /** @typedef {{ name: string, asks: boolean, reachesAll: boolean, servers: ServerNode[] }} AgentNode */
 
 /** Source of the folder that every session has. */
 const SCRATCH = "the session's own folder";
+/** Source of the paths that a server's entry opens. */
+const ENTRY = "the server's settings";
 /** Maximum number of targets shown per server. The others are only counted. */
 const MAX_ITEMS = 4;
 
@@ -37,7 +39,7 @@ export function reachModel({ sessions, waiting, grants, home }, ways) {
       name,
       asks: waiting.some(({ client }) => client === name),
       reachesAll: own.some((way) => !way.isRemote),
-      servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)).concat(bypassNode(name, own)),
+      servers: [...servers].map(([server, all]) => node(server, all, grantedPaths(grants, all), home)).concat(bypassNode(name, own)),
     };
   });
 }
@@ -53,27 +55,28 @@ function bypassNode(agent, ways) {
   if (past.length === 0) return [];
   const page = pageOf(agent);
   const kind = past.every((way) => way.isRemote) ? "sent" : "all";
-  return [{ name: list(past.map((way) => way.server)), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
+  return [{ name: list(past.map((way) => named(way.server))), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
 }
 
 /** Returns the page of an agent. @param {string} name */
 const pageOf = (name) => `#agents/${encodeURIComponent(name)}`;
 
 /**
- * Returns the files granted to these sessions, in the form of roots. A granted file does not open its folder.
+ * Returns the files and folders granted to these sessions, in the form of roots. A run has its folders only here, and a granted
+ * file does not open its folder.
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */
-const grantedFiles = (grants, sessions) =>
+const grantedPaths = (grants, sessions) =>
   grants
     .filter(({ kind, suspended, client, server, session }) =>
-      kind === "file" && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
-    .map(({ id, path, access }) => ({ path, access, grant: id }));
+      (kind === "file" || kind === "folder") && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
+    .map(({ id, path, access }) => ({ path, access, grant: id, source: "" }));
 
 /**
  * @param {string} name
  * @param {Session[]} sessions
- * @param {ReturnType<typeof grantedFiles>} files
+ * @param {ReturnType<typeof grantedPaths>} files
  * @param {string} home
  * @returns {ServerNode}
  */
@@ -94,7 +97,7 @@ function node(name, sessions, files, home) {
 /**
  * @param {ServerNode["how"]} how
  * @param {Session[]} sessions
- * @param {ReturnType<typeof grantedFiles>} files
+ * @param {ReturnType<typeof grantedPaths>} files
  * @param {string} home
  * @param {string} page Page of the agent.
  * @returns {Target[]}
@@ -104,10 +107,13 @@ function targets(how, sessions, files, home, page) {
   if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [], page }];
   /** @type {Map<string, Target>} */
   const found = new Map();
-  const open = sessions.flatMap((one) => one.roots).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
-  for (const { path, access, grant } of [...open, ...files]) {
+  const open = sessions.flatMap((one) => [...one.roots, ...one.always]).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
+  const entryPage = `#servers/installed/${encodeURIComponent(sessions[0]?.server ?? "")}`;
+  // The widest reach comes first, because only the first targets are drawn.
+  for (const { path, access, grant, source } of [...open, ...files].sort((a, b) => Number(b.path === "/") - Number(a.path === "/"))) {
     const known = found.get(path)?.access ?? [];
-    found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])], page: grant === null ? "#rules" : `#permissions/${grant}` });
+    const isEntry = source === ENTRY;
+    found.set(path, { kind: path === "/" ? "computer" : "folder", text: short(path, home), full: path === "/" ? "" : path, access: [...new Set([...known, ...access])], page: grant !== null ? `#permissions/${grant}` : isEntry ? entryPage : "#rules" });
   }
   for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [], page: "#permissions" });
   const all = [...found.values()];

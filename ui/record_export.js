@@ -1,10 +1,11 @@
 // Turns the export of the record to a collector on and off, and shows a sample of what it sends.
 
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import { openable } from "./opened.js";
 import * as parts from "./parts.js";
-import { redraw, say } from "./state.js";
+import { redraw } from "./state.js";
 import { SETTINGS } from "./texts/settings.js";
 
 const TEXTS = SETTINGS.export;
@@ -41,35 +42,31 @@ async function attempt(act) {
   redraw();
 }
 
-const showSample = () => attempt(async () => void (sample = await backend.exportSample(paths)));
-
-const enable = () =>
-  attempt(async () => {
-    use(await backend.enableExport(url, paths, token));
-    say(TEXTS.isOn);
+/** Shows what is sent with the chosen paths. The export can be turned on only while it is shown. */
+async function showSample() {
+  const wanted = paths;
+  sample = null;
+  await attempt(async () => {
+    const entries = await backend.exportSample(wanted);
+    if (wanted === paths) sample = entries;
   });
-
-const disable = () =>
-  attempt(async () => {
-    use(await backend.disableExport());
-    say(TEXTS.isOff);
-  });
+}
 
 /** Returns the row of the settings page. */
 export const recordExport = () =>
-  found === null ? nothing : openable("export", TEXTS.open, { what: html`${parts.title(TEXTS.title, chip(found))}${parts.facts(line(found))}`, before: parts.icon("cloud") }, () => (found?.url ? running(found) : form()));
+  found === null ? (problem ? parts.row(parts.problem(TEXTS.unknown(problem)), nothing, parts.icon("cloud")) : nothing) : openable("export", TEXTS.open, { what: html`${parts.title(TEXTS.title, chip(found))}${parts.facts(line(found))}`, before: parts.icon("cloud") }, () => (found?.url ? running(found) : form()));
 
 /** @param {import("./types.js").RecordExport} now */
 const chip = (now) => (now.url === null ? nothing : now.failure ? parts.chip(TEXTS.failing, "bad", "triangle-alert") : parts.chip(TEXTS.on, "good", "check"));
 
 /** @param {import("./types.js").RecordExport} now */
-const line = (now) => (now.url === null ? TEXTS.off : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${now.failure}</span>` : nothing}`);
+const line = (now) => (now.url === null ? TEXTS.off : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${parts.foreign(now.failure)}</span>` : nothing}`);
 
 /** @param {import("./types.js").RecordExport} now */
 const running = (now) => html`
   ${problem ? parts.problem(problem) : nothing}
   <p>${TEXTS.counts(now.sent, now.not_sent)}</p>
-  ${parts.button("export:off", TEXTS.disable, () => void disable(), { kind: "stop" })}`;
+  ${actButton({ key: "export:off", ...TEXTS.disable, kind: "stop", again: true, act: async () => use(await backend.disableExport()) })}`;
 
 /** @param {(text: string) => void} set */
 const typed = (set) => (/** @type {Event} */ event) => {
@@ -85,7 +82,7 @@ const form = () => html`
   ${sample === null ? nothing : html`<h3>${TEXTS.sample}</h3><pre tabindex="0" aria-label=${TEXTS.sample}>${sample.length === 0 ? TEXTS.noSample : sample.join("\n")}</pre>`}
   ${sample === null
     ? parts.button("export:sample", TEXTS.show, () => void showSample(), { kind: "main", off: url.trim() === "" })
-    : parts.button("export:on", TEXTS.enable, () => void enable(), { kind: "main", off: url.trim() === "" })}`;
+    : actButton({ key: "export:on", ...TEXTS.enable, kind: "main", again: true, off: url.trim() === "", act: async () => use(await backend.enableExport(url, paths, token)) })}`;
 
 /** @param {string} to */
 function choosePaths(to) {

@@ -4,7 +4,6 @@ import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
 import { redraw, state } from "./state.js";
 import { PERMISSIONS } from "./texts/permissions.js";
-import { list } from "./words.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 
@@ -61,13 +60,10 @@ export const undoButton = (grant) =>
     key: `undo:${grant.id}`,
     ...PERMISSIONS.undo,
     label: PERMISSIONS.undoLabel(grant.path),
-    says: `${grant.client} may ${list(grant.access)} ${grant.path}${grant.kind === "folder" ? " and everything in it" : ""} again, ${lifetimeWords(grant)}.`,
+    says: PERMISSIONS.undoSays(grant),
     act: async () => {
       await backend.restoreGrant(grant.id);
       revoked.delete(grant.id);
       forget(`take-back:${grant.id}`);
     },
   });
-
-/** @param {Grant} grant */
-const lifetimeWords = (grant) => (grant.lifetime === "always" ? "until you revoke it" : `for ${grant.lifetime}`);

@@ -1,11 +1,11 @@
 // Creates a rule from a recorded call, and edits the text of the rules. Pure functions.
 
+import { RULES } from "./texts/rules.js";
 import { folderOf } from "./words.js";
 
 /** @typedef {{ server: string, tool: string, path: string | null, then: "allow" | "escalate" | "deny", reach: "path" | "folder" | "tool" }} Draft */
 
 const PATHS = ["read-path", "write-path", "delete-path"];
-const VERBS = { allow: "Allows", escalate: "Asks about", deny: "Denies" };
 
 /**
  * Builds the rule of a draft.
@@ -14,13 +14,12 @@ const VERBS = { allow: "Allows", escalate: "Asks about", deny: "Denies" };
  */
 export function ruleOf({ server, tool, path, then, reach }, taken) {
   const within = path === null || reach === "tool" ? null : reach === "folder" ? folderOf(path, "file") : path;
-  const about = within === null ? "" : ` in ${within}`;
   return {
     name: freeName(`${then === "escalate" ? "ask" : then}-${server}-${tool}`, taken),
-    description: `${VERBS[then]} ${tool} of ${server}${about}.`,
+    description: RULES.describes(then, tool, server, within),
     if: { server: [server], tool: [tool], ...(within === null ? {} : { paths: { roles: PATHS, within } }) },
     then,
-    reason: "You made this rule.",
+    reason: RULES.ownReason,
   };
 }
 
@@ -99,7 +98,7 @@ export const ruleThat = (text, name, then) => changed(text, (rules) => rules.map
  */
 function described(before, then) {
   const was = String(before ?? "").replace(/^.* \(was: (.*)\)$/, "$1");
-  return `${VERBS[/** @type {keyof typeof VERBS} */ (then)]} what it covers (was: ${was})`;
+  return RULES.changedFrom(/** @type {keyof typeof RULES.verbs} */ (then), was);
 }
 
 /**

@@ -20,6 +20,8 @@ let run = null;
  */
 export function follow(now) {
   if (text === inForce) text = now;
+  // A change is compared with the rules in force, so it has to be tried again.
+  if (inForce !== now) run = null;
   inForce = now;
 }
 
@@ -90,8 +92,9 @@ export function textEditor() {
 
 async function dryRun() {
   const wanted = text;
-  run = await backend.tryRules(wanted);
-  tried = wanted;
+  const done = await backend.tryRules(wanted);
+  // The result is for the text that was tried.
+  if (text === wanted) [run, tried] = [done, wanted];
 }
 
 /**

@@ -37,5 +37,5 @@ function covers(wanted, choices, set) {
   return html`
     ${parts.field(RULES.server, parts.select("draft-server", wanted.server, choices.map(({ server }) => [server, server]), (to) => set({ server: to, tool: tools(to)[0] ?? "" })))}
     ${parts.field(RULES.tool, parts.select("draft-tool", wanted.tool, tools(wanted.server).map((one) => [one, one]), (to) => set({ tool: to })))}
-    ${parts.field(RULES.below, html`<input type="text" class="mono" spellcheck="false" data-key="draft-path" placeholder="~/Documents" .value=${live(wanted.path ?? "")} @input=${(/** @type {Event} */ event) => set({ path: parts.valueOf(event) || null, reach: "path" })}>`, RULES.belowHint)}`;
+    ${parts.field(RULES.below, html`<input type="text" class="mono" spellcheck="false" data-key="draft-path" placeholder=${RULES.belowPlaceholder} .value=${live(wanted.path ?? "")} @input=${(/** @type {Event} */ event) => set({ path: parts.valueOf(event) || null, reach: "path" })}>`, RULES.belowHint)}`;
 }

@@ -9,8 +9,10 @@ import { RULES } from "./texts/rules.js";
 /** @type {import("./types.js").TriedCall} */
 const call = { server: "", tool: "", arguments: '{ "path": "~/Documents/notes.txt" }', client: null };
 /** @type {import("./types.js").Explained | null} */
-let told = null;
+let verdict = null;
 let problem = "";
+/** Number of changes to the form: a verdict is for one state of it. */
+let changes = 0;
 
 /**
  * @param {import("./types.js").Rules} rules
@@ -30,7 +32,7 @@ export function tryForm({ tools }, { clients }) {
       </div>
       ${parts.field(RULES.arguments, html`<textarea class="mono" rows="3" spellcheck="false" data-key="try-arguments" .value=${live(call.arguments)} @input=${(/** @type {Event} */ event) => set({ arguments: parts.valueOf(event) })}></textarea>`)}
       <div class="both start">${parts.button("try-it", RULES.judge, () => void judge(whole), { kind: "main", off: tool === "" })}</div>
-      <div role="status">${told ? verdict(told) : nothing}</div>
+      <div role="status">${verdict ? verdictView(verdict) : nothing}</div>
       ${problem ? parts.problem(RULES.notJudgedBecause(problem)) : nothing}
     </details>`;
 }
@@ -38,30 +40,29 @@ export function tryForm({ tools }, { clients }) {
 /** @param {Partial<typeof call>} change */
 function set(change) {
   Object.assign(call, change);
-  told = null;
+  changes += 1;
+  verdict = null;
   problem = "";
   redraw();
 }
 
 /** @param {typeof call} whole */
 async function judge(whole) {
-  try {
-    told = await backend.explain(whole);
-    problem = "";
-  } catch (failure) {
-    told = null;
-    problem = backend.sentence(failure);
-  }
+  const asked = ++changes;
+  const answer = await backend.outcome(backend.explain(whole));
+  if (asked !== changes) return;
+  verdict = answer.value;
+  problem = answer.problem;
   redraw();
 }
 
 /** @param {import("./types.js").Explained} explained */
-const verdict = ({ decision, by, reason, paths, steps }) => html`
-  <p class="says">${parts.badge(decision)} <b>${RULES.verdicts[decision]}</b> ${RULES.by} <code>${by}</code>: ${reason}</p>
-  ${paths.length > 0 ? html`<ul class="small quiet">${paths.map((one) => html`<li>${one}</li>`)}</ul>` : nothing}
+const verdictView = ({ decision, by, reason, paths, steps }) => html`
+  <p class="says">${parts.badge(decision)} <b>${RULES.verdicts[decision]}</b> ${RULES.by} <code>${by}</code>: ${parts.foreign(reason)}</p>
+  ${paths.length > 0 ? html`<ul class="small quiet">${paths.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
   <ol class="steps">${steps.map((step) => html`
     <li>
-      <div>${step.about}</div>
+      <div>${parts.foreign(step.about)}</div>
       ${parts.facts(parts.badge(step.decision), step.by)}
       ${step.passed.length > 0 ? html`<details><summary>${RULES.passed(step.passed.length)}</summary><ul class="small">${step.passed.map(({ rule, why }) => html`<li><code>${rule}</code>: ${why}</li>`)}</ul></details>` : nothing}
     </li>`)}</ol>`;

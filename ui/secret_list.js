@@ -4,6 +4,7 @@ import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw } from "./state.js";
 import { passphraseForm } from "./secret_file.js";
 import { SERVERS } from "./texts/servers.js";
@@ -15,11 +16,19 @@ let name = "";
 let value = "";
 /** Unprotected keys in the servers' settings. @type {import("./types.js").PlainSecret[]} */
 let plain = [];
+/** Reason why unprotected keys could not be looked for. */
+let plainProblem = "";
 let moved = "";
 
 /** Loads the names and the kind of storage. */
 export async function loadSecrets() {
-  plain = await backend.planSecretMove().catch(() => []);
+  try {
+    plain = await planning("secrets", backend.planSecretMove);
+    plainProblem = "";
+  } catch (failure) {
+    plain = [];
+    plainProblem = backend.sentence(failure);
+  }
   try {
     found = await backend.secrets();
     problem = "";
@@ -45,7 +54,8 @@ export const missingSecrets = (servers) => (found === null ? [] : neededBy(serve
 export function secretList(servers) {
   const needed = neededBy(servers);
   return html`
-    <p class="quiet some-below">${SERVERS.places[found?.place ?? "keyring"]}</p>
+    ${found === null ? nothing : html`<p class="quiet some-below">${SERVERS.places[found.place]}</p>`}
+    ${plainProblem ? parts.problem(SERVERS.plainUnknown(plainProblem)) : nothing}
     ${problem ? parts.problem(SERVERS.secretsUnavailable(problem)) : nothing}
     ${found === null ? nothing : found.place === "locked" || found.place === "nowhere" ? passphraseForm(found, needed, reload) : kept(found, needed, servers)}`;
 }
@@ -82,6 +92,7 @@ const plainKeys = (place) => html`
       <ul class="small opened">${plain.map((key) => html`<li><span><code>${key.place}</code> ${SERVERS.of} ${parts.foreign(key.server)}</span></li>`)}</ul>
       <div class="both start">${actButton({
         key: "move-secrets",
+        writes: "secrets",
         ...SERVERS.move,
         ready: place === "keyring" ? SERVERS.moveToKeyring : SERVERS.moveToFile,
         again: true,
@@ -111,7 +122,7 @@ function row(one, servers) {
         await loadSecrets();
       },
     }),
-    parts.icon("key-round"),
+    parts.icon("lock"),
   );
 }
 

@@ -7,6 +7,7 @@ import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -79,7 +80,7 @@ export function bundleForm(shown) {
           again: true,
           kind: "main",
           off: !settings.every(isFilled),
-          act: async () => shown(await backend.planBundle({ name, values: valuesOf(settings), without: withoutSecrets(settings) })),
+          act: async () => shown(await planning("addition", () => backend.planBundle({ name, values: valuesOf(settings), without: withoutSecrets(settings) }))),
         })}
         ${parts.button("leave-bundle", SERVERS.cancel, () => void leave(), { leaves: true })}
       </div>

@@ -13,7 +13,7 @@ import { SERVERS } from "./texts/servers.js";
 /** Typed settings, by server. @type {Map<string, Record<string, string>>} */
 const filled = new Map();
 /** @type {Map<string, string[]>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * @param {import("./types.js").Servers} all
@@ -39,7 +39,7 @@ function row(known, isThere, reload) {
     what: html`
       ${parts.title(known.title, isThere ? parts.chip(SERVERS.added, "good") : nothing)}
       ${parts.facts(known.about)}
-      ${(told.get(known.id) ?? []).map((one) => html`<p class="small" role="status">${one}</p>`)}`,
+      ${(results.get(known.id) ?? []).map((one) => html`<p class="small" role="status">${one}</p>`)}`,
     act: html`${add}${more}`,
   }, () => html`
     <dl>
@@ -75,7 +75,7 @@ function addButton(known, reload) {
     label: SERVERS.addLabel(known.title),
     off: Object.keys(known.settings).some((name) => !given[name]),
     act: async () => {
-      told.set(known.id, await backend.addServer({ id: known.id, name: known.id, settings: given }));
+      results.set(known.id, await backend.addServer({ id: known.id, name: known.id, settings: given }));
       await reload();
     },
   });

@@ -4,14 +4,13 @@ import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
-import { changeWords, keepWords, startAfreshWords, wouldGet } from "./sentences.js";
-import { SERVERS } from "./texts/servers.js";
+import { changeWords, keepWords, SERVERS, startAfreshWords, wouldGet } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 
 /** Result of the last decision, by server.
  * @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * Returns the panel in a server's details, or nothing if the server is the program that the user allowed.
@@ -21,11 +20,11 @@ const told = new Map();
 export function suspendedPanel(server, reload) {
   const suspended = server.suspended;
   if (!suspended) {
-    const words = told.get(server.name);
+    const words = results.get(server.name);
     return words ? html`<p role="status"><span class="badge allow">${SERVERS.done}</span> ${words}</p>` : nothing;
   }
   const decide = (/** @type {boolean} */ keep) => async () => {
-    told.set(server.name, await backend.decideIdentity(server.name, suspended.found, keep));
+    results.set(server.name, await backend.decideIdentity(server.name, suspended.found, keep));
     await reload();
     // The program can change again, which needs a new decision.
     forget(`identity-keep:${server.name}`);

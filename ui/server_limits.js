@@ -4,6 +4,7 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 import { number } from "./words.js";
@@ -16,7 +17,7 @@ let planned = null;
 /** Typed values, by server and limit. @type {Map<string, Map<string, string>>} */
 const typed = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * @param {Server} server
@@ -24,7 +25,7 @@ const told = new Map();
  */
 export function limits(server, reload) {
   if (server.limits.length === 0) return nothing;
-  const note = told.get(server.name);
+  const note = results.get(server.name);
   return html`
     <h3 class="some">${SERVERS.limits}</h3>
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
@@ -64,8 +65,8 @@ function form(server) {
         again: true,
         off: isOff,
         act: async () => {
-          told.delete(server.name);
-          planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
+          results.delete(server.name);
+          planned = { server: server.name, planned: await planning("limits", () => backend.planLimits(server.name, Object.fromEntries(wanted))) };
         },
       })}
     </div>`;
@@ -102,10 +103,11 @@ const panel = (server, change, reload) =>
       <p class="small quiet">${SERVERS.newSessions}</p>`,
     {
       key: `limits-write:${server.name}`,
+      writes: "limits",
       ...SERVERS.save,
       label: SERVERS.saveLimitsLabel(server.name),
       act: async () => {
-        told.set(server.name, await backend.writeLimits());
+        results.set(server.name, await backend.writeLimits());
         planned = null;
         typed.delete(server.name);
         await reload();

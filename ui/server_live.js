@@ -33,7 +33,7 @@ function processRow(server, one, reload) {
   return parts.row(
     html`
       ${parts.title(parts.client(one.client), one.trouble ? parts.dot("bad", SERVERS.stopped(1)) : parts.dot("good", SERVERS.running))}
-      ${one.trouble ? html`<p class="small bad">${parts.foreign(SERVERS.lastMessage(one.trouble))}</p>` : nothing}
+      ${one.trouble ? html`<p class="small bad">${parts.coded(SERVERS.lastMessage(one.trouble))}</p>` : nothing}
       ${parts.facts(html`${SERVERS.upFor} ${parts.time(one.started_ms)}`, one.restarts > 0 ? html`<span class="asks">${SERVERS.restartsOf(one.restarts)}</span>` : SERVERS.noRestarts)}
       ${lines ? html`<pre tabindex="0" aria-label=${SERVERS.logOf(server, one.client)}>${lines.length === 0 ? SERVERS.emptyLog : lines.join("\n")}</pre>` : nothing}`,
     html`

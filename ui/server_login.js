@@ -4,6 +4,7 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -53,7 +54,7 @@ const loginButton = (server) =>
     act: async () => {
       const client = clients.get(server.name);
       try {
-        planned = { server: server.name, planned: await backend.planLogin(server.name, client?.id ?? null, client?.secret ?? null) };
+        planned = { server: server.name, planned: await planning("login", () => backend.planLogin(server.name, client?.id ?? null, client?.secret ?? null)) };
       } catch (problem) {
         // The authorization server may need a client that the user registered.
         if (!client) clients.set(server.name, { id: "", secret: "" });
@@ -88,10 +89,11 @@ const panel = (server, login, done) =>
   planPanel(
     SERVERS.loginLabel(server.name),
     html`
-      <ul class="small">${login.lines.map((one) => html`<li>${one}</li>`)}</ul>
-      <p>${login.question}</p>`,
+      <ul class="small">${login.lines.map((one) => html`<li>${parts.coded(one)}</li>`)}</ul>
+      <p>${parts.coded(login.question)}</p>`,
     {
       key: `login-open:${server.name}`,
+      writes: "login",
       ...SERVERS.openBrowser,
       label: SERVERS.openBrowserLabel(server.name),
       act: async () => {

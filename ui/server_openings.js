@@ -4,6 +4,7 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -14,7 +15,7 @@ let planned = null;
 /** Typed hosts, by server. @type {Map<string, string>} */
 const hosts = new Map();
 /** @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /**
  * @param {Server} server
@@ -22,7 +23,7 @@ const told = new Map();
  */
 export function openings(server, reload) {
   if (!server.sandboxed || server.remote) return nothing;
-  const note = told.get(server.name);
+  const note = results.get(server.name);
   return html`
     <h3 class="some">${SERVERS.always}</h3>
     ${server.openings.length === 0 ? html`<p class="small quiet">${SERVERS.nothingExtra}</p>` : html`
@@ -45,7 +46,7 @@ const opened = (server, one, reload) => html`
       again: true,
       says: SERVERS.closeSays(server.name, one.opening.what, server.live.length),
       act: async () => {
-        told.set(server.name, await backend.closeOpening(server.name, one.opening));
+        results.set(server.name, await backend.closeOpening(server.name, one.opening));
         await reload();
       },
     })}
@@ -92,8 +93,8 @@ const plan = (server, kind, ready, wanted, off = false) =>
     again: true,
     off,
     act: async () => {
-      told.delete(server.name);
-      const found = await backend.planOpening(server.name, wanted);
+      results.delete(server.name);
+      const found = await planning("opening", () => backend.planOpening(server.name, wanted));
       if (found) planned = { server: server.name, ...found };
     },
   });
@@ -109,10 +110,11 @@ const panel = (server, one, reload) =>
     html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">${SERVERS.staysOpen}</p>`,
     {
       key: `open-now:${server.name}`,
+      writes: "opening",
       ...SERVERS.open,
       label: SERVERS.openLabel(one.what, server.name),
       act: async () => {
-        told.set(server.name, await backend.writeOpening());
+        results.set(server.name, await backend.writeOpening());
         planned = null;
         hosts.delete(server.name);
         await reload();

@@ -6,6 +6,7 @@ import { html, nothing } from "./html.js";
 import { closeMenu } from "./menu.js";
 import { show } from "./opened.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -39,7 +40,10 @@ export const checkButton = (server, key) =>
     label: SERVERS.checkLabel(server.name),
     again: true,
     act: async () => {
-      updates.set(server.name, await backend.checkForUpdate(server.name));
+      const found = await planning("update", () => backend.checkForUpdate(server.name));
+      // The app keeps one update at a time.
+      updates.clear();
+      updates.set(server.name, found);
       closeMenu();
       show(key);
       focusOn(`leave-update:${server.name}`);
@@ -60,9 +64,10 @@ export function updatePanel(server, done) {
     to === null ? html`<p>${SERVERS.newest(from)}</p>` : html`
       <h3>${SERVERS.updateTitle(to)}</h3>
       ${note ? parts.warning(note) : nothing}
-      <ul class="small">${tools.length === 0 ? html`<li>${SERVERS.sameTools}</li>` : tools.map((one) => html`<li>${one}</li>`)}</ul>`,
+      <ul class="small">${tools.length === 0 ? html`<li>${SERVERS.sameTools}</li>` : tools.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>`,
     to === null ? null : {
       key: `take:${server.name}`,
+      writes: "update",
       ...SERVERS.update,
       ready: SERVERS.updateTo(to),
       says: SERVERS.updateSays(server.name, to, from),

@@ -7,10 +7,10 @@ import { html, nothing, repeat } from "./html.js";
 import { closeMenu } from "./menu.js";
 import { show } from "./opened.js";
 import * as parts from "./parts.js";
-import { removalWords } from "./sentences.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw, state } from "./state.js";
 import { revokeErrors, revokeGrants } from "./revoke.js";
-import { SERVERS } from "./texts/servers.js";
+import { removalWords, SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 /** @typedef {import("./types.js").Grant} Grant */
@@ -18,7 +18,7 @@ import { SERVERS } from "./texts/servers.js";
 /** @type {import("./types.js").PlannedRemoval | null} */
 let planned = null;
 let withGrants = true;
-let told = "";
+let result = "";
 let problem = "";
 
 /**
@@ -33,9 +33,9 @@ export const removeButton = (server, key) =>
     kind: "stop",
     again: true,
     act: async () => {
-      told = problem = "";
+      result = problem = "";
       withGrants = true;
-      planned = await backend.planRemoval(server.name);
+      planned = await planning("removal", () => backend.planRemoval(server.name));
       closeMenu();
       show(key);
       focusOn(`remove-leave:${server.name}`);
@@ -54,13 +54,14 @@ export function removalPanel(server, reload) {
     SERVERS.removing(server.name),
     html`
       <h3>${parts.foreign(SERVERS.removing(server.name))}</h3>
-      <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
+      <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${parts.foreign(words)}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
         ${parts.tick(`remove-grants:${server.name}`, SERVERS.revokeToo(grants.length), withGrants, (on) => { withGrants = on; redraw(); })}
         ${withGrants ? nothing : parts.warning(SERVERS.laterServer)}`}
       <details><summary data-key="remove-entry:${server.name}">${SERVERS.entry}</summary><pre tabindex="0" aria-label=${SERVERS.entry}>${planned.entry}</pre></details>`,
     {
       key: `remove-now:${server.name}`,
+      writes: "removal",
       ...SERVERS.removeNow,
       label: SERVERS.removeNowLabel(server.name),
       act: () => takeOut(grants, reload),
@@ -74,13 +75,13 @@ export function removalPanel(server, reload) {
  * @param {() => Promise<void>} reload
  */
 async function takeOut(grants, reload) {
-  told = await backend.removeServer();
+  result = await backend.removeServer();
   planned = null;
   if (withGrants && grants.length > 0) {
     await revokeGrants(grants.map(({ id }) => id));
     const left = grants.filter(({ id }) => revokeErrors.has(id)).length;
     problem = left > 0 ? SERVERS.notAllRevoked(left) : "";
-    if (left < grants.length) told += SERVERS.revokedCount(grants.length - left);
+    if (left < grants.length) result += SERVERS.revokedCount(grants.length - left);
   }
   await reload();
 }
@@ -94,7 +95,7 @@ const grantsFor = (server) => (state.snapshot ? permissions(state.snapshot) : []
  * @param {() => Promise<void>} reload
  */
 export const removedList = (removed, reload) => html`
-  ${told ? html`<p class="good" role="status">${told}</p>` : nothing}
+  ${result ? html`<p class="good" role="status">${result}</p>` : nothing}
   ${problem ? parts.problem(problem) : nothing}
   ${removed.length === 0 ? nothing : html`
     ${parts.section(SERVERS.removed)}
@@ -116,7 +117,7 @@ const removedRow = (one, reload) =>
         again: true,
         act: async () => {
           await backend.restoreServer(one.name);
-          told = SERVERS.isBack(one.name);
+          result = SERVERS.isBack(one.name);
           await reload();
         },
       })}
@@ -129,7 +130,7 @@ const removedRow = (one, reload) =>
         says: SERVERS.forgetSays(one.name),
         act: async () => {
           await backend.forgetServer(one.name);
-          told = "";
+          result = "";
           closeMenu();
           await reload();
         },

@@ -17,7 +17,7 @@ import { SERVERS } from "./texts/servers.js";
 /** @typedef {import("./types.js").Server} Server */
 
 /** Result of the last action, by server. @type {Map<string, string>} */
-const told = new Map();
+const results = new Map();
 
 /** Servers whose details were opened because of a decision. @type {Set<string>} */
 const decisions = new Set();
@@ -34,7 +34,7 @@ export function serverRow(server, reload) {
   if (isUndecided) decisions.add(server.name);
   else decisions.delete(server.name);
   const done = async (/** @type {string} */ words) => {
-    told.set(server.name, words);
+    results.set(server.name, words);
     show(key);
     await reload();
   };
@@ -94,7 +94,7 @@ function network({ remote, sandboxed, network }) {
  */
 const details = (server, done, reload) => html`
   ${suspendedPanel(server, reload)}
-  ${told.get(server.name) ? html`<p class="small good" role="status">${told.get(server.name)}</p>` : nothing}
+  ${results.get(server.name) ? html`<p class="small good" role="status">${results.get(server.name)}</p>` : nothing}
   ${server.problem ? parts.warning(server.problem) : nothing}
   ${changedTools(server, done)}
   ${removalPanel(server, reload)}

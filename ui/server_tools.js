@@ -6,6 +6,7 @@ import { html, nothing } from "./html.js";
 import { closeMenu } from "./menu.js";
 import { show } from "./opened.js";
 import * as parts from "./parts.js";
+import { planning } from "./plan_slots.js";
 import { focusOn, redraw } from "./state.js";
 import { SERVERS } from "./texts/servers.js";
 
@@ -27,7 +28,7 @@ export const reviewButton = (server, key) =>
     again: true,
     says: SERVERS.reviewSays(server.name),
     act: async () => {
-      proposed.set(server.name, await backend.reviewTools(server.name));
+      proposed.set(server.name, await planning(`tools:${server.name}`, () => backend.reviewTools(server.name)));
       closeMenu();
       show(key);
       focusOn(`drop:${server.name}`);
@@ -46,7 +47,7 @@ export function tools(server, done) {
     ${server.tools.length === 0
       ? parts.warning(SERVERS.noTools)
       : html`<details><summary data-key="tools:${server.name}">${SERVERS.tools(server.tools.length)}</summary>
-          <ul class="tool-list">${server.tools.map((tool) => html`<li><code>${tool.name}</code> <span class="quiet small">${tool.means}</span></li>`)}</ul></details>`}`;
+          <ul class="tool-list">${server.tools.map((tool) => html`<li><code>${parts.foreign(tool.name)}</code> <span class="quiet small">${parts.foreign(tool.means)}</span></li>`)}</ul></details>`}`;
 }
 
 /**
@@ -61,14 +62,15 @@ const proposal = (server, draft, done) =>
     html`
       <h3>${draft.changes ? SERVERS.proposal : SERVERS.noChange}</h3>
       <ul class="tool-list">${draft.tools.map((tool) => html`
-        <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
+        <li><code>${parts.foreign(tool.name)}</code> <span class="badge note">${tool.change}</span>
           ${tool.differs.length > 0 ? html`<ul class="small asks">${tool.differs.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
-          ${tool.left_out ? html`<div class="small asks">${SERVERS.refused(tool.left_out)}</div>` : nothing}
+          ${tool.left_out ? html`<div class="small asks">${parts.foreign(SERVERS.refused(tool.left_out))}</div>` : nothing}
           ${tool.arguments.map((one) => html`<div class="small">${parts.foreign(one.name)}: <b>${one.roles || SERVERS.noResource}</b> <span class="quiet">(${one.sure}: ${parts.foreign(one.reason)})</span></div>`)}
         </li>`)}</ul>
       ${draft.gone.length > 0 ? html`<p class="small">${SERVERS.gone(draft.gone)}</p>` : nothing}`,
     draft.changes ? {
       key: `keep:${server.name}`,
+      writes: `tools:${server.name}`,
       ...SERVERS.save,
       says: SERVERS.saveToolsSays(server.name),
       act: async () => {

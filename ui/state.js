@@ -6,12 +6,13 @@
 /**
  * @typedef {object} State
  * @property {import("./types.js").Snapshot | null} snapshot
+ * @property {number} received_ms Time at which the snapshot was received.
  * @property {unknown} failure Reason why the app does not respond.
  * @property {string} focus Key of the control that gets the focus after the next redraw.
  */
 
 /** @type {State} */
-export const state = { snapshot: null, failure: null, focus: "" };
+export const state = { snapshot: null, received_ms: 0, failure: null, focus: "" };
 
 /** @type {() => void} */
 let draw = () => {};

@@ -7,7 +7,8 @@
  *   `access` lists what is allowed there without approval.
  * @typedef {{ id: string, client: Client, server: string, connection: string | null, run?: string, trouble: string | null, sandboxed: boolean,
  *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
- *   left: number, paused: boolean, hosts: string[] }} Session
+ *   left: number, paused: boolean, hosts: string[], always: Root[] }} Session
+ *   `always` are the paths that the server's entry, or a run's profile, opens: `/` for this computer's files.
  *   `hosts` can be reached without approval, because of rules, permissions or the server's settings.
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
  *   state: "left" | "kept" | "quarantined" | "returned" | "exchanged" | "deleted" | "put-back", moved_to: string | null,

@@ -7,18 +7,17 @@ import { bypassing } from "./agent_list.js";
  *   `bypass`: the agent starts it without IronCurtain. A remote server sees what is sent to it, and reaches nothing here. */
 
 /**
- * Returns the ways around IronCurtain, each server of an agent once.
+ * Returns the ways around IronCurtain: each entry of an agent's settings, and each server without a sandbox once.
  * @param {import("./types.js").Session[]} sessions
  * @param {import("./types.js").FoundClient[]} found
  * @returns {WayAround[]}
  */
 export function waysAround(sessions, found) {
-  /** @type {WayAround[]} */
-  const ways = [
+  const open = sessions.filter((one) => !one.sandboxed && !one.remote).map((one) => /** @type {WayAround} */ ({ agent: one.client.name, server: one.server, how: "open", isRemote: false }));
+  return [
     ...found.flatMap((one) => bypassing(one).map((entry) => /** @type {WayAround} */ ({ agent: one.name, server: entry.name, how: "bypass", isRemote: entry.remote }))),
-    ...sessions.filter((one) => !one.sandboxed && !one.remote).map((one) => /** @type {WayAround} */ ({ agent: one.client.name, server: one.server, how: "open", isRemote: false })),
+    ...new Map(open.map((way) => [JSON.stringify(way), way])).values(),
   ];
-  return [...new Map(ways.map((way) => [JSON.stringify(way), way])).values()];
 }
 
 /**

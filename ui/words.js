@@ -1,4 +1,6 @@
-// Formats times, counts and paths. Pure functions.
+// Formats times, counts, names and paths. Pure functions.
+
+import { TIMES } from "./texts/shared.js";
 
 // Creating a formatter is slower than drawing a row.
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -19,9 +21,9 @@ const DAY = 24 * HOUR;
  */
 export function ago(then, now) {
   const past = now - then;
-  if (past < MINUTE) return "just now";
-  if (past < HOUR) return `${Math.floor(past / MINUTE)} min ago`;
-  if (past < DAY) return `${Math.floor(past / HOUR)} h ago`;
+  if (past < MINUTE) return TIMES.now;
+  if (past < HOUR) return TIMES.minutesAgo(Math.floor(past / MINUTE));
+  if (past < DAY) return TIMES.hoursAgo(Math.floor(past / HOUR));
   return DAY_OF.format(then);
 }
 
@@ -32,11 +34,11 @@ export function ago(then, now) {
  */
 export function left(then, now) {
   const rest = then - now;
-  if (rest <= 0) return "ending";
-  if (rest < MINUTE) return "less than a minute left";
-  if (rest < HOUR) return `${Math.ceil(rest / MINUTE)} min left`;
-  if (rest < DAY) return `${Math.ceil(rest / HOUR)} h left`;
-  return `${Math.ceil(rest / DAY)} days left`;
+  if (rest <= 0) return TIMES.ending;
+  if (rest < MINUTE) return TIMES.lessThanMinute;
+  if (rest < HOUR) return TIMES.minutesLeft(Math.ceil(rest / MINUTE));
+  if (rest < DAY) return TIMES.hoursLeft(Math.ceil(rest / HOUR));
+  return TIMES.daysLeft(Math.ceil(rest / DAY));
 }
 
 /**
@@ -86,6 +88,29 @@ export function list(words) {
   if (words.length < 2) return words.join("");
   return `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
+
+/**
+ * Cuts a text to a number of characters.
+ * @param {string} text
+ * @param {number} most
+ */
+export const cut = (text, most) => ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}\u2026` : text);
+
+/** Longest name in a sentence, in characters. */
+const MAX_NAME = 40;
+
+/**
+ * Returns a name for a sentence: cut if it is long, and quoted if it could be read as part of the sentence.
+ * @param {string} name
+ * @param {RegExp} plain Names that need no quotes.
+ */
+export function named(name, plain = /^[\p{L}\p{N}_@/+.\u2026-]+$/u) {
+  const shown = cut(name, MAX_NAME);
+  return plain.test(shown) ? shown : `\u201c${shown}\u201d`;
+}
+
+/** Returns an agent's name for a sentence. It may have spaces. @param {string} name */
+export const namedAgent = (name) => named(name, /^[\p{L}\p{N}_+.\u2026 -]+$/u);
 
 /**
  * Returns a path with the home directory as `~`.

@@ -8,7 +8,7 @@ use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
 use crate::single_instance;
 use crate::tray::{MenuAction, Tray, TrayState};
-use crate::window::{Window, WindowProcess, bypassing_servers, context};
+use crate::window::{BypassingServers, Window, WindowProcess, bypassing_servers, context};
 use ironcurtain_consent::Consent;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ async fn follow(app: AppHandle) {
     let state = app.state::<Shell>();
     let mut changes = state.backend.changes();
     let mut waiting = state.desktop.waiting();
-    let (mut surveyed, mut bypassing) = (None::<Instant>, 0);
+    let (mut surveyed, mut bypassing) = (None::<Instant>, BypassingServers::default());
     loop {
         let shown = Instant::now();
         if surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY) {
@@ -120,12 +120,14 @@ async fn exit_when_ended(app: AppHandle) {
     app.exit(0);
 }
 
-async fn refresh(app: &AppHandle, bypassing: usize) {
+async fn refresh(app: &AppHandle, bypassing: BypassingServers) {
     let state = app.state::<Shell>();
     let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
     let reply = state.backend.request(Request::Sessions).await;
-    let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { Vec::new() };
+    // Without the sessions, the state is unknown: no agent may seem to be connected.
+    let (status, sessions) =
+        if let Reply::Sessions(sessions) = reply { (status, sessions) } else { (None, Vec::new()) };
     let questions = state.desktop.waiting().borrow().clone();
     let reply = state.backend.request(Request::Questions).await;
     let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };

@@ -82,7 +82,7 @@ enum TrayError {
 fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, TrayError> {
     let build = || -> tauri::Result<TrayIcon> {
         TrayIconBuilder::with_id(ID)
-            .icon(picture(app, menu.protection)?)
+            .icon(picture(app, menu.picture)?)
             .icon_as_template(picture::IS_TINTED)
             .tooltip(&menu.tooltip)
             .title(&menu.badge)
@@ -97,8 +97,8 @@ fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, TrayError> {
 }
 
 fn apply(app: &AppHandle, icon: &TrayIcon, old: &TrayMenu, new: &TrayMenu) -> tauri::Result<()> {
-    if old.protection != new.protection {
-        icon.set_icon(Some(picture(app, new.protection)?))?;
+    if old.picture != new.picture {
+        icon.set_icon(Some(picture(app, new.picture)?))?;
     }
     icon.set_tooltip(Some(&new.tooltip))?;
     icon.set_title(Some(&new.badge))?;

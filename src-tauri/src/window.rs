@@ -41,7 +41,7 @@ mod wire;
 
 pub(crate) use child::context;
 pub use child::{WindowError, run as run_window};
-pub(crate) use clients::bypassing_servers;
+pub(crate) use clients::{BypassingServers, bypassing_servers};
 pub(crate) use preferences::Preferences;
 pub(crate) use process::ARGUMENT;
 pub use process::WindowProcess;

@@ -48,7 +48,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
             window::open(&screen, "Secrets");
             let controls = assert_named(&screen, "Secrets", PAGES.len() + 1);
             let typed = controls.iter().any(|one| one.role == "password text" && one.name == "Secret");
-            assert!(typed || !window::text(&screen).contains("Keep the secret"), "{controls:?}");
+            assert!(typed || !window::text(&screen).contains("Store the secret"), "{controls:?}");
         }
     }
 }

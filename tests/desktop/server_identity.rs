@@ -145,7 +145,7 @@ impl Scene {
         assert_eq!(aside.len(), 1);
         assert_eq!(fs::read_to_string(&aside[0]).expect("what was put aside"), "kept");
         let mut agent = self.start().expect("a server that starts");
-        agent.read(&self.plan).refused("nobody has said yet what the tool");
+        agent.read(&self.plan).refused("has not been reviewed yet");
     }
 }
 

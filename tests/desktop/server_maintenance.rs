@@ -29,7 +29,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     let hosts = || entry(&file).map(|entry| entry["sandbox"]["network"]["allowedDomains"].clone());
     screen.press(WINDOW, "push button", "Details of filesystem");
     type_host(&screen, "http://api.example.com");
-    window::says(&screen, "`http://api.example.com` is not a host");
+    window::says(&screen, "http://api.example.com is not a host");
     assert_eq!(fs::read_to_string(&file).expect("the servers"), text);
     type_host(&screen, "api.example.com");
     window::says(&screen, "filesystem may send anything it knows to api.example.com, at any time");
@@ -38,7 +38,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     until("the host to be allowed", || (hosts() == Some(json!(["api.example.com"]))).then_some(()));
 
     screen.press(WINDOW, "push button", "Close api.example.com to filesystem");
-    window::says(&screen, "It ends for 1 session, so that this holds at once.");
+    window::says(&screen, "1 session ends now, so that this applies immediately.");
     screen.press(WINDOW, "push button", "Close");
     until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
     window::says(&screen, "api.example.com is closed. Its session was closed.");
@@ -59,7 +59,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     assert_eq!(entry(&file), None);
     assert!(fs::read_to_string(&file).expect("the servers").contains("\"_comment\": \"mine\""));
     screen.press(WINDOW, "push button", "Put back filesystem");
-    window::says(&screen, "filesystem is back as it was.");
+    window::says(&screen, "filesystem was restored.");
     assert_eq!(entry(&file).expect("its entry")["command"], "ironcurtain-filesystem");
 }
 
@@ -84,7 +84,7 @@ fn bundle_added_in_window_is_written_as_shown() {
         picked(&screen, "^Choose a bundle with a server$", file);
     };
     choose(&broken);
-    window::says(&screen, "broken.mcpb`: ");
+    window::says(&screen, "broken.mcpb: ");
     choose(&bundle);
     window::says(&screen, "It stays closed until you allow it for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");

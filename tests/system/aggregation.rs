@@ -184,7 +184,7 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
 
     edit(&entries, |servers| servers["more"] = entry(OURS));
     eventually("the added server's tools are listed", TIMEOUT, || lists(&mut client, "more__echo"));
-    client.call("more__echo", json!({})).refused("nobody has said yet what the tool `more/echo` does");
+    client.call("more__echo", json!({})).refused("the tool `more/echo` has not been reviewed yet");
 
     // A broken server's tools appear once its entry is fixed or the server recovers.
     let flag = world.file("flag/none", "");

@@ -25,7 +25,7 @@ fn approved_annotations_are_written_and_decide_calls() {
     let file = annotations(&world.home.config);
     let docs = world.file("docs/a.txt", "hello");
     let mut client = world.connect("files");
-    client.read(&docs).refused("nobody has said yet what the tool");
+    client.read(&docs).refused("has not been reviewed yet");
     client.hang_up();
     let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
     let refused = annotate(&[]);
@@ -261,7 +261,7 @@ fn tools_requiring_a_client_capability_are_listed() {
 fn tools_of_server_without_paths_get_no_path_roles() {
     let mut world = World::with(|w| configure(w, &json!({ "everything": entry("server-everything") })));
     let mut client = world.connect("everything");
-    client.call("echo", json!({ "message": "hi" })).refused("nobody has said yet what the tool");
+    client.call("echo", json!({ "message": "hi" })).refused("has not been reviewed yet");
     client.hang_up();
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();

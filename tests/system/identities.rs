@@ -156,7 +156,7 @@ fn starting_fresh_sets_old_state_aside() {
     assert_eq!(scene.world.grants(), []);
     let mut client = scene.world.connect("hostile");
     eventually("the annotations are out of force", Duration::from_secs(10), || {
-        client.open(&scene.granted).text.contains("nobody has said yet what the tool")
+        client.open(&scene.granted).text.contains("has not been reviewed yet")
     });
     client.hang_up();
     assert!(!scene.memo.exists());

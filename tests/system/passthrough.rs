@@ -113,5 +113,5 @@ fn responses_pass_through_byte_for_byte() {
     // The calls access nothing, so there was no question.
     assert_eq!(world.user.asked().len(), 0);
     let refused = through.answer(99, "tools/call", &json!({ "name": "get-env", "arguments": {} }));
-    assert!(refused.contains("nobody has said yet what the tool"), "{refused}");
+    assert!(refused.contains("has not been reviewed yet"), "{refused}");
 }

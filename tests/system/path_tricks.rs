@@ -184,7 +184,7 @@ fn non_path_arguments_are_never_skipped() {
     client
         .call("read_text_file", json!({ "path": secret, "Path": "x" }))
         .refused("the tool has no argument `Path`");
-    client.call("read_secret_file", json!({ "path": secret })).refused("nobody has said yet what the tool");
+    client.call("read_secret_file", json!({ "path": secret })).refused("has not been reviewed yet");
     assert_eq!(world.user.asked(), []);
     let mine = world.sandbox().join("mine.txt");
     client.write(&mine, "mine").ok();

@@ -115,7 +115,7 @@ fn audit_log_is_replayed_with_current_and_other_policy() {
     client.open(&secret).ok();
     client.open(&key).refused("structural-protected-path");
     client.call("open", json!({ "path": "~nobody/x" })).refused("structural-invalid-argument");
-    client.call("unheard", json!({})).refused("nobody has said yet what the tool `hostile/unheard` does");
+    client.call("unheard", json!({})).refused("the tool `hostile/unheard` has not been reviewed yet");
     client.hang_up();
     let looking = Looking::at(&world);
     let same = Replayed { calls: 9, looser: vec![], stricter: vec![], same: 9 };

@@ -134,7 +134,7 @@ fn added_tool_is_new_until_seen_and_unlisted_tool_is_not_shown() {
     let shown: Vec<_> = changes.iter().map(|one| (one.tool.as_str(), one.is_new)).collect();
     assert_eq!(shown, [("n0w", true), ("now", false)]);
     assert_eq!(changes[0].change.hints, [ToolHint::LooksLike("now".to_owned())]);
-    client.call("n0w", json!({})).refused("nobody has said yet what the tool `hostile/n0w` does");
+    client.call("n0w", json!({})).refused("the tool `hostile/n0w` has not been reviewed yet");
     changes[0].decide(&world.home, PinDecision::Remove).unwrap();
     world.wait(world.daemon.tools_decided("hostile"));
     client.wait_for(|message| message["method"] == "notifications/tools/list_changed");

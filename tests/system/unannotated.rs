@@ -39,7 +39,7 @@ fn asking() -> World {
 fn unannotated_tool_is_refused_unless_entry_asks() {
     let world = world(json!({}));
     let mut client = world.connect("hostile");
-    client.call("zap", json!({})).refused("nobody has said yet what the tool `hostile/zap` does; the user can run: ironcurtain servers annotate hostile");
+    client.call("zap", json!({})).refused("the tool `hostile/zap` has not been reviewed yet; the user can run: ironcurtain servers annotate hostile");
     assert_eq!(world.user.count(), 0);
     let world = asking();
     let mut client = world.connect("hostile");

@@ -1,9 +1,10 @@
 // A browser that shows the page with a fake app: the app's web engine, driven over WebDriver, on a private screen.
 
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createServer as createSocket } from "node:net";
+import { tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withSprite } from "./shell.js";
@@ -67,14 +68,21 @@ export class Browser {
   #base = "";
   #server;
   #session = "";
+  #settings = "";
 
-  /** Opens a browser of this size. It draws as the app does on X11. With compositing, it can take pictures, but needs much more time. */
-  static async open({ width = 1280, height = 800, isComposited = false } = {}) {
+  /**
+   * Opens a browser of this size. It draws as the app does on X11. With compositing, it can take pictures, but needs much
+   * more time. Without animations, the desktop's setting asks programs for reduced motion.
+   */
+  static async open({ width = 1280, height = 800, isComposited = false, hasAnimations = true } = {}) {
     const browser = new Browser();
     browser.#server = await serve();
     const display = await screen(width, height, browser.#children);
     const port = await freePort();
-    const env = { ...process.env, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8", DBUS_SESSION_BUS_ADDRESS: "disabled:" };
+    browser.#settings = await mkdtemp(join(tmpdir(), "window-"));
+    await mkdir(join(browser.#settings, "gtk-3.0"));
+    await writeFile(join(browser.#settings, "gtk-3.0/settings.ini"), `[Settings]\ngtk-enable-animations=${Number(hasAnimations)}\n`);
+    const env = { ...process.env, XDG_CONFIG_HOME: browser.#settings, ...(isComposited ? {} : { WEBKIT_DISABLE_COMPOSITING_MODE: "1" }), DISPLAY: display, GDK_BACKEND: "x11", GSETTINGS_BACKEND: "memory", NO_AT_BRIDGE: "1", LANG: "C.UTF-8", DBUS_SESSION_BUS_ADDRESS: "disabled:" };
     const driver = spawn("WebKitWebDriver", [`--port=${port}`], { env, stdio: "ignore" });
     browser.#children.push(driver);
     browser.#base = `http://127.0.0.1:${port}`;
@@ -89,6 +97,7 @@ export class Browser {
     await this.#ask("DELETE", "", undefined).catch(() => {});
     this.#children.reverse().forEach((child) => child.kill());
     this.#server.close();
+    await rm(this.#settings, { recursive: true });
   }
 
   /** Opens a page of the window. */
@@ -166,6 +175,8 @@ export class Browser {
   async press(selector, between = async () => {}) {
     await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
+    // Comes from elsewhere, so that the press does not count as the second one of a double press.
+    await pointer([{ type: "pointerMove", duration: 0, x: 0, y: 0 }]);
     // Follows a control that moves during redraws, as a user does.
     for (let place = "", before = null; place !== before; ) {
       before = place;
@@ -176,6 +187,12 @@ export class Browser {
     await pointer([{ type: "pointerDown", button: 0 }]);
     await between();
     await pointer([{ type: "pointerUp", button: 0 }]);
+  }
+
+  /** Presses the pointer again at the same place, as for a double click. */
+  again() {
+    const actions = [{ type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 }];
+    return this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
   /** Drags one control to another, in steps. */

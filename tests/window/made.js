@@ -18,12 +18,14 @@
     /** Number of commands that have not been answered yet. */
     pending: 0,
     fail: {},
+    hold: {},
+    held: undefined,
     listeners: [],
     status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 3, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "photos", "fetch", "git", "slack"], policy: "0".repeat(64) },
     sessions: [
-      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 4, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "the session's own folder", grant: null, access: ["read", "write", "delete"] }, { path: `${home}/src/app`, source: "rule `work`", grant: null, access: ["read"] }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1", access: ["read"] }, { path: `${home}/Pictures/2026`, source: "grant `g2`", grant: "g2", access: ["read"] }], hosts: [] },
-      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "photos", connection: null, trouble: "exit status 1; its last line on standard error: `no module <b>photos</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [], hosts: [] },
-      { id: "s3", client, server: "fetch", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 23, denied: 0, asked: 0, left: 0, roots: [], hosts: ["docs.example.org"] },
+      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 4, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "the session's own folder", grant: null, access: ["read", "write", "delete"] }, { path: `${home}/src/app`, source: "rule `work`", grant: null, access: ["read"] }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1", access: ["read"] }, { path: `${home}/Pictures/2026`, source: "grant `g2`", grant: "g2", access: ["read"] }], always: [], hosts: [] },
+      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "photos", connection: null, trouble: "exit status 1; its last line on standard error: `no module <b>photos</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [], always: [], hosts: [] },
+      { id: "s3", client, server: "fetch", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 23, denied: 0, asked: 0, left: 0, roots: [], always: [], hosts: ["docs.example.org"] },
     ],
     records: [
       { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
@@ -76,10 +78,10 @@
     ],
     details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path: `${home}/Documents/tax/a.md` }, null, 2)], ["Took", "12 ms"]],
     rules: {
-      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies what lies beside keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
+      text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies folders with keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
       file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`send_message` of `slack`: denied: no rule covers its role `email-address`"], counted_since_ms: now - 7 * 86_400_000,
       rules: [
-        { name: "deny-secrets", description: "Denies what lies beside keys.", then: "deny", reason: "Keys are nobody's business.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
+        { name: "deny-secrets", description: "Denies folders with keys.", then: "deny", reason: "Keys are private.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
         { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["unknown name `notes`: nothing with this name is annotated"] },
         { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 4, findings: [] },
       ],
@@ -90,7 +92,7 @@
       servers: [
         { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], network: null, tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
         { name: "photos", description: null, command: "/home/ada/.local/bin/photos-mcp", sandboxed: false, reaches: ["Everything that you can"], network: null, tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["photos-token"], changed_tools: [], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "exit status 1; its last line on standard error: `no module <b>photos</b>`" }] },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], network: { hosts: ["docs.example.org"], asks: true }, tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], changed_tools: [], live: [{ session: "s3", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], network: { hosts: ["docs.example.org"], asks: true }, tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], changed_tools: [], live: [{ session: "s3", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send anything it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
         { name: "git", description: null, command: "uvx mcp-server-git==2026.10.19", sandboxed: true, reaches: ["Files: the repositories that you granted", "Network: git.example; you are asked about any other host"], network: { hosts: ["git.example"], asks: true }, tools: [{ name: "git_status", means: "reads a path" }, { name: "git_push", means: "pushes to a remote" }], version: "2026.10.19", problem: null, can_install: true, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [] },
         { name: "slack", description: null, command: "npx -y slack-mcp-server@1.1.28", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: slack.com"], network: { hosts: ["slack.com"], asks: false }, tools: [{ name: "send_message", means: "sends a message" }], version: "1.1.28", problem: null, can_install: true, openings: [], limits: limits(), secrets: [], changed_tools: [], live: [] },
       ],
@@ -185,7 +187,7 @@
     remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} was removed. Its session was closed.`; },
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
-    plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send whatever it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
+    plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send anything it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
     write_opening: () => "It is open to new sessions.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
     plan_limits: ({ wanted }) => {
@@ -257,6 +259,10 @@
         made.calls.push([command, values]);
         made.pending += 1;
         try {
+          // Tests hold answers back: all of them, or those of a command.
+          const held = made.held ?? made.hold[command];
+          await held;
+          if (made.held === held) made.held = undefined;
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
           // The page receives a copy, asynchronously, as it does over IPC.

@@ -225,7 +225,7 @@ test("without agents, permissions or servers each page says what to do first", a
 
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("agents");
-  await says("The server stopped (exit status 1; its last line on standard error: `no module <b>photos</b>`)");
+  await says("The server stopped (exit status 1; its last line on standard error: no module <b>photos</b>)");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");
@@ -285,7 +285,7 @@ test("folder is granted by keyboard after a summary", async () => {
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
   await browser.until(`document.activeElement.dataset.key === "gift-client"`);
-  await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
+  await says("Claude Code may read what you pick, through filesystem, for 1 hour.");
   for (let n = 0; n < 12 && (await browser.run("document.activeElement.dataset.key")) !== "pick-folder"; n += 1) await browser.keys(TAB);
   await browser.keys(ENTER);
   await says("Granted: ~/Documents/recipes");
@@ -300,13 +300,13 @@ test("tool and host are granted after a summary and listed with other permission
   await choose("gift-kind", "tool");
   await says("The effect of every tool of filesystem depends on its arguments");
   await choose("gift-server", "fetch");
-  await says("Claude Code may use list_pages of fetch without asking, whatever the call says, for 1 hour.");
+  await says("Claude Code may use list_pages of fetch without asking, with any arguments, for 1 hour.");
   await press("gift-give");
   await says("Granted: list_pages");
   await choose("gift-kind", "host");
   await says("Enter the name of the host.");
   await browser.run(`const host = document.querySelector('${key("gift-host")}'); host.value = "api.example.com"; host.dispatchEvent(new Event("input")); return true`);
-  await says("Claude Code may connect to api.example.com through fetch, and send it what it knows, for 1 hour.");
+  await says("Claude Code may connect to api.example.com through fetch, and send any data to it, for 1 hour.");
   await press("gift-give");
   await says("Granted: api.example.com");
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => [gift.kind, gift.what, gift.server]), [["tool", "list_pages", "fetch"], ["host", "api.example.com", "fetch"]]);
@@ -327,7 +327,7 @@ test("removing a server lists its effects, removes its permissions, and can be u
   await says("1 permission could not be revoked");
   assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:photos");
-  await says("photos is back as it was.");
+  await says("photos was restored.");
   await press("removed-more:trello");
   await press("forget:trello");
   await says("The entry of trello is deleted permanently");
@@ -340,10 +340,10 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   const type = (text) => browser.run(`const host = document.querySelector('${key("open-host:fetch")}'); host.value = "${text}"; host.dispatchEvent(new Event("input")); return true`);
   await type("https://a.example/x");
   await press("open-host:fetch:plan");
-  await says("`https://a.example/x` is not a host");
+  await says("https://a.example/x is not a host");
   await type("a.example");
   await press("open-host:fetch:plan");
-  await says("fetch may send whatever it knows to a.example, at any time");
+  await says("fetch may send anything it knows to a.example, at any time");
   assert.deepEqual(await called("write_opening"), []);
   await press("open-now:fetch");
   await says("It is open to new sessions.");
@@ -423,7 +423,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await says("does not let programs register themselves");
   await browser.run(`const field = document.querySelector('${key("login-client:hub")}'); field.value = "mine"; field.dispatchEvent(new Event("input")); return true`);
   await press("login:hub");
-  await says("to log in for `hub`?");
+  await says("to log in for hub?");
   assert.deepEqual((await called("plan_login")).map(({ server, client_id }) => [server, client_id]), [["far", null], ["far", null], ["hub", null], ["hub", "mine"]]);
   await press("server:filesystem");
   await says("the session's own folder");
@@ -432,14 +432,14 @@ test("login shows who gets a token before the browser opens, and can be ended", 
 
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers/profiles");
-  await says("given to Claude Code");
+  await says("used by Claude Code");
   await says("No longer exists: old.");
   await press("profile-new");
   await browser.until(`document.querySelector('${key("profile-name")}') !== null`);
   await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
   await press("profile-server:fetch");
   await press("profile-save");
-  await says("given to no client yet");
+  await says("no client uses it yet");
   assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
   await press("profile-more:work");
   await press("profile-remove:work");
@@ -489,7 +489,7 @@ test("client servers are protected one by one, and their keys move to the keyrin
   await browser.run(`location.hash = "#servers/secrets"; return true`);
   await says("env.PHOTOS_TOKEN of photos");
   await press("move-secrets");
-  await says("the settings name keyring:photos-PHOTOS_TOKEN from then on");
+  await says("The settings then refer to keyring:photos-PHOTOS_TOKEN");
   await press("move-secrets:yes");
   await says("Moved. The servers now refer to them by name.");
 });
@@ -577,7 +577,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await press("bundle-pick:list");
   await type("bundle:level", "7");
   await press("plan-bundle");
-  await says("Not possible: `7` is not a number from 1 to 3, as `level` has to be");
+  await says("Not possible: 7 is not a number from 1 to 3, as level has to be");
   await type("bundle:level", "3");
   await press("bundle:sync");
   await press("plan-bundle");
@@ -588,7 +588,7 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await browser.until(`document.querySelector('${key("bundle:level")}')?.value === "3"`);
   await type("bundle-name", "mine");
   await press("plan-bundle");
-  await says("The key that you typed is kept as mine-key");
+  await says("Your key is stored as mine-key");
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("in place of")`), false);
   assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
   await press("write-server");
@@ -606,14 +606,14 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   await fillBundle();
   await type("bundle-name", "mine");
   await press("plan-bundle");
-  await says("kept as mine-key, in place of the one that has this name");
+  await says("stored as mine-key, replacing the one with this name");
 });
 
 test("invalid bundle is refused with a reason, cancelling discards it, and a key that fails to store adds nothing", async () => {
   await browser.go("servers/add");
   await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; return true`);
   await press("choose-bundle");
-  await says("Not possible: `../../evil` in the bundle would lie outside of it");
+  await says("Not possible: ../../evil in the bundle would lie outside of it");
   assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}')`), null);
   await browser.run(`delete made.fail.choose_bundle; made.fail.set_secret = "no keyring answers"; return true`);
   await press("choose-bundle");
@@ -645,7 +645,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   assert.equal(await off("make-secrets-file"), true, "typed twice, and not the same");
   await type("secrets-passphrase-again", "four words and more");
   await press("make-secrets-file");
-  await says("an encrypted file, unlocked until IronCurtain ends");
+  await says("an encrypted file, unlocked until IronCurtain quits");
   assert.deepEqual(await called("make_secrets_file"), [{ passphrase: "four words and more" }]);
   await turn("home");
   await browser.run(`made.secrets.place = "locked"; return true`);
@@ -657,7 +657,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   assert.equal(await browser.run(`return document.querySelector('${key("secrets-passphrase")}').value`), "");
   await type("secrets-passphrase", "four words and more");
   await press("unlock-secrets");
-  await says("Keep the secret");
+  await says("Store the secret");
 });
 
 test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
@@ -689,7 +689,7 @@ test("rules are moved, changed, removed and added, and saved only after a trial"
 test("a rule is dragged to its place, and its hits, source and findings are shown", async () => {
   await browser.go("rules");
   await says("1,204 calls");
-  await says("unknown name `notes`: nothing with this name is annotated");
+  await says("unknown name notes: nothing with this name is annotated");
   const widths = await browser.run(`[...document.querySelectorAll("#page .hit-bar .fill")].map((one) => Number(one.getAttribute("width")))`);
   assert.deepEqual(widths, [3, 64, 3], "a few calls are visible");
   const names = () => browser.run(`[...document.querySelectorAll("#page .rules .name")].map((one) => one.innerText)`);
@@ -713,8 +713,17 @@ test("each setting is saved as it is entered", async () => {
   await browser.until(`made.calls.filter(([name]) => name === "change_settings").length === 3`);
   assert.deepEqual(await called("change_settings"), [{ notifications: "off" }, { questions_per_minute: 5 }, { denial_holds_seconds: 0 }].map((changes) => ({ changes })));
   await press("autostart");
+  // Only turning the sandbox off asks for confirmation, and until then the switch shows what is stored.
   await press("unsandboxed");
-  await says("Servers start without a sandbox if none can be made: each can do anything you can.");
+  await says("If no sandbox can be created, servers start without one");
+  const isOn = (name) => browser.run(`document.querySelector('${key("unsandboxed")}').checked`);
+  assert.deepEqual([await isOn(), await browser.run("document.activeElement.dataset.key")], [true, "unsandboxed-off:no"]);
+  await press("unsandboxed-off:no");
+  await browser.until(`document.activeElement.dataset.key === "unsandboxed"`);
+  await press("unsandboxed");
+  await press("unsandboxed-off:yes");
+  await says("Servers start without a sandbox if none can be created: each can do anything you can.");
+  assert.equal(await isOn(), false);
   assert.deepEqual((await called("change_settings")).slice(3), [{ autostart: true }, { unsandboxed: "warn" }].map((changes) => ({ changes })));
   await made(`made.fail.change_settings = "the disk is full"`);
   await choose("keep_days", "30");
@@ -784,7 +793,7 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await says('"ironcurtain.paths": "none"');
   await type("export:token", "otel");
   await press("export:on");
-  await says("0 sent, 0 given up or refused.");
+  await says("0 sent, 0 not delivered.");
   assert.deepEqual(await called("enable_export"), [{ url: "https://otel.example.com:4318", paths: "none", token: "otel" }]);
   await made(`made.export = { ...made.export, failure: "the collector answered with the status 500" }`);
   for (const page of ["home", "settings"]) {
@@ -797,6 +806,7 @@ test("the export shows a sample before it can be turned on, and can be stopped",
   await made(`made.fail.enable_export = "it is invalid"`);
   await type("export:url", "x");
   await press("export:sample");
+  await browser.until(`document.querySelector('${key("export:on")}') !== null`);
   await press("export:on");
   await says("it is invalid");
 });

@@ -1,21 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeWords, grantSentence, keepWords, putBackWords, removalWords, startAfreshWords, wouldGet } from "../../ui/sentences.js";
+import { AGENTS } from "../../ui/texts/agents.js";
+import { grantSentence } from "../../ui/texts/permissions.js";
+import { changeWords, keepWords, removalWords, startAfreshWords, wouldGet } from "../../ui/texts/servers.js";
 
 test("new permission summary names client, resource, server and lifetime", () => {
   const gift = { client: "/c", server: "fetch", kind: "folder", what: "", access: ["read"], lifetime: "always" };
-  assert.equal(grantSentence(gift, "Zed"), "What you pick, Zed may read through fetch, until you revoke it. A folder includes everything in it.");
+  assert.equal(grantSentence(gift, "Zed"), "Zed may read what you pick, through fetch, until you revoke it. A folder includes everything in it.");
   assert.equal(grantSentence({ ...gift, access: [] }, "Zed"), "Choose what it may do.");
-  assert.equal(grantSentence({ ...gift, kind: "tool", what: "now", lifetime: "hour" }, "Zed"), "Zed may use now of fetch without asking, whatever the call says, for 1 hour.");
+  assert.equal(grantSentence({ ...gift, kind: "tool", what: "now", lifetime: "hour" }, "Zed"), "Zed may use now of fetch without asking, with any arguments, for 1 hour.");
   assert.match(grantSentence({ ...gift, kind: "tool" }, "Zed"), /^The effect of every tool of fetch depends on its arguments/);
-  assert.equal(grantSentence({ ...gift, kind: "host", what: "a.example" }, "Zed"), "Zed may connect to a.example through fetch, and send it what it knows, until you revoke it.");
+  assert.equal(grantSentence({ ...gift, kind: "host", what: "a.example" }, "Zed"), "Zed may connect to a.example through fetch, and send any data to it, until you revoke it.");
   assert.equal(grantSentence({ ...gift, kind: "host" }, "Zed"), "Enter the name of the host.");
 });
 
 test("restore warning says when the file runs and what happens to an existing file", () => {
   const file = { shown: "~/a/.envrc", when: "when you enter this folder", occupied: false };
-  assert.equal(putBackWords(file), "~/a/.envrc is put back where it was, and runs when you enter this folder, with all your rights.");
-  assert.match(putBackWords({ ...file, occupied: true }), /The file in its place goes to quarantine\.$/);
+  assert.equal(AGENTS.putBackSays(file), "~/a/.envrc is put back where it was, and runs when you enter this folder, with all your rights.");
+  assert.match(AGENTS.putBackSays({ ...file, occupied: true }), /The file in its place goes to quarantine\.$/);
 });
 
 test("server removal summary names everything removed, kept or still referring to it", () => {
@@ -37,6 +39,6 @@ test("the decision about a changed server says what each way means, the worst fi
   assert.equal(changeWords({ ...changed, now: "/u/notes-1", change: "`/u/notes-1` was changed" }), "`/u/notes-1` was changed.");
   assert.equal(changeWords({ ...changed, change: "its arguments changed" }), "Its arguments changed.");
   assert.equal(keepWords(changed), "/u/notes-2 gets everything listed above.");
-  assert.equal(startAfreshWords(changed, "notes"), "2 permissions are revoked. Its data folder is moved aside, not deleted. Its secrets are no longer given to it. Its tools have to be reviewed again. Then notes can start with nothing.");
-  assert.equal(startAfreshWords({ ...changed, grants: [], data: null, secrets: [] }, "notes"), "Its tools have to be reviewed again. Then notes can start with nothing.");
+  assert.equal(startAfreshWords(changed, "notes"), "2 permissions are revoked. Its data folder is moved aside, not deleted. It no longer gets its secrets. Its tools have to be reviewed again. Then notes can start without any of this.");
+  assert.equal(startAfreshWords({ ...changed, grants: [], data: null, secrets: [] }, "notes"), "Its tools have to be reviewed again. Then notes can start without any of this.");
 });

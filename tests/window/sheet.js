@@ -52,7 +52,7 @@ const sheet = () => html`
       ${parts.row(html`${parts.title(parts.path("/home/ada/Documents/tax"), parts.accessChip(["read", "write"]))}${parts.facts("this session", "used 1 min ago")}`, parts.button("revoke", "Revoke", nothingDone), parts.icon("folder"))}
       ${parts.opening("open:git", "Details of git", isOpen, () => { isOpen = !isOpen; redraw(); }, { what: html`${parts.title("git", parts.chip("not sandboxed", "bad", "shield-off"))}${parts.facts("restarted 2 times")}`, before: parts.icon("box"), act: parts.button("protect", "Protect", nothingDone) }, () => html`<dl><dt>Starts</dt><dd>uvx mcp-server-git</dd></dl>`)}`)}
     ${parts.section("Rules")}
-    ${parts.group(rules.map((name, at) => parts.row(html`${parts.title(name)}${parts.hitBar([3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)], 1204, `${[3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)]} calls this week`)}`, parts.thenBadge("allow"), parts.dragHandle(`move:${name}`, `Move ${name}`, at, (to) => moved(at, to)))))}
+    ${parts.group(rules.map((name, at) => parts.row(html`${parts.title(name)}${parts.hitBar([3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)], 1204, `${[3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)]} calls this week`)}`, parts.badge("allow"), parts.dragHandle(`move:${name}`, `Move ${name}`, at, (to) => moved(at, to)))))}
     ${parts.section("Card")}
     ${parts.card("A card", html`<p>Free content.</p>${parts.field("Name", html`<input type="text" data-key="field">`, "A hint.")}`)}
     ${parts.section("Nothing here")}

@@ -23,6 +23,8 @@ export function steps(browser) {
     async reach(name) {
       const control = `document.querySelector('${key(name)}')`;
       await browser().until(`${control} !== null`);
+      // Another key, so that the next press does not count as the second one of a double press.
+      await browser().keys(SHIFT);
       const ahead = await browser().run(`const on = document.activeElement, to = ${control}; return on === to || (on.compareDocumentPosition(to) & (Node.DOCUMENT_POSITION_FOLLOWING | Node.DOCUMENT_POSITION_CONTAINED_BY)) !== 0`);
       for (let n = 0; n < MAX_STEPS; n += 1) {
         if ((await at()) === name) return;

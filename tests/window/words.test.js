@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed, standing } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
+import { lookalike } from "../../ui/lookalikes.js";
 import { lines } from "../../ui/activity_runs.js";
 import { hue, initials } from "../../ui/initials.js";
 import { connectedLine, protectionState } from "../../ui/protection_state.js";
@@ -37,28 +38,29 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], changed_tools: [], ...more });
 
 test("protection is not claimed before an agent is connected", () => {
-  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways).word;
+  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways, []).word;
   assert.equal(word({}), "Not protected");
   assert.equal(word({ clients: [{}] }), "No agent connected");
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
   assert.equal(word({ sessions: [one] }), "Protected");
   assert.equal(word({ sessions: [{ ...one, sandboxed: false, remote: true }] }), "Protected", "a remote server has no sandbox to lack");
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null }, sessions: [one], waiting: [{}] };
-  assert.deepEqual([protectionState(snapshot(locked), []).mood, word(locked)], ["lockdown", "Locked down"]);
+  assert.deepEqual([protectionState(snapshot(locked), [], []).mood, word(locked)], ["lockdown", "Locked down"]);
   assert.equal(word({ status: { protection: "degraded", troubles: ["x"] }, sessions: [one] }), "Something is wrong");
 });
 
 test("the title, its sentence and the map show the same ways around IronCurtain", () => {
-  const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], hosts: [] };
+  const one = { server: "files", client: { name: "A" }, sandboxed: true, remote: false, paused: false, trouble: null, roots: [], always: [], hosts: [] };
   const open = { ...one, sandboxed: false, server: "photos", client: { name: "B" } };
   const entry = (/** @type {string} */ name, /** @type {object} */ more = {}) => ({ name, way: "", past: true, remote: false, ...more });
+  const twice = { name: "A", entries: [entry("jira"), entry("jira")] };
   const found = { name: "A", entries: [entry("jira"), entry("maps"), entry("files", { past: false })] };
   const shown = (/** @type {object[]} */ sessions, /** @type {object[]} */ clients) => {
     const all = snapshot({ sessions, grants: [], home: "/h" });
     const ways = waysAround(sessions, clients);
-    const { word, title, text } = protectionState(all, ways);
+    const { word, title, text, warning } = protectionState(all, ways, []);
     const nodes = reachModel(all, ways).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
-    return [word, title, text, nodes];
+    return [word, title, text || warning, nodes];
   };
   assert.deepEqual(shown([one, open, open], [found]), [
     "Partly protected",
@@ -68,8 +70,31 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   ]);
   assert.deepEqual(shown([one], []), ["Protected", "Protected", "", [["A", false, []]]], "without a way around");
   assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "Can reach everything you can: jira and maps of A.", [["A", true, [["jira and maps", 2]]]]]);
+  assert.equal(shown([one], [twice])[1], "Protected, except 2 servers", "one for all projects and one for a project");
   const remote = { name: "A", entries: [entry("hub", { remote: true })] };
-  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "", [["A", false, []]]], "a remote server reaches nothing here");
+  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "Connected without IronCurtain, and sees what is sent to it: hub of A.", [["A", false, []]]], "a remote server reaches nothing here");
+});
+
+test("protection is not claimed if agents' settings could not be read", () => {
+  const one = { sandboxed: true, server: "a", client: { name: "A" } };
+  const stateOf = (/** @type {string[] | null} */ unchecked, more = {}) => protectionState(snapshot({ sessions: [one], ...more }), [], unchecked);
+  assert.deepEqual([stateOf([]).title, stateOf([]).warning], ["Protected", ""]);
+  assert.deepEqual([stateOf(["Zed"]).word, stateOf(["Zed"]).mood, stateOf(["Zed"]).warning], ["Not fully checked", "part", "The settings of Zed could not be read, so servers there may bypass IronCurtain."]);
+  assert.deepEqual([stateOf(null).title, stateOf(null).warning], ["Not fully checked", "Agents' settings could not be checked, so servers there may bypass IronCurtain."]);
+});
+
+test("a lockdown, a changed server and a problem do not hide the ways around IronCurtain", () => {
+  const one = { sandboxed: true, server: "a", client: { name: "A" } };
+  const ways = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
+  const reach = "Can reach everything you can: jira of A.";
+  const states = [{ status: { protection: "lockdown", lockdown: true, troubles: [] } }, { status: { protection: "degraded", troubles: [] }, changed_servers: ["notes"] }, { status: { protection: "degraded", troubles: ["x"] } }];
+  for (const more of states) assert.equal(protectionState(snapshot({ sessions: [one], ...more }), ways, []).warning, reach, JSON.stringify(more));
+});
+
+test("a server's name cannot be read as part of a sentence", () => {
+  const ways = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
+  const { warning } = protectionState(snapshot({ sessions: [] }), ways, []);
+  assert.equal(warning, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
 });
 
 test("the line below the state counts agents, not sessions, and questions", () => {
@@ -80,7 +105,7 @@ test("the line below the state counts agents, not sessions, and questions", () =
 
 test("changed server is named if nothing else is wrong", () => {
   const degraded = { protection: "degraded", troubles: [] };
-  const stateOf = (/** @type {object} */ more) => protectionState(snapshot(more), []);
+  const stateOf = (/** @type {object} */ more) => protectionState(snapshot(more), [], []);
   const changed = stateOf({ status: degraded, changed_servers: ["notes"] });
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
   assert.equal(stateOf({ status: degraded, changed_servers: ["notes"], changed_tools: ["notes"] }).word, changed.word, "one server");
@@ -91,12 +116,17 @@ test("what a server can reach is its folders with access and hosts, everything w
   const root = (/** @type {string} */ path, /** @type {string[]} */ access, source = "rule `work`") => ({ path, source, grant: null, access });
   /** @type {object[]} */
   const grants = [];
-  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
+  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], always: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
   const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }, []).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
   assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
   // A granted file is shown instead of its folder, which is only reported to the server.
   grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
   assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
+  grants.length = 0;
+  assert.deepEqual(reach({ always: [root("/h/a", ["read"]), root("/", ["read"], "the server's settings")] }), [[["computer", "/", "read"], ["folder", "~/a", "read"]]], "what the server's entry opens, the widest first");
+  // A run's roots have only its working folder.
+  grants.push({ id: "g", kind: "folder", client: "A", server: "s", session: "1", suspended: null, path: "/h/b", access: ["read"] });
+  assert.deepEqual([reach({ id: "1" }), reach({ id: "2" })], [[[["folder", "~/b", "read"]]], [[["scratch", "", ""]]]]);
   grants.length = 0;
   assert.deepEqual(reach({ sandboxed: false }), [[["all", "", ""]]]);
   assert.deepEqual(reach({ sandboxed: false, remote: true }), [[["sent", "", ""]]]);
@@ -124,6 +154,11 @@ test("agents have initials and a colour that depends on the name alone", () => {
   assert.deepEqual(["Claude Code", "Cursor", "vs-code insiders", "\u{1f916}", ""].map(initials), ["CC", "Cu", "vc", "\u{1f916}", "?"]);
   assert.equal(hue("Claude Code"), hue("Claude Code"));
   assert.ok(new Set(["Claude Code", "Cursor", "Codex", "Zed", "Goose", "VS Code"].map(hue)).size > 3);
+});
+
+test("names that look alike are found, but not other spellings of the same name", () => {
+  const names = ["Claude Code", "\u0441laude-code", "Cursor", "cursor", "Zed"];
+  assert.deepEqual(names.map((name) => lookalike(name, names)), ["\u0441laude-code", "Claude Code", undefined, undefined, undefined]);
 });
 
 test("a grant of a changed server does not apply, and leads to the decision", () => {

@@ -14,7 +14,7 @@ import { strip } from "../strip.js";
 import { ACTIVITY } from "../texts/activity.js";
 import { FRAME } from "../texts/frame.js";
 import { VirtualList } from "../virtual_list.js";
-import { exact } from "../words.js";
+import { clockOf, exact } from "../words.js";
 
 /** @typedef {import("../types.js").Call} Call */
 /** @typedef {import("../activity_runs.js").Item} Item */
@@ -33,7 +33,7 @@ let chosen = 0;
 let detail = null;
 /** The part of the last address that was followed. */
 let followed = "";
-/** @type {import("../types.js").LogCheck | null} */
+/** The last check of the record, with its time. @type {import("../types.js").LogCheck & { at_ms: number } | null} */
 let check = null;
 let written = "";
 
@@ -124,10 +124,12 @@ function choose(seq) {
   list.activate(seq);
   redraw();
   if (seq === 0) return;
-  backend.callDetails(seq).then(
-    (found) => (detail = { seq, details: found, problem: "" }),
-    (failure) => (detail = { seq, details: [], problem: backend.sentence(failure) }),
-  ).finally(redraw);
+  const show = (/** @type {[string, string][]} */ details, problem = "") => {
+    // The user may have chosen another entry since.
+    if (seq === chosen) detail = { seq, details, problem };
+    redraw();
+  };
+  backend.callDetails(seq).then((found) => show(found), (failure) => show([], backend.sentence(failure)));
 }
 
 /** @param {number} after */
@@ -175,8 +177,14 @@ function details(call) {
 }
 
 const tools = () => parts.menu("record", ACTIVITY.tools, () => html`
-  ${actButton({ key: "check", ready: ACTIVITY.check, going: ACTIVITY.checking, done: ACTIVITY.checked, failed: ACTIVITY.notChecked, again: true, act: async () => { check = await backend.checkLog(); } })}
+  ${actButton({ key: "check", ready: ACTIVITY.check, going: ACTIVITY.checking, done: ACTIVITY.checked, failed: ACTIVITY.notChecked, again: true, act: checkRecord })}
   ${exportButton("csv", ACTIVITY.exportTable)}${exportButton("jsonl", ACTIVITY.exportLines)}`);
+
+async function checkRecord() {
+  // An earlier result no longer counts, even if this check fails.
+  check = null;
+  check = { ...(await backend.checkLog()), at_ms: Date.now() };
+}
 
 /**
  * @param {"csv" | "jsonl"} format
@@ -190,6 +198,6 @@ function results() {
   if (check === null && !written) return nothing;
   const isIntact = check?.intact && !check.problem;
   return html`<p class="small" role="status">
-    ${check === null ? nothing : isIntact ? html`<span class="badge allow">${ACTIVITY.intact(check.entries)}</span>` : html`<span class="bad">${parts.icon("triangle-alert")} ${check.problem ?? ACTIVITY.changed}</span>`}
+    ${check === null ? nothing : isIntact ? html`<span class="badge allow">${ACTIVITY.intact(check.entries, clockOf(check.at_ms))}</span>` : html`<span class="bad">${parts.icon("triangle-alert")} ${parts.foreign(check.problem ?? ACTIVITY.changed)}</span>`}
     ${written ? html`<span class="good">${ACTIVITY.writtenTo} ${parts.path(written)}</span>` : nothing}</p>`;
 }

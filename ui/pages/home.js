@@ -1,7 +1,7 @@
 // The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
 
 import { cells } from "../activity_line.js";
-import { currentWays, loadClients } from "../agent_connect.js";
+import { currentWays, loadClients, uncheckedAgents } from "../agent_connect.js";
 import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
@@ -23,10 +23,11 @@ export const home = {
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
     const ways = currentWays(snapshot);
-    const { title, text } = protectionState(snapshot, ways);
+    const { title, text, warning } = protectionState(snapshot, ways, uncheckedAgents());
     return html`
       ${parts.heading(title)}
-      ${text ? html`<p class="lead-in quiet">${parts.foreign(text)}</p>` : nothing}
+      ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
+      ${warning ? html`<p class="lead-in bad">${parts.foreign(warning)}</p>` : nothing}
       ${[status.other_home, ...status.troubles].map((one) => (one ? trouble(one) : nothing))}
       ${sessions.length + ways.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot, ways))}
       ${needsYou(snapshot)}

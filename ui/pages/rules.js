@@ -17,6 +17,8 @@ import { RULES } from "../texts/rules.js";
 /** @type {import("../types.js").Rules | null} */
 let found = null;
 let problem = "";
+/** Hash of the rules that were loaded. */
+let loaded = "";
 /** @type {Draft | null} */
 let draft = null;
 /** True if the draft was made on another page. It is shown once the rules are loaded. */
@@ -46,11 +48,21 @@ export const rules = {
       problem = backend.sentence(failure);
     }
   },
-  view: (snapshot) => html`
-    ${parts.heading(FRAME.pages.rules, found ? addButton(found) : nothing)}
-    ${problem ? parts.problem(RULES.unreadable(problem)) : nothing}
-    ${found === null ? nothing : page(found, snapshot)}`,
+  view(snapshot) {
+    followPolicy(snapshot.status.policy);
+    return html`
+      ${parts.heading(FRAME.pages.rules, found ? addButton(found) : nothing)}
+      ${problem ? parts.problem(RULES.unreadable(problem)) : nothing}
+      ${found === null ? nothing : page(found, snapshot)}`;
+  },
 };
+
+/** Loads the rules again after they were changed elsewhere. @param {string} policy */
+function followPolicy(policy) {
+  const isChanged = loaded !== "" && policy !== loaded;
+  loaded = policy;
+  if (isChanged) void rules.load?.().then(redraw);
+}
 
 /** @param {import("../types.js").Rules} all */
 const addButton = (all) =>
@@ -73,7 +85,7 @@ const page = (all, snapshot) => html`
 const findings = (all) => html`
   <div class="card asks-card">
     <b>${RULES.findings(all.length)}</b>
-    <ul>${all.map((one) => html`<li>${one.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}</ul>
+    <ul>${all.map((one) => html`<li>${parts.coded(one)}</li>`)}</ul>
   </div>`;
 
 async function reload() {

@@ -20,23 +20,19 @@ import { SERVERS } from "../texts/servers.js";
 /** @type {import("../types.js").Servers | null} */
 let found = null;
 let problem = "";
+/** Number of the latest request. */
+let asked = 0;
 
 /** @type {import("../app.js").Page} */
 export const servers = {
   id: "servers",
   name: FRAME.pages.servers,
   async load() {
-    try {
-      found = await backend.servers();
-      problem = "";
-      await Promise.all([loadSecrets(), loadProfiles()]);
-    } catch (failure) {
-      problem = backend.sentence(failure);
-    }
+    await Promise.all([loadServers(), loadSecrets(), loadProfiles()]);
   },
   count: ({ changed_servers, changed_tools }) => (changed_servers.length + changed_tools.length > 0 ? "!" : 0),
   view(snapshot, part) {
-    follow([...snapshot.changed_servers, ...snapshot.changed_tools.map((name) => `${name} tools`)]);
+    follow(snapshot);
     const [tab, ...name] = part.split("/");
     openFromAddress("servers", part, tab === "installed" && name.length > 0 ? `server:${name.join("/")}` : "");
     const current = tab === "add" || tab === "secrets" || tab === "profiles" ? tab : "installed";
@@ -56,17 +52,26 @@ export const servers = {
   drawn: scrollToOpened,
 };
 
-/** Names of the changed servers when the list was last loaded. */
-let changed = "";
+/** The changed servers and the sessions when the list was last loaded. */
+let shown = "";
 
 /**
- * Reloads the list when a server has changed, or when the user has decided about one elsewhere.
- * @param {string[]} names
+ * Reloads the list when a server or a session has changed, or when the user has decided about a server elsewhere.
+ * @param {import("../types.js").Snapshot} snapshot
  */
-function follow(names) {
-  const now = names.join("\n");
-  if (found !== null && now !== changed) void reload();
-  changed = now;
+function follow({ changed_servers, changed_tools, sessions }) {
+  const now = JSON.stringify([changed_servers, changed_tools, sessions.map(({ id, trouble }) => [id, trouble])]);
+  if (found !== null && now !== shown) void loadServers().then(redraw);
+  shown = now;
+}
+
+async function loadServers() {
+  const number = ++asked;
+  const answer = await backend.outcome(backend.servers());
+  // A later request has the newer answer.
+  if (number !== asked) return;
+  found = answer.value ?? found;
+  problem = answer.problem;
 }
 
 async function reload() {
@@ -79,15 +84,15 @@ const PARTS = {
   installed: (all) => html`
     ${all.servers.length === 0
       ? parts.group(parts.row(parts.emptyState("box", SERVERS.none, html`<a class="button main" href="#servers/add" data-key="add-first">${SERVERS.noneAct}</a>`)))
-      : parts.group(repeat(toDecideFirst(all.servers), (one) => one.name, (one) => serverRow(one, reload)))}
+      : parts.group(repeat(worstFirst(all.servers), (one) => one.name, (one) => serverRow(one, reload)))}
     ${removedList(all.removed, reload)}`,
   add: (all) => html`${addForm(reload)}${catalog(all, reload)}`,
   secrets: (all) => secretList(all.servers),
   profiles: (all) => profileList(all.servers.map(({ name }) => name)),
 };
 
-/** @param {Server[]} all */
-function toDecideFirst(all) {
-  const isUndecided = (/** @type {Server} */ one) => Boolean(one.suspended) || hasSuspendedTools(one);
-  return [...all.filter(isUndecided), ...all.filter((one) => !isUndecided(one))];
+/** Returns the servers that need a decision, those without a sandbox, and the others. @param {Server[]} all */
+function worstFirst(all) {
+  const rank = (/** @type {Server} */ one) => (one.suspended || hasSuspendedTools(one) ? 0 : !one.sandboxed && !one.remote ? 1 : 2);
+  return all.toSorted((a, b) => rank(a) - rank(b));
 }

@@ -1,5 +1,6 @@
 // The settings page: questions, limits, the record, autostart and appearance, and information about the app.
 
+import { begin, confirmation } from "../action_button.js";
 import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";
 import { openable } from "../opened.js";
@@ -16,6 +17,12 @@ let found = null;
 let problem = "";
 /** The setting that was saved last. */
 let saved = "";
+/** Reasons why settings were not saved, by setting. @type {Map<string, string>} */
+const problems = new Map();
+/** Typed texts that are not saved yet, by setting. @type {Map<string, string>} */
+const drafts = new Map();
+/** Completes after all changes so far, which are saved one after the other: the last answer is the newest state. */
+let saving = Promise.resolve();
 
 /** @type {import("../app.js").Page} */
 export const settings = {
@@ -23,11 +30,13 @@ export const settings = {
   name: FRAME.pages.settings,
   async load() {
     try {
+      await saving;
       use(await backend.settings());
-      await loadRecordExport();
+      problem = "";
     } catch (failure) {
-      problem = backend.sentence(failure);
+      problem = SETTINGS.unreadable(backend.sentence(failure));
     }
+    await loadRecordExport();
   },
   view: (snapshot) => html`
     ${parts.heading(FRAME.pages.settings)}
@@ -39,21 +48,46 @@ export const settings = {
 /** @param {Settings} now */
 function use(now) {
   found = now;
-  problem = "";
   if (state.snapshot) state.snapshot.appearance = now.appearance;
   document.documentElement.dataset.theme = now.appearance;
 }
 
-/** @param {Partial<Settings>} changes */
-async function change(changes) {
-  try {
-    use(await backend.changeSettings(changes));
-    say(SETTINGS.said);
-    saved = Object.keys(changes)[0] ?? "";
-  } catch (failure) {
-    problem = SETTINGS.notSaved(backend.sentence(failure));
-  }
+/**
+ * Saves a setting. Until then, and if that fails, its control shows the stored value.
+ * @param {keyof Settings} field
+ * @param {unknown} value
+ */
+function change(field, value) {
+  saving = saving.then(async () => {
+    try {
+      use(await backend.changeSettings({ [field]: value }));
+      problems.delete(field);
+      saved = field;
+      say(SETTINGS.said);
+    } catch (failure) {
+      problems.set(field, SETTINGS.notSaved(backend.sentence(failure)));
+      saved = "";
+    }
+    drafts.delete(field);
+    redraw();
+  });
   redraw();
+  return saving;
+}
+
+/** Turns the requirement of a sandbox off. @type {import("../action_button.js").Act & { says: string }} */
+const allowUnsandboxed = { key: "unsandboxed-off", ...SETTINGS.allowUnsandboxed, kind: "stop", again: true, act: allowAll };
+
+async function allowAll() {
+  await change("unsandboxed", "warn");
+  const problem = problems.get("unsandboxed");
+  if (problem) throw new Error(problem);
+}
+
+/** @param {boolean} on */
+function requireSandbox(on) {
+  if (on) void change("unsandboxed", "enforce");
+  else begin(allowUnsandboxed.key, allowUnsandboxed.says);
 }
 
 /** @param {Settings} now */
@@ -68,11 +102,11 @@ const page = (now) => html`
   <p class="small quiet after">${SETTINGS.newSessions}</p>
   ${parts.section(SETTINGS.computer)}
   ${parts.group(html`
-    ${setting("power", "autostart", SETTINGS.autostart, SETTINGS.autostartHint, parts.switchBox("autostart", SETTINGS.autostart, now.autostart, (on) => void change({ autostart: on })))}
+    ${setting("power", "autostart", SETTINGS.autostart, SETTINGS.autostartHint, parts.switchBox("autostart", SETTINGS.autostart, now.autostart, (on) => void change("autostart", on)))}
     ${setting("sun", "appearance", SETTINGS.appearance, nothing, choice("appearance", now, SETTINGS.appearance, SETTINGS.appearances))}`)}
   ${parts.section(SETTINGS.servers)}
   ${parts.group(html`
-    ${setting("shield-check", "unsandboxed", SETTINGS.enforce, now.unsandboxed === "warn" ? html`<span class="bad">${SETTINGS.enforceOff}</span>` : SETTINGS.enforceOn, parts.switchBox("unsandboxed", SETTINGS.enforce, now.unsandboxed === "enforce", (on) => void change({ unsandboxed: on ? "enforce" : "warn" })))}
+    ${setting(now.unsandboxed === "enforce" ? "shield-check" : "shield-off", "unsandboxed", SETTINGS.enforce, now.unsandboxed === "warn" ? html`<span class="bad">${SETTINGS.enforceOff}</span>` : SETTINGS.enforceOn, parts.switchBox("unsandboxed", SETTINGS.enforce, now.unsandboxed === "enforce", requireSandbox), confirmation(allowUnsandboxed, "unsandboxed"))}
     ${setting("server", "max_sessions", SETTINGS.sessions, SETTINGS.sessionsHint, number("max_sessions", now, 1, 100_000, SETTINGS.units.sessions))}`)}
   ${parts.section(SETTINGS.record)}
   ${parts.group(html`
@@ -83,7 +117,7 @@ const page = (now) => html`
 /** @param {NonNullable<Settings["managed"]>} managed */
 const organization = ({ organization: name, revision, sees_record }) => html`
   ${parts.section(SETTINGS.managed.section)}
-  ${parts.group(parts.row(html`${parts.title(name)}${parts.facts(SETTINGS.managed.facts(revision, sees_record))}`, nothing, parts.icon("lock")))}`;
+  ${parts.group(parts.row(html`${parts.title(parts.foreign(name))}${parts.facts(SETTINGS.managed.facts(revision, sees_record))}`, nothing, parts.icon("lock")))}`;
 
 /**
  * Returns the row of a setting. A setting that the organization manages has a lock instead of its control.
@@ -92,9 +126,10 @@ const organization = ({ organization: name, revision, sees_record }) => html`
  * @param {string} name
  * @param {unknown} text
  * @param {unknown} control
+ * @param {unknown} [more]
  */
-const setting = (icon, field, name, text, control) =>
-  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}`, found?.managed?.locked.includes(field) ? parts.chip(SETTINGS.managed.locked(found.managed.organization), "note", "lock") : control, parts.icon(icon));
+const setting = (icon, field, name, text, control, more = nothing) =>
+  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}${problems.has(field) ? parts.problem(problems.get(field) ?? "") : nothing}${more}`, found?.managed?.locked.includes(field) ? parts.chip(SETTINGS.managed.locked(found.managed.organization), "note", "lock") : control, parts.icon(icon));
 
 /** @type {Partial<Record<keyof Settings, string>>} */
 const LABELS = { deadline_seconds: SETTINGS.deadline, questions_per_minute: SETTINGS.perMinute, denial_holds_seconds: SETTINGS.denialHolds, max_sessions: SETTINGS.sessions, keep_days: SETTINGS.keep };
@@ -109,7 +144,11 @@ const LABELS = { deadline_seconds: SETTINGS.deadline, questions_per_minute: SETT
  */
 const number = (field, now, least, most, unit) => html`
   <label class="amount"><input type="number" min=${least} max=${most} step="1" data-key=${field} aria-label="${LABELS[field]}, ${unit}"
-    .value=${live(String(now[field]))} @change=${(/** @type {Event} */ event) => void change({ [field]: Number(parts.valueOf(event)) })}> ${unit}</label>`;
+    .value=${live(drafts.get(field) ?? String(now[field]))} @input=${(/** @type {Event} */ event) => drafts.set(field, parts.valueOf(event))}
+    @change=${(/** @type {Event} */ event) => void change(field, numberOf(parts.valueOf(event)))}> ${unit}</label>`;
+
+/** Returns the typed number. An empty field is not zero: the app refuses it. @param {string} text */
+const numberOf = (text) => (text.trim() === "" ? text : Number(text));
 
 /**
  * Returns a list that saves its choice at once.
@@ -118,11 +157,11 @@ const number = (field, now, least, most, unit) => html`
  * @param {string} name
  * @param {Record<string, string>} choices
  */
-const choice = (field, now, name, choices) => parts.select(field, now[field], Object.entries(choices), (to) => void change({ [field]: to }), name);
+const choice = (field, now, name, choices) => parts.select(field, now[field], Object.entries(choices), (to) => void change(field, to), name);
 
 /** @param {import("../types.js").Snapshot} snapshot */
 const about = ({ status }) => html`
   ${parts.section(SETTINGS.about)}
   ${parts.group(openable("diagnostics", SETTINGS.report, { what: html`${parts.title(SETTINGS.product(status.version))}${parts.facts(SETTINGS.motto)}`, before: parts.icon("info") }, () => html`
     <h3>${SETTINGS.report}</h3>
-    <pre tabindex="0" aria-label=${SETTINGS.reportLabel}>${`version ${status.version}\nprocess ${status.pid}\nstarted ${new Date(status.started_ms).toISOString()}\nrules ${status.policy}\nsessions ${status.sessions}\ntroubles ${status.troubles.length === 0 ? "none" : status.troubles.join("; ")}`}</pre>`))}`;
+    <pre tabindex="0" aria-label=${SETTINGS.reportLabel}>${SETTINGS.reportText(status)}</pre>`))}`;

@@ -70,7 +70,7 @@ async function leave() {
 
 /** An agent as it looks once it is connected. @type {import("../reach_model.js").AgentNode[]} */
 const EXAMPLE = [{
-  name: "Your agent",
+  name: WELCOME.exampleAgent,
   asks: true,
   reachesAll: false,
   servers: [{ name: "filesystem", how: "sandboxed", count: 1, page: "", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],
@@ -93,7 +93,7 @@ function connect() {
 function protect() {
   return html`
     <p class="quiet">${WELCOME.protectText}</p>
-    ${foundRows((one) => one.entries.some((entry) => entry.past), WELCOME.noneOpen, WELCOME.noneOpenText, true)}`;
+    ${foundRows((one) => one.state === "unreadable" || one.entries.some((entry) => entry.past), WELCOME.noneOpen, WELCOME.noneOpenText, true)}`;
 }
 
 function folder() {
@@ -147,6 +147,6 @@ function practice({ sessions }) {
 
 /** @param {import("../types.js").PrivateFolderAttempt} one */
 const seen = (one) =>
-  one.seen === 0 && one.said
-    ? html`<p class="good" role="status">${parts.icon("check")} ${WELCOME.refused} ${count(one.there, "name")} ${WELCOME.refusedIn} ${parts.path(one.folder)}${WELCOME.refusedNone}</p><pre tabindex="0" aria-label=${WELCOME.programSaid}>${one.said}</pre>`
+  one.seen === 0
+    ? html`<p class="good" role="status">${parts.icon("check")} ${WELCOME.refused} ${count(one.there, "name")} ${WELCOME.refusedIn} ${parts.path(one.folder)}${WELCOME.refusedNone}</p>${one.said ? html`<pre tabindex="0" aria-label=${WELCOME.programSaid}>${one.said}</pre>` : nothing}`
     : html`<p class="bad" role="alert">${parts.icon("triangle-alert")} ${WELCOME.notRefused} ${count(one.seen, "name")} ${WELCOME.of} ${one.there} ${WELCOME.refusedIn} ${parts.path(one.folder)}. ${WELCOME.noSandbox}</p>`;

@@ -3,12 +3,17 @@
 import { count } from "../words.js";
 
 export const FRAME = {
+  skip: "Skip to content",
+  loading: "Loading\u2026",
+  pagesLabel: "Pages",
+  title: (/** @type {string} */ page) => `${page} - IronCurtain`,
   pages: { home: "Home", activity: "Activity", agents: "Agents", permissions: "Permissions", servers: "Servers", rules: "Rules", settings: "Settings", welcome: "First steps" },
   protected: "Protected",
   partly: "Partly protected",
   notProtected: "Not protected",
   noAgent: "No agent connected",
   lockedDown: "Locked down",
+  unchecked: "Not fully checked",
   wrong: "Something is wrong",
   notConnected: "Not connected",
   changed: (/** @type {number} */ n) => `${count(n, "server")} changed`,
@@ -16,7 +21,8 @@ export const FRAME = {
   asking: (/** @type {number} */ n) => `${n} asking`,
   alert: "needs you",
   unreachableTitle: "IronCurtain is not responding",
-  unreachableText: "This window cannot show its state until it responds. Quit it from the tray and start it again.",
+  unreachableText: "The state of IronCurtain is unknown until it responds. Quit IronCurtain from the tray and start it again.",
+  noAnswer: "No answer for 10 seconds.",
   pageFailed: "This page cannot be shown. Restart IronCurtain, and report this if it happens again.",
   lockDown: "Lock down",
   lockDownMore: "More ways to lock down",

@@ -1,18 +1,24 @@
 // Texts of the home page.
 
-import { count, list } from "../words.js";
+import { count, list, named, namedAgent } from "../words.js";
 
 /** Names shown of a list; the others are counted. */
 const MAX_NAMES = 3;
 
 /** @param {string[]} names */
-const first = (names) => (names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES - 1), `${names.length - MAX_NAMES + 1} more`] : names);
+const first = (names) => (names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES - 1).map((name) => named(name)), `${names.length - MAX_NAMES + 1} more`] : names.map((name) => named(name)));
+
+/** @param {{ agent: string, servers: string[] }[]} all */
+const ofAgents = (all) => all.map(({ agent, servers }) => `${list(first(servers))} of ${namedAgent(agent)}`).join("; ");
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,
   bypassOnly: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  reachAll: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Can reach everything you can: ${all.map(({ agent, servers }) => `${list(first(servers))} of ${agent}`).join("; ")}.`,
-  changedText: "Decide what happens to its permissions. Everything else is protected as before.",
+  reachAll: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Can reach everything you can: ${ofAgents(all)}.`,
+  direct: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Connected without IronCurtain, and sees what is sent to it: ${ofAgents(all)}.`,
+  unchecked: (/** @type {string[]} */ agents) => `The settings of ${list(agents)} could not be read, so servers there may bypass IronCurtain.`,
+  uncheckedAll: "Agents' settings could not be checked, so servers there may bypass IronCurtain.",
+  changedText: "Review what changed. Changed programs and tools are blocked until you decide.",
   wrongText: "Calls that cannot be checked or recorded are denied until this is fixed.",
   lockedText: "Everything that would ask you is denied. Your permissions and rules still apply.",
   noAgentText: "An agent appears here when it starts a server through IronCurtain.",
@@ -27,7 +33,6 @@ export const HOME = {
   missed: "Not answered in time: denied. If the agent tries again, you are asked again.",
   allowedLate: "You allowed it. If the agent repeats exactly this call, it runs once.",
   shownAgain: "The question is open in its own window.",
-  expires: (/** @type {number} */ minutes) => (minutes < 1 ? "less than a minute left" : `${minutes} min left`),
   forget: "Dismiss",
   forgetting: "Dismissing\u2026",
   forgotten: "Dismissed",
@@ -36,16 +41,16 @@ export const HOME = {
   undoing: "Revoking\u2026",
   undone: "Revoked",
   notUndone: "Not revoked",
-  serverChanged: (/** @type {string} */ name) => `${name} is no longer the program you allowed`,
+  serverChanged: (/** @type {string} */ name) => `${named(name)} is no longer the program you allowed`,
   serverBlocked: "The new program is blocked until you decide.",
-  toolsChanged: (/** @type {string} */ name) => `${name} changed its tools`,
+  toolsChanged: (/** @type {string} */ name) => `${named(name)} changed its tools`,
   toolsSuspended: "The changed tools are suspended until you decide.",
   decide: "Decide",
   decideLabel: (/** @type {string} */ name) => `Decide about the server ${name}`,
   left: (/** @type {number} */ n) => `Sessions left ${count(n, "file")} that can run code later`,
   leftText: "Review them, and keep only what you asked for.",
   bypass: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  bypassText: (/** @type {string[]} */ names) => `${list(first(names))}: started by the agent itself, with all your rights.`,
+  bypassText: (/** @type {string[]} */ names) => `Started by the agent without IronCurtain: ${list(first(names))}.`,
   protect: "Protect",
   protectLabel: (/** @type {string} */ agent) => `Protect the servers of ${agent}`,
   remedy: "To fix it, run this in a terminal:",

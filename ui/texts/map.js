@@ -13,6 +13,7 @@ export const MAP = {
   paused: "paused",
   stopped: "stopped",
   all: "everything you can reach",
+  computer: "all unprotected files",
   sent: "what is sent to it",
   scratch: "its own scratch folder only",
   more: (/** @type {string} */ n) => `and ${n} more`,

@@ -1,6 +1,28 @@
 // Texts of the permissions page.
 
-import { count } from "../words.js";
+import { count, list } from "../words.js";
+
+/** @type {[import("../types.js").Lifetime, string][]} */
+export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I revoke it"]];
+
+/**
+ * Describes a permission before it is granted.
+ * @param {import("../types.js").RequestedGrant} whole
+ * @param {string} client
+ */
+export function grantSentence(whole, client) {
+  const how = whole.lifetime === "always" ? "until you revoke it" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
+  if (whole.kind === "tool") {
+    return whole.what === ""
+      ? `The effect of every tool of ${whole.server} depends on its arguments, so you are asked at each call.`
+      : `${client} may use ${whole.what} of ${whole.server} without asking, with any arguments, ${how}.`;
+  }
+  if (whole.kind === "host") {
+    return whole.what === "" ? "Enter the name of the host." : `${client} may connect to ${whole.what} through ${whole.server}, and send any data to it, ${how}.`;
+  }
+  if (whole.access.length === 0) return "Choose what it may do.";
+  return `${client} may ${list(whole.access)} what you pick, through ${whole.server}, ${how}. A folder includes everything in it.`;
+}
 
 export const PERMISSIONS = {
   add: "Add",
@@ -43,6 +65,8 @@ export const PERMISSIONS = {
   restarted: (/** @type {number} */ n) => `${count(n, "server")} restarted`,
   undo: { ready: "Undo", yes: "Grant it again", going: "Granting\u2026", done: "Granted again", failed: "Not granted" },
   undoLabel: (/** @type {string} */ path) => `Undo: grant ${path} again`,
+  undoSays: (/** @type {import("../types.js").Grant} */ { client, access, path, kind, lifetime }) =>
+    `${client} may ${list(access)} ${path}${kind === "folder" ? " and everything in it" : ""} again, ${lifetime === "always" ? "until you revoke it" : `for ${lifetime}`}.`,
   details: (/** @type {string} */ path, /** @type {string} */ agent) => `Details of ${path} for ${agent}`,
   through: (/** @type {string} */ server) => `through ${server}`,
   neverUsed: "never used",
@@ -80,6 +104,10 @@ export const PERMISSIONS = {
   kinds: { files: "a folder or file", tool: "a tool", host: "a host" },
   tool: "Tool",
   host: "Host",
+  choose: "Choose\u2026",
+  agentGone: "This agent is no longer known. Choose another one.",
+  serverGone: "This agent no longer uses the server. Choose another one.",
+  sessionGone: "The session has ended. Choose another time.",
   grant: "Grant it",
   pickFolder: "Pick a folder\u2026",
   pickFile: "Pick a file\u2026",
@@ -88,6 +116,6 @@ export const PERMISSIONS = {
 
   // Declined projects
   declined: "You said no",
-  declinedText: (/** @type {string} */ server) => `not given through ${server}, and you are not asked about the whole folder again`,
+  declinedText: (/** @type {string} */ server) => `not allowed through ${server}, and you are not asked about the whole folder again`,
   saidNo: "you said no",
 };

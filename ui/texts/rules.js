@@ -2,7 +2,14 @@
 
 import { count, number } from "../words.js";
 
+/** Verbs of the descriptions that new and changed rules get. */
+const VERBS = { allow: "Allows", escalate: "Asks about", deny: "Denies" };
+
 export const RULES = {
+  verbs: VERBS,
+  describes: (/** @type {keyof typeof VERBS} */ then, /** @type {string} */ tool, /** @type {string} */ server, /** @type {string | null} */ within) => `${VERBS[then]} ${tool} of ${server}${within === null ? "" : ` in ${within}`}.`,
+  changedFrom: (/** @type {keyof typeof VERBS} */ then, /** @type {string} */ was) => `${VERBS[then]} what it covers (was: ${was})`,
+  ownReason: "You made this rule.",
   text: "The first rule that matches decides. Anything no rule matches is denied. Your permissions are tried before the rules.",
   unreadable: (/** @type {string} */ why) => `The rules cannot be read: ${why}`,
   none: "There are no rules: everything that you did not allow is denied.",
@@ -42,27 +49,28 @@ export const RULES = {
   server: "Server",
   tool: "Tool",
   below: "Only below",
+  belowPlaceholder: "~/Documents",
   belowHint: "Empty for everywhere.",
   then: "Then",
   askMe: "ask me",
   deny: "deny",
   allow: "allow without asking",
   where: "Where",
-  anywhere: "wherever it is used",
+  anywhere: "everywhere",
   inFolder: "its folder and everything in it",
 
   // Changes
   changed: "Changed, not saved",
   changedText: "Try it on the record, then save it.",
-  dryRun: { ready: "Try it on the record", going: "Judging\u2026", done: "Tried", failed: "Not tried" },
+  dryRun: { ready: "Try it on the record", going: "Checking\u2026", done: "Tried", failed: "Not tried" },
   save: { ready: "Save", yes: "Save the rules", going: "Saving\u2026", done: "Saved", failed: "Not saved" },
   undoAll: "Undo all changes",
   editText: "Edit as text",
   asText: "The rules as text",
-  effect: (/** @type {number} */ calls, /** @type {number} */ looser, /** @type {number} */ stricter) => `From now on every call is judged by these rules. Of ${count(calls, "call")} of the last week, ${number(looser)} would have been looser and ${number(stricter)} stricter.`,
+  effect: (/** @type {number} */ calls, /** @type {number} */ looser, /** @type {number} */ stricter) => `Once saved, these rules apply to every call. Of ${count(calls, "call")} in the last week, ${number(looser)} would have been looser and ${number(stricter)} stricter.`,
   refused: (/** @type {string} */ why) => `These rules would be refused: ${why}`,
   added: "New",
-  gone: "Gone",
+  gone: "Removed",
   different: "Changed",
   looser: "Looser",
   stricter: "Stricter",

@@ -2,6 +2,59 @@
 
 import { count, list } from "../words.js";
 
+/**
+ * Describes what removing a server deletes and keeps.
+ * @param {import("../types.js").PlannedRemoval} plan
+ * @param {number} sessions Number of its live sessions.
+ * @returns {string[]}
+ */
+export function removalWords(plan, sessions) {
+  const words = ["Its entry is removed. \u201cPut back\u201d restores it."];
+  if (sessions > 0) words.push(`It stops now for ${count(sessions, "session")}; calls in flight fail.`);
+  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will get an error; disconnect it under Agents.`);
+  if (plan.profiles.length > 0) words.push(`Still named by the profile ${list(plan.profiles)}.`);
+  if (plan.data !== null) words.push(`Its data stays in ${plan.data}.`);
+  return words;
+}
+
+/**
+ * Describes what a new program under a server's name would get, worst first.
+ * @param {import("../types.js").Suspended} suspended
+ * @returns {string[]}
+ */
+export function wouldGet({ grants, secrets, data, annotated }) {
+  const words = [...grants];
+  if (secrets.length > 0) words.push(`use your ${secrets.length === 1 ? "secret" : "secrets"} ${list(secrets)}`);
+  if (data !== null) words.push(`read and change the data in ${data}`);
+  if (annotated > 0) words.push(`have ${count(annotated, "tool")} count as reviewed`);
+  return words;
+}
+
+/**
+ * Describes how the programs differ, if their names do not show it.
+ * @param {import("../types.js").Suspended} suspended
+ */
+export function changeWords({ before, now, change }) {
+  const named = before !== null && before !== now && !change.startsWith("its arguments");
+  return named ? "" : `${change.slice(0, 1).toUpperCase()}${change.slice(1)}.`;
+}
+
+/** @param {import("../types.js").Suspended} suspended */
+export const keepWords = ({ now }) => `${now} gets everything listed above.`;
+
+/**
+ * @param {import("../types.js").Suspended} suspended
+ * @param {string} name
+ */
+export function startAfreshWords({ grants, secrets, data, annotated }, name) {
+  const words = [];
+  if (grants.length > 0) words.push(`${count(grants.length, "permission")} ${grants.length === 1 ? "is" : "are"} revoked.`);
+  if (data !== null) words.push("Its data folder is moved aside, not deleted.");
+  if (secrets.length > 0) words.push("It no longer gets its secrets.");
+  if (annotated > 0) words.push("Its tools have to be reviewed again.");
+  return [...words, `Then ${name} can start without any of this.`].join(" ");
+}
+
 export const SERVERS = {
   tabs: { installed: "Installed", add: "Add", secrets: "Secrets", profiles: "Profiles" },
   tabsLabel: "Parts of this page",
@@ -50,7 +103,7 @@ export const SERVERS = {
   noChange: "Nothing about its tools has changed.",
   refused: (/** @type {string} */ why) => `refused: ${why}`,
   noResource: "no resource",
-  gone: (/** @type {string[]} */ names) => `Gone: ${names.join(", ")}`,
+  gone: (/** @type {string[]} */ names) => `Removed: ${names.join(", ")}`,
   save: { ready: "Save", going: "Writing\u2026", done: "Written", failed: "Not written" },
   saveToolsSays: (/** @type {string} */ name) => `Calls of these tools of ${name} are checked by this from now on. A wrong entry lets calls through unchecked: review each "guess".`,
 
@@ -110,14 +163,14 @@ export const SERVERS = {
   openHost: "Open this host\u2026",
   pickRead: "Pick a folder to read\u2026",
   pickWrite: "Pick a folder to change\u2026",
-  planning: { going: "Looking\u2026", done: "Looked", failed: "Not possible" },
+  planning: { going: "Checking\u2026", done: "Checked", failed: "Not possible" },
   opening: (/** @type {string} */ what, /** @type {string} */ name) => `Opening ${what} to ${name}`,
   staysOpen: "It stays allowed until you close it here.",
   open: { ready: "Allow it permanently", going: "Opening\u2026", done: "Opened", failed: "Not opened" },
   openLabel: (/** @type {string} */ what, /** @type {string} */ name) => `Allow it permanently: ${what} to ${name}`,
   close: { ready: "Close", going: "Closing\u2026", done: "Closed", failed: "Not closed" },
   closeLabel: (/** @type {string} */ what, /** @type {string} */ name) => `Close ${what} to ${name}`,
-  closeSays: (/** @type {string} */ name, /** @type {string} */ what, /** @type {number} */ sessions) => `${name} no longer always has access to ${what}.${sessions > 0 ? ` It ends for ${count(sessions, "session")}, so that this holds at once.` : ""}`,
+  closeSays: (/** @type {string} */ name, /** @type {string} */ what, /** @type {number} */ sessions) => `${name} no longer always has access to ${what}.${sessions > 0 ? ` ${count(sessions, "session")} ${sessions === 1 ? "ends" : "end"} now, so that this applies immediately.` : ""}`,
 
   // Its login
   login: { ready: "Log in\u2026", going: "Contacting the server\u2026", done: "Read", failed: "Not possible" },
@@ -162,7 +215,7 @@ export const SERVERS = {
   keepAllLabel: (/** @type {string} */ name) => `Keep everything: ${name}`,
 
   // Removing
-  remove: { ready: "Remove\u2026", going: "Looking\u2026", done: "Looked", failed: "Not possible" },
+  remove: { ready: "Remove\u2026", going: "Checking\u2026", done: "Checked", failed: "Not possible" },
   removeLabel: (/** @type {string} */ name) => `Remove\u2026 ${name}`,
   removing: (/** @type {string} */ name) => `Remove ${name}`,
   revokeToo: (/** @type {number} */ n) => `Revoke its ${count(n, "permission")} too`,
@@ -176,7 +229,7 @@ export const SERVERS = {
   removedEntryOf: (/** @type {string} */ name) => `The entry of ${name}`,
   putBack: { ready: "Put back", going: "Putting back\u2026", done: "Put back", failed: "Not put back" },
   putBackLabel: (/** @type {string} */ name) => `Put back ${name}`,
-  isBack: (/** @type {string} */ name) => `${name} is back as it was. New sessions can use it.`,
+  isBack: (/** @type {string} */ name) => `${name} was restored. New sessions can use it.`,
   forget: { ready: "Delete its entry\u2026", yes: "Delete", going: "Deleting\u2026", done: "Deleted", failed: "Not deleted" },
   forgetLabel: (/** @type {string} */ name) => `Delete the entry of ${name}`,
   forgetSays: (/** @type {string} */ name) => `The entry of ${name} is deleted permanently and cannot be put back.`,
@@ -197,13 +250,13 @@ export const SERVERS = {
   whatHint: "Adding a server does not start it.",
   name: "Name",
   nameHint: "Leave empty for the default.",
-  plan: { ready: "Show what would be added", going: "Looking\u2026", done: "Looked", failed: "Not possible" },
+  plan: { ready: "Show what would be added", going: "Checking\u2026", done: "Checked", failed: "Not possible" },
   planned: "What would be added",
   connectsTo: "Connects to",
   starts: "Starts",
-  keyKeptAs: "The key that you typed is kept as",
-  inPlace: ", in place of the one that has this name",
-  plainValues: "A value is stored unprotected. If it is a key, keep it under Secrets, and write keyring:NAME in its place.",
+  keyKeptAs: "Your key is stored as",
+  inPlace: ", replacing the one with this name",
+  plainValues: "A value is stored unprotected. If it is a key, store it under Secrets, and write keyring:NAME in its place.",
   keptAlready: (/** @type {string} */ what) => `This name already has ${what}. A different program gets none of it until you decide.`,
   notStarted: "Adding does not start it.",
   addedRemote: "It is remote, so it cannot be sandboxed.",
@@ -230,54 +283,55 @@ export const SERVERS = {
 
   // Secrets
   places: {
-    keyring: "Kept in your desktop's keyring, and given only to the servers that name them.",
-    locked: "Kept in an encrypted file, which is locked.",
-    unlocked: "Kept in an encrypted file, unlocked until IronCurtain ends.",
+    keyring: "Stored in your desktop's keyring, and passed only to the servers that name them.",
+    locked: "Stored in an encrypted file, which is locked.",
+    unlocked: "Stored in an encrypted file, unlocked until IronCurtain quits.",
     nowhere: "Keys that servers need.",
   },
   secretsUnavailable: (/** @type {string} */ why) => `Your secrets are unavailable: ${why}`,
   missing: (/** @type {string[]} */ names) => `Missing: ${list(names)}. A server needs ${names.length === 1 ? "it" : "them"}.`,
   noSecrets: "No secrets yet. Write keyring:NAME where a server needs a key, and store the key here.",
-  keptIn: "Kept in",
+  keptIn: "Stored in",
+  plainUnknown: (/** @type {string} */ why) => `Unprotected keys could not be looked for: ${why}`,
   plainTitle: "Unprotected keys",
   plainText: (/** @type {number} */ n) => `${n === 1 ? "A key is" : "Keys are"} stored unprotected in your server settings:`,
   of: "of",
   move: { going: "Moving\u2026", done: "Moved", failed: "Not moved" },
   moveToKeyring: "Move to the keyring",
   moveToFile: "Move to the encrypted file",
-  moveSays: (/** @type {boolean} */ isKeyring, /** @type {string[]} */ names) => `${isKeyring ? "The keyring" : "The encrypted file"} keeps ${names.length === 1 ? "it" : "them"}, and the settings name ${list(names)} from then on.`,
+  moveSays: (/** @type {boolean} */ isKeyring, /** @type {string[]} */ names) => `Stores ${names.length === 1 ? "it" : "them"} in ${isKeyring ? "the keyring" : "the encrypted file"}. The settings then refer to ${list(names)}.`,
   usedBy: (/** @type {string[]} */ names) => (names.length > 0 ? `used by ${list(names)}` : "no server uses it"),
   removeSecret: { ready: "Remove", going: "Removing\u2026", done: "Removed", failed: "Not removed" },
   removeSecretLabel: (/** @type {string} */ name) => `Remove the secret ${name}`,
   removeSecretSays: (/** @type {string} */ name, /** @type {string[]} */ users) => `${name} is deleted permanently. ${users.length > 0 ? `${list(users)} cannot start without it.` : "No server uses it."}`,
   addSecret: "Add a secret",
   secret: "Secret",
-  keep: { going: "Keeping\u2026", done: "Kept", failed: "Not kept" },
-  keepNew: "Keep the secret",
+  keep: { going: "Storing\u2026", done: "Stored", failed: "Not stored" },
+  keepNew: "Store the secret",
   replace: "Replace the secret",
   afterRestart: "Running servers get it when they restart.",
   passphraseOf: "Passphrase of your secrets",
   noKeyring: "There is no keyring here",
-  noKeyringText: "Your desktop has no password store, such as GNOME Keyring or KWallet. Start one, or keep secrets in a file encrypted with a passphrase, which you type here after each start of IronCurtain. If you forget it, nobody can recover it.",
+  noKeyringText: "Your desktop has no password store, such as GNOME Keyring or KWallet. Start one, or store secrets in a file encrypted with a passphrase, which you type here after each start of IronCurtain. It cannot be recovered.",
   locked: "Your secrets are locked",
   lockedText: (/** @type {string[]} */ names) => `Servers that need ${list(names)} do not start until you unlock them.`,
   passphrase: "Passphrase",
   newPassphrase: "New passphrase",
   fourWords: "At least four words.",
-  sameAgain: "The same again",
-  makeFile: { ready: "Make the encrypted file", going: "Making\u2026", done: "Made", failed: "Not made" },
+  sameAgain: "Repeat the passphrase",
+  makeFile: { ready: "Create the encrypted file", going: "Creating\u2026", done: "Created", failed: "Not created" },
   unlock: { ready: "Unlock", going: "Unlocking\u2026", done: "Unlocked", failed: "Not unlocked" },
   differ: "The two passphrases differ.",
-  wouldBe: "It would be",
-  is: "It is",
+  wouldBe: "It will be stored in",
+  is: "Stored in",
 
   // Profiles
   profilesText: "Sets of servers that an agent uses through one entry.",
   profilesUnreadable: (/** @type {string} */ why) => `The profiles cannot be read: ${why}`,
   noProfiles: "No profile yet: a set of servers that an agent uses through one entry.",
   newProfile: "Create a profile\u2026",
-  givenTo: (/** @type {string[]} */ names) => `given to ${list(names)}`,
-  givenToNone: "given to no client yet",
+  givenTo: (/** @type {string[]} */ names) => `used by ${list(names)}`,
+  givenToNone: "no client uses it yet",
   give: "give it to one",
   noLonger: (/** @type {string[]} */ names) => `No longer exists: ${list(names)}.`,
   changeProfile: "Change\u2026",
@@ -289,7 +343,7 @@ export const SERVERS = {
   profileName: "Letters, digits, - and _.",
   itsServers: "Its servers",
   profileChange: "Change it",
-  profileMake: "Make it",
+  profileMake: "Create it",
   removeProfileSays: (/** @type {string[]} */ clients) => (clients.length > 0 ? `${list(clients)} cannot start its servers until you reconnect it under Agents. The servers stay.` : "No client uses it. The servers stay."),
   profileSaving: { going: "Writing\u2026", done: "Written", failed: "Not written" },
 };

@@ -3,6 +3,7 @@
 export const SETTINGS = {
   saved: "saved",
   said: "Saved",
+  unreadable: (/** @type {string} */ why) => `The settings could not be read: ${why}`,
   notSaved: (/** @type {string} */ why) => `Not saved: ${why}`,
   questions: "Questions",
   deadline: "How long a question waits",
@@ -27,8 +28,12 @@ export const SETTINGS = {
   servers: "Servers",
   enforce: "Require a sandbox",
   enforceOn: "Servers need a sandbox, unless exempted.",
-  enforceOff: "Servers start without a sandbox if none can be made: each can do anything you can.",
-  sessions: "Sessions at once",
+  enforceOff: "Servers start without a sandbox if none can be created: each can do anything you can.",
+  allowUnsandboxed: {
+    ready: "Allow servers without a sandbox", going: "Saving\u2026", done: "Saved", failed: "Not saved",
+    says: "If no sandbox can be created, servers start without one, and each can do anything you can.",
+  },
+  sessions: "Concurrent sessions",
   sessionsHint: "Anything above this is refused.",
   record: "Record",
   keep: "How long the record is kept",
@@ -49,11 +54,10 @@ export const SETTINGS = {
     show: "Show what is sent",
     sample: "Your newest entries, as they would be sent",
     noSample: "The record has no entries yet.",
-    enable: "Export new entries",
-    disable: "Stop the export",
-    isOn: "New entries are exported",
-    isOff: "The export has stopped",
-    counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} given up or refused.`,
+    unknown: (/** @type {string} */ why) => `The export could not be checked: ${why}`,
+    enable: { ready: "Export new entries", going: "Starting\u2026", done: "New entries are exported", failed: "Not started" },
+    disable: { ready: "Stop the export", going: "Stopping\u2026", done: "The export has stopped", failed: "Not stopped" },
+    counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} not delivered.`,
   },
   managed: {
     section: "Organization",
@@ -68,4 +72,6 @@ export const SETTINGS = {
   motto: "Agents ask, you decide.",
   report: "For problem reports",
   reportLabel: "Details for a problem report",
+  reportText: (/** @type {import("../types.js").Status} */ status) =>
+    [`version ${status.version}`, `process ${status.pid}`, `started ${new Date(status.started_ms).toISOString()}`, `rules ${status.policy}`, `sessions ${status.sessions}`, `troubles ${status.troubles.join("; ") || "none"}`].join("\n"),
 };

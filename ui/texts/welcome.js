@@ -7,6 +7,7 @@ export const WELCOME = {
   next: "Next",
   skip: "Skip setup",
   done: "Done",
+  exampleAgent: "Your agent",
   introTitle: "Agents ask, you decide",
   intro: [
     { icon: "shield-check", text: "Your agents' tools run in a sandbox. Any that cannot are marked." },

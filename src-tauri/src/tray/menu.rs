@@ -3,6 +3,7 @@
 //! - Depends only on its input, so tests can compare complete menus.
 
 use crate::consent::{PendingQuestion, text};
+use crate::window::BypassingServers;
 use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +24,30 @@ pub(crate) struct TrayState {
     pub(crate) questions: Vec<PendingQuestion>,
     /// Questions that expired without an answer.
     pub(crate) missed: Vec<QuestionView>,
-    /// Number of servers that agents start without IronCurtain.
-    pub(crate) bypassing: usize,
+    /// Servers that agents start without IronCurtain.
+    pub(crate) bypassing: BypassingServers,
+}
+
+/// Picture of the tray icon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrayPicture {
+    /// All servers that were found are sandboxed.
+    Protecting,
+    /// Some servers are not protected, or could not be checked.
+    Part,
+    /// No agent is connected.
+    Open,
+    /// A question is pending.
+    Asking,
+    Lockdown,
+    /// There is a problem, or the state is unknown.
+    Degraded,
 }
 
 /// Content of the tray icon and its menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrayMenu {
-    pub(crate) protection: Protection,
+    pub(crate) picture: TrayPicture,
     pub(crate) tooltip: String,
     /// Text beside the icon: the number of questions, or empty without any.
     pub(crate) badge: String,
@@ -108,8 +125,7 @@ impl MenuAction {
 
 impl TrayMenu {
     pub(crate) fn new(state: &TrayState) -> Self {
-        let protection = protection(state);
-        let headline = headline(protection, state);
+        let (picture, headline) = headline(state);
         let mut entries = vec![MenuEntry::Line(headline.clone()), MenuEntry::Separator];
         entries.extend(questions(&state.questions));
         if !state.missed.is_empty() {
@@ -128,56 +144,56 @@ impl TrayMenu {
         entries.push(MenuEntry::Press { text: quit(state.sessions.len()), action: MenuAction::Quit });
         let n = state.questions.len();
         let badge = if n == 0 { String::new() } else { n.to_string() };
-        Self { protection, tooltip: format!("IronCurtain: {headline}"), badge, entries }
+        Self { picture, tooltip: format!("IronCurtain: {headline}"), badge, entries }
     }
 }
 
-/// Returns the state for the icon to show. Problems take precedence over questions, because answers may have no effect
+/// Returns the picture and the first line. Problems take precedence over questions, because answers may have no effect
 /// until they are fixed.
-fn protection(state: &TrayState) -> Protection {
-    match &state.status {
-        None => Protection::Degraded,
-        Some(status) if status.protection == Protection::Degraded => Protection::Degraded,
-        Some(status) if status.lockdown => Protection::Lockdown,
-        Some(_) if !state.questions.is_empty() => Protection::Asking,
-        Some(_) => Protection::Protecting,
+fn headline(state: &TrayState) -> (TrayPicture, String) {
+    let wrong = |trouble: &str| {
+        let words = format!("Something is wrong: {}", text::clip(&text::line(trouble), 120));
+        (TrayPicture::Degraded, words)
+    };
+    let Some(status) = &state.status else { return wrong("not ready yet") };
+    if status.protection == Protection::Degraded {
+        return wrong(status.troubles.first().map_or("not ready yet", String::as_str));
     }
-}
-
-fn headline(protection: Protection, state: &TrayState) -> String {
-    match protection {
-        Protection::Protecting => protected(&state.sessions, state.bypassing),
-        Protection::Asking if state.questions.len() == 1 => "1 question is waiting for you".to_owned(),
-        Protection::Asking => format!("{} questions are waiting for you", state.questions.len()),
-        Protection::Lockdown => "Locked down: everything that would ask you is denied".to_owned(),
-        Protection::Degraded => {
-            let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
-            let words = trouble.map_or_else(|| "not ready yet".to_owned(), |trouble| text::line(trouble));
-            format!("Something is wrong: {}", text::clip(&words, 120))
-        }
+    if status.lockdown {
+        return (TrayPicture::Lockdown, "Locked down: everything that would ask you is denied".to_owned());
+    }
+    match state.questions.len() {
+        0 => protected(&state.sessions, state.bypassing),
+        1 => (TrayPicture::Asking, "1 question is waiting for you".to_owned()),
+        n => (TrayPicture::Asking, format!("{n} questions are waiting for you")),
     }
 }
 
 /// Counts servers that bypass IronCurtain, as the window's home page does.
-fn protected(sessions: &[SessionView], bypassing: usize) -> String {
+fn protected(sessions: &[SessionView], bypassing: BypassingServers) -> (TrayPicture, String) {
     let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);
     let open = open.map(|session| (&session.client.name, &session.server)).collect::<BTreeSet<_>>().len();
-    let servers =
-        |n, one: &str, many: &str| format!("{} {}", count(n, "server"), if n == 1 { one } else { many });
+    let past = match bypassing.servers {
+        1 => "1 server bypasses IronCurtain".to_owned(),
+        n => format!("{n} servers bypass IronCurtain"),
+    };
     match (agents, open, bypassing) {
-        (0, _, 0) => "No agent connected".to_owned(),
-        (0, _, past) => {
-            format!("Not protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        (0, _, BypassingServers { servers: 0, .. }) => (TrayPicture::Open, "No agent connected".to_owned()),
+        (0, _, _) => (TrayPicture::Open, format!("Not protected: {past}")),
+        (agents, 0, BypassingServers { servers: 0, is_unchecked: false }) => {
+            (TrayPicture::Protecting, format!("Protected: {}", count(agents, "agent")))
         }
-        (agents, 0, 0) => format!("Protected: {}", count(agents, "agent")),
-        (_, 0, past) => {
-            format!("Partly protected: {}", servers(past, "bypasses IronCurtain", "bypass IronCurtain"))
+        (_, 0, BypassingServers { servers: 0, is_unchecked: true }) => {
+            let words = "Not fully checked: the settings of an agent could not be read";
+            (TrayPicture::Part, words.to_owned())
         }
-        (_, open, 0) => {
-            format!("Partly protected: {}", servers(open, "is not sandboxed", "are not sandboxed"))
+        (_, 0, _) => (TrayPicture::Part, format!("Partly protected: {past}")),
+        (_, open, BypassingServers { servers, .. }) => {
+            let verb = if open + servers == 1 { "is" } else { "are" };
+            let all = count(open + servers, "server");
+            (TrayPicture::Part, format!("Partly protected: {all} {verb} not sandboxed"))
         }
-        (_, open, past) => format!("Partly protected: {} are not sandboxed", count(open + past, "server")),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - Each size is drawn pixel by pixel, so the panel does not have to scale it.
 
-use ironcurtain_protocol::Protection;
+use super::menu::TrayPicture;
 use tauri::AppHandle;
 use tauri::image::Image;
 
@@ -34,17 +34,19 @@ macro_rules! pictures {
 }
 
 /// Returns the image for a state.
-pub(super) fn picture(app: &AppHandle, protection: Protection) -> tauri::Result<Image<'static>> {
+pub(super) fn picture(app: &AppHandle, picture: TrayPicture) -> tauri::Result<Image<'static>> {
     let scale = app.primary_monitor()?.map_or(1.0, |monitor| monitor.scale_factor());
-    Image::from_bytes(fitting(&sizes(protection), scale))
+    Image::from_bytes(fitting(&sizes(picture), scale))
 }
 
-fn sizes(protection: Protection) -> Sizes {
-    match protection {
-        Protection::Protecting => pictures!("protecting"),
-        Protection::Asking => pictures!("asking"),
-        Protection::Lockdown => pictures!("lockdown"),
-        Protection::Degraded => pictures!("degraded"),
+fn sizes(picture: TrayPicture) -> Sizes {
+    match picture {
+        TrayPicture::Protecting => pictures!("protecting"),
+        TrayPicture::Part => pictures!("part"),
+        TrayPicture::Open => pictures!("open"),
+        TrayPicture::Asking => pictures!("asking"),
+        TrayPicture::Lockdown => pictures!("lockdown"),
+        TrayPicture::Degraded => pictures!("degraded"),
     }
 }
 
@@ -61,7 +63,14 @@ mod tests {
 
     #[test]
     fn each_state_has_its_own_picture_in_each_size() {
-        let states = [Protection::Protecting, Protection::Asking, Protection::Lockdown, Protection::Degraded];
+        let states = [
+            TrayPicture::Protecting,
+            TrayPicture::Part,
+            TrayPicture::Open,
+            TrayPicture::Asking,
+            TrayPicture::Lockdown,
+            TrayPicture::Degraded,
+        ];
         let mut seen: Vec<&[u8]> = Vec::new();
         for (size, picture) in states.into_iter().flat_map(sizes) {
             let image = Image::from_bytes(picture).expect("a picture");
@@ -73,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_picture_is_the_next_larger_one() {
-        let sizes = sizes(Protection::Asking);
+        let sizes = sizes(TrayPicture::Asking);
         let width = |scale| Image::from_bytes(fitting(&sizes, scale)).expect("a picture").width();
         assert_eq!([1.0, 1.25, 1.5, 2.0, 3.0].map(width), [22, 32, 44, 44, 44]);
     }

@@ -43,7 +43,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // The user may have opened another bundle meanwhile.
+        // The user may have opened another bundle since.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)

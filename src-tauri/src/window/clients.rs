@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+/// Maximum length of the description of an entry, in characters. It contains the entry's command.
+const MAX_WAY_LEN: usize = 400;
+
 /// Planned changes that the user has not confirmed yet, by client.
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
@@ -77,21 +80,33 @@ pub(super) async fn found_clients(state: &AppState) -> Result<Vec<FoundClient>, 
     aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
 }
 
-/// Returns the number of servers that bypass IronCurtain, or 0 if it is not known.
-pub(crate) async fn bypassing_servers(backend: &dyn Backend) -> usize {
-    let Some(trusted) = backend.trusted() else { return 0 };
+/// Servers that agents start without IronCurtain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BypassingServers {
+    /// Number of servers that were found.
+    pub(crate) servers: usize,
+    /// `true` if the settings of at least one agent could not be read, so there may be more servers.
+    pub(crate) is_unchecked: bool,
+}
+
+impl BypassingServers {
+    fn of(clients: &[FoundClient]) -> Self {
+        let past = |client: &FoundClient| client.entries.iter().filter(|entry| entry.past).count();
+        Self {
+            servers: clients.iter().map(past).sum(),
+            is_unchecked: clients.iter().any(|client| client.state == ClientState::Unreadable),
+        }
+    }
+}
+
+/// Looks for servers that bypass IronCurtain.
+pub(crate) async fn bypassing_servers(backend: &dyn Backend) -> BypassingServers {
+    let Some(trusted) = backend.trusted() else { return BypassingServers::default() };
     let survey = tokio::task::spawn_blocking(move || {
-        let reports = clients(trusted).ok()?.survey();
-        Some(
-            reports
-                .into_iter()
-                .map(found)
-                .flat_map(|client| client.entries)
-                .filter(|entry| entry.past)
-                .count(),
-        )
+        let found: Vec<_> = clients(trusted).ok()?.survey().into_iter().map(found).collect();
+        Some(BypassingServers::of(&found))
     });
-    survey.await.ok().flatten().unwrap_or_default()
+    survey.await.ok().flatten().unwrap_or(BypassingServers { servers: 0, is_unchecked: true })
 }
 
 pub(super) async fn plan_client(
@@ -162,7 +177,8 @@ fn found(report: ClientReport) -> FoundClient {
             EntryUse::Disabled => ("switched off".to_owned(), false),
             EntryUse::Unknown => ("unrecognized format".to_owned(), true),
         };
-        FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past, remote }
+        let way = visible::line(&visible::head(&way, MAX_WAY_LEN));
+        FoundEntry { name: visible::line(&entry.name), way, past, remote }
     });
     FoundClient {
         id: report.id,

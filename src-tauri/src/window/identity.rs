@@ -63,9 +63,9 @@ pub(super) async fn decide_identity(
     let file = visible::path(&file.display().to_string());
     let next = match noted_tools {
         0 => "Restart it in your agent.",
-        _ => "Look at its tools below, then restart it in your agent.",
+        _ => "Review its tools below, then restart it in your agent.",
     };
-    Ok(format!("{name} starts with nothing. {next} What it had is listed in {file}."))
+    Ok(format!("{name} starts with nothing. {next} Its previous permissions and data are listed in {file}."))
 }
 
 impl SuspendedRow {

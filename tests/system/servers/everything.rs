@@ -14,7 +14,7 @@ fn everything_server_adds_reports_roots_and_hides_environment() {
     assert_eq!(sum.ok(), "The sum of 1.5 and 2 is 3.5.");
     let roots = free(&world, &mut client, "get-roots-list", json!({}));
     assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
-    client.call("get-env", json!({})).refused("nobody has said yet what the tool `everything/get-env` does");
+    client.call("get-env", json!({})).refused("the tool `everything/get-env` has not been reviewed yet");
     assert_eq!(world.user.asked().len(), 0);
 }
 

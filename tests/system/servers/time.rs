@@ -14,6 +14,6 @@ fn time_server_works_and_non_string_argument_is_refused() {
     assert!(converted.ok().contains("T08:30:00+05:30"), "{}", converted.text);
     client
         .call("set_time", json!({ "time": "12:00" }))
-        .refused("nobody has said yet what the tool `time/set_time` does");
+        .refused("the tool `time/set_time` has not been reviewed yet");
     assert_eq!(world.user.asked().len(), 0);
 }

@@ -281,6 +281,6 @@ fn containment(server: &Server, around: &Surroundings) -> Containment {
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
     let mut profile = Profile::new(settings, around.session_dir.as_path(), around.home.as_path());
     profile.allow_read.extend_from_slice(&server.works_with);
-    // Nobody is asked during an inspection, so a server that asks sees no files.
+    // The user is not asked during an inspection, so a server that asks sees no files.
     Containment::Native(Box::new(profile), view_of(settings))
 }

@@ -25,7 +25,7 @@ pub enum ToolPinError {
     #[error(transparent)]
     Server(#[from] UnknownServer),
     /// The definition that was shown is no longer listed, or the user has already decided about it.
-    #[error("the tool has changed again, or this was already decided; look at it again")]
+    #[error("the tool has changed again, or this was already decided; review it again")]
     ChangedSince,
 }
 

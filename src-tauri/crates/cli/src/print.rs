@@ -147,6 +147,9 @@ fn session(out: &mut TextLines, session: &SessionView) {
     for root in &session.roots {
         out.line(format_args!("  sees       {}  ({})", root.path, root.source));
     }
+    for root in &session.always {
+        out.line(format_args!("  always     {}  {}  ({})", root.path, root.access.join("+"), root.source));
+    }
 }
 
 /// Returns a description of how a session's server is contained.

@@ -129,7 +129,7 @@ fn text(
         out.line(if changes.is_finished {
             "These changed after the run ended, and stay. To restore them too, add --later:"
         } else {
-            "The end of the run is not recorded, so its changes cannot be told from later ones. To restore them, add --later:"
+            "The end of the run is not recorded, so its changes cannot be distinguished from later ones. To restore them, add --later:"
         });
         list_most(&mut out, later.into_iter().map(line));
     }

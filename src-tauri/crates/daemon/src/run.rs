@@ -19,6 +19,7 @@ use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{RootView, RunAsk, SessionView};
+use ironcurtain_server::always_open;
 use ironcurtain_server::network::ServerNetwork;
 use ironcurtain_server::served_files::ServedFiles;
 use ironcurtain_services::Services;
@@ -96,6 +97,18 @@ impl Run {
         self.files.may_use(subject)
     }
 
+    /// Returns the paths that the run's profile opens.
+    fn always(&self) -> Vec<RootView> {
+        let plan = &self.files.profile.plan;
+        let written = plan.folders.iter().chain(&plan.files).map(|path| (path, true));
+        let read = plan.read.iter().map(|(path, _)| (path, false));
+        let source = format!("the profile {}", visible::line(&plan.profile.name));
+        written
+            .chain(read)
+            .map(|(path, writable)| always_open(visible::whole_path(path.as_str()), &source, writable))
+            .collect()
+    }
+
     /// Returns the run for display.
     pub(crate) fn view(&self) -> SessionView {
         let (folder, is_mounted) = &self.folder;
@@ -120,6 +133,7 @@ impl Run {
             denied: self.files.counts.denied.load(Ordering::Relaxed),
             asked: self.files.counts.asked.load(Ordering::Relaxed),
             roots: is_mounted.then(root).into_iter().collect(),
+            always: self.always(),
             hosts: self.network.reachable(),
             left: self.services.autostart.undecided(&self.id),
             paused: self.services.broker.stops().is_paused(&self.id),

@@ -45,9 +45,9 @@ use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
-use ironcurtain_server::ServerHandle;
 use ironcurtain_server::network::ServerNetwork;
 use ironcurtain_server::served_files::AccessCounts;
+use ironcurtain_server::{ServerHandle, entry_paths};
 use ironcurtain_services::{Services, SessionLog};
 use ironcurtain_visible as visible;
 use issued::Issued;
@@ -175,7 +175,17 @@ impl Session {
             left: self.services.autostart.undecided(&self.id),
             paused: self.is_paused(),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
+            always: self.always(),
         }
+    }
+
+    /// Returns the paths that the server's entry opens. A server without a sandbox can open any path.
+    fn always(&self) -> Vec<RootView> {
+        let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else {
+            return Vec::new();
+        };
+        let paths = entry_paths(settings, &self.services.home.person, &self.sandbox);
+        paths.into_iter().map(shown_root).collect()
     }
 
     /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies it that the

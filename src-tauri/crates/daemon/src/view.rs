@@ -211,7 +211,7 @@ fn answered(end: &EscalationResult) -> Option<&'static str> {
         EscalationResult::Approved => Some("You allowed it"),
         EscalationResult::Denied => Some("You denied it"),
         EscalationResult::TimedOut => Some("You did not answer in time"),
-        EscalationResult::Unavailable => Some("Nobody could be asked"),
+        EscalationResult::Unavailable => Some("You could not be asked"),
         EscalationResult::Closed => Some("The question was closed"),
         EscalationResult::Settled => Some("Another answer settled it"),
         EscalationResult::Stopped => Some("You stopped it"),

@@ -143,7 +143,7 @@ impl PlannedValue<'_> {
 
 fn unannotated(server: &str, tool: &str) -> String {
     format!(
-        "nobody has said yet what the tool `{server}/{tool}` does; the user can run: ironcurtain servers annotate {server}"
+        "the tool `{server}/{tool}` has not been reviewed yet; the user can run: ironcurtain servers annotate {server}"
     )
 }
 

@@ -162,6 +162,10 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
+    /// Further paths that are always open: those of the server's entry, or of a run's profile. `/` if the server reads
+    /// this computer's files, except protected ones.
+    #[serde(default)]
+    pub always: Vec<RootView>,
     /// Hosts to which the server may connect without approval.
     #[serde(default)]
     pub hosts: Vec<String>,

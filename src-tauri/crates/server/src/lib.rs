@@ -24,5 +24,5 @@ pub use run_notes::{NotesInbox, OpenNote, RunNotes};
 pub use server::{
     ActorOptions, Applied, AskingOptions, Containment, ContainmentError, DownReason, InitializeCallback,
     LISTENING, MountLease, ReplayState, ServerError, ServerHandle, ServerStartError, ServerView,
-    SupervisorError, Suspension, Versions, control, process, still_there,
+    SupervisorError, Suspension, Versions, always_open, control, entry_paths, process, still_there,
 };

@@ -20,7 +20,7 @@ pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;
 pub use replay::{InitializeCallback, ReplayState};
-pub use roots::{ServerView, Suspension, still_there};
+pub use roots::{ServerView, Suspension, always_open, entry_paths, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 
 use actor::{ActorView, Command, ServerState};

@@ -9,7 +9,7 @@ fn shows_no_agent_when_idle() {
     assert_eq!(
         TrayMenu::new(&state),
         TrayMenu {
-            protection: Protection::Protecting,
+            picture: TrayPicture::Open,
             tooltip: "IronCurtain: No agent connected".into(),
             badge: String::new(),
             entries: vec![
@@ -35,7 +35,7 @@ fn lists_questions_and_agents() {
         ],
         questions: vec![question("Claude Code wants to write a & b.md")],
         missed: vec![],
-        bypassing: 0,
+        bypassing: BypassingServers::default(),
     };
     let end =
         |server: &str, session: &str| (format!("End {server}"), MenuAction::End { session: session.into() });
@@ -43,7 +43,7 @@ fn lists_questions_and_agents() {
     assert_eq!(
         TrayMenu::new(&state),
         TrayMenu {
-            protection: Protection::Asking,
+            picture: TrayPicture::Asking,
             tooltip: "IronCurtain: 1 question is waiting for you".into(),
             badge: "1".into(),
             entries: vec![
@@ -77,31 +77,58 @@ fn lists_questions_and_agents() {
 
 #[test]
 fn the_first_line_says_how_far_the_agents_are_protected() {
-    let with = |sessions: Vec<SessionView>, bypassing| {
+    let menu = |sessions: Vec<SessionView>, bypassing| {
         let status = Some(status(Protection::Protecting, &[]));
-        TrayMenu::new(&TrayState { status, sessions, bypassing, ..TrayState::default() }).tooltip
+        TrayMenu::new(&TrayState { status, sessions, bypassing, ..TrayState::default() })
+    };
+    let with = |sessions, servers| {
+        let shown = menu(sessions, BypassingServers { servers, is_unchecked: false });
+        (shown.tooltip, shown.picture)
     };
     let first = |sessions| with(sessions, 0);
     let open = |id, server| SessionView { sandboxed: false, ..session(id, "Cursor", server) };
     let remote = SessionView { remote: true, ..open("s4", "mail") };
     let held = session("s1", "Claude Code", "filesystem");
     let all = [
-        (vec![held.clone(), remote], "Protected: 2 agents"),
-        (vec![held.clone(), open("s2", "git")], "Partly protected: 1 server is not sandboxed"),
-        (vec![held, open("s2", "git"), open("s3", "fetch")], "Partly protected: 2 servers are not sandboxed"),
+        (vec![held.clone(), remote], "Protected: 2 agents", TrayPicture::Protecting),
+        (
+            vec![held.clone(), open("s2", "git")],
+            "Partly protected: 1 server is not sandboxed",
+            TrayPicture::Part,
+        ),
+        (
+            vec![held, open("s2", "git"), open("s3", "fetch")],
+            "Partly protected: 2 servers are not sandboxed",
+            TrayPicture::Part,
+        ),
     ];
-    for (sessions, words) in all {
-        assert_eq!(first(sessions), format!("IronCurtain: {words}"));
+    for (sessions, words, picture) in all {
+        assert_eq!(first(sessions), (format!("IronCurtain: {words}"), picture));
     }
     let held = || vec![session("s1", "Claude Code", "filesystem")];
-    for (sessions, bypassing, words) in [
-        (vec![], 0, "No agent connected"),
-        (vec![], 1, "Not protected: 1 server bypasses IronCurtain"),
-        (held(), 2, "Partly protected: 2 servers bypass IronCurtain"),
-        ([held(), vec![open("s2", "git")]].concat(), 2, "Partly protected: 3 servers are not sandboxed"),
+    for (sessions, bypassing, words, picture) in [
+        (vec![], 0, "No agent connected", TrayPicture::Open),
+        (vec![], 1, "Not protected: 1 server bypasses IronCurtain", TrayPicture::Open),
+        (held(), 2, "Partly protected: 2 servers bypass IronCurtain", TrayPicture::Part),
+        (
+            [held(), vec![open("s2", "git")]].concat(),
+            2,
+            "Partly protected: 3 servers are not sandboxed",
+            TrayPicture::Part,
+        ),
     ] {
-        assert_eq!(with(sessions, bypassing), format!("IronCurtain: {words}"));
+        assert_eq!(with(sessions, bypassing), (format!("IronCurtain: {words}"), picture));
     }
+}
+
+#[test]
+fn unreadable_settings_of_agents_are_not_called_protected() {
+    let status = Some(status(Protection::Protecting, &[]));
+    let sessions = vec![session("s1", "Claude Code", "filesystem")];
+    let bypassing = BypassingServers { servers: 0, is_unchecked: true };
+    let menu = TrayMenu::new(&TrayState { status, sessions, bypassing, ..TrayState::default() });
+    let words = "IronCurtain: Not fully checked: the settings of an agent could not be read";
+    assert_eq!((menu.tooltip.as_str(), menu.picture), (words, TrayPicture::Part));
 }
 
 #[test]
@@ -120,14 +147,14 @@ fn problems_take_precedence_over_questions() {
         sessions: vec![],
         questions: vec![question("a"), question("b"), question("c")],
         missed: vec![],
-        bypassing: 0,
+        bypassing: BypassingServers::default(),
     };
     let menu = TrayMenu::new(&state);
     assert_eq!(
-        (menu.protection, menu.tooltip.as_str(), menu.badge.as_str()),
-        (Protection::Degraded, "IronCurtain: Something is wrong: the audit log cannot be written", "3")
+        (menu.picture, menu.tooltip.as_str(), menu.badge.as_str()),
+        (TrayPicture::Degraded, "IronCurtain: Something is wrong: the audit log cannot be written", "3")
     );
-    assert_eq!(TrayMenu::new(&TrayState::default()).protection, Protection::Degraded, "unknown is not fine");
+    assert_eq!(TrayMenu::new(&TrayState::default()).picture, TrayPicture::Degraded, "unknown is not fine");
 }
 
 #[test]
@@ -148,7 +175,7 @@ fn lockdown_can_be_undone_and_expired_questions_reopened() {
     let locked = StatusView { lockdown: true, ..status(Protection::Lockdown, &[]) };
     let missed = vec![question("q", QuestionState::Missed), question("r", QuestionState::AllowedLate)];
     let menu = TrayMenu::new(&TrayState { status: Some(locked), missed, ..TrayState::default() });
-    assert_eq!(menu.protection, Protection::Lockdown);
+    assert_eq!(menu.picture, TrayPicture::Lockdown);
     assert_eq!(menu.tooltip, "IronCurtain: Locked down: everything that would ask you is denied");
     let again = MenuAction::AskAgain { question: "q".into() };
     let presses = vec![("R&&D: read /a".to_owned(), again)];
@@ -236,6 +263,7 @@ fn session(id: &str, client: &str, server: &str) -> SessionView {
         denied: 0,
         asked: 0,
         roots: vec![],
+        always: vec![],
         hosts: vec![],
         left: 0,
         paused: false,

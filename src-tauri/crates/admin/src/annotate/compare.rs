@@ -123,7 +123,7 @@ fn change(
     words.extend(gone.map(|(name, _)| format!("`{}` was removed", &**name)));
     match (known.descends, new.descends) {
         (false, true) => words.push("a folder includes everything in it".to_owned()),
-        (true, false) => words.push("LOOSER, a folder stands only for itself".to_owned()),
+        (true, false) => words.push("LOOSER, a folder no longer includes what is in it".to_owned()),
         (true, true) | (false, false) => {}
     }
     if words.is_empty() && !schema_changed && known.input_schema.is_some() {

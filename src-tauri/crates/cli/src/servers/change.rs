@@ -76,7 +76,7 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     ));
     removal.entry.lines().for_each(|line| out.line(format_args!("  {line}")));
     if !sessions.is_empty() {
-        out.line(format_args!("{} of it will be closed.", counted(sessions.len(), "session")));
+        out.line(format_args!("{} will be closed.", counted(sessions.len(), "session")));
     }
     if !grants.is_empty() {
         let fate = if options.grants { "will be revoked" } else { "will be kept; to revoke, add `--grants`" };
@@ -165,7 +165,7 @@ pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::R
     out.line(format_args!("No longer allowed: {}.", change.opening.words(&change.server)));
     if !sessions.is_empty() {
         out.line(format_args!(
-            "{} of it will be closed, so that this takes effect at once.",
+            "{} will be closed so that this takes effect immediately.",
             counted(sessions.len(), "session")
         ));
     }

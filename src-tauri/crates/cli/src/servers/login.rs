@@ -27,7 +27,7 @@ pub struct LoginArguments {
     /// Type the secret of that client; it is stored with the login.
     #[arg(long, requires = "client_id")]
     client_secret: bool,
-    /// Scopes to request, separated by spaces, in place of those that the server names.
+    /// Scopes to request, separated by spaces, instead of those that the server names.
     #[arg(long, value_name = "SCOPES")]
     scope: Option<String>,
     /// Print the address of the page instead of opening it.

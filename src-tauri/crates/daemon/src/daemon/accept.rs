@@ -95,7 +95,7 @@ async fn give_way(state: &DaemonState, mut peer: Peer) {
         let text = "IronCurtain is already running, and asks where it runs".to_owned();
         return peer.refuse(RefusalCode::Stays, text).await;
     }
-    let summary = "the app takes the place of the trusted process, which could ask nobody";
+    let summary = "the app replaces the trusted process, which could not ask the user";
     if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
         return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await;
     }

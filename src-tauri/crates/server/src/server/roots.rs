@@ -1,12 +1,15 @@
 //! Computes a server's mounts and roots from grants and leases. Roots only reflect access; they never
 //! grant it.
 
+use ironcurtain_config::{FileView, SandboxSettings};
+use ironcurtain_containment::{absolute, expand_home, view_of};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_mcp::server::{Root, RootList, RootsSource};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
+use std::path::Path;
 use tokio::sync::watch;
 
 /// Mounts and roots that a server should have.
@@ -132,6 +135,31 @@ pub fn shown(
     ServerView { version: 0, needs, roots }
 }
 
+/// Returns the paths that a server's entry always opens, outside the session folder.
+#[must_use]
+pub fn entry_paths(settings: &SandboxSettings, home: &Path, session: &CanonicalPath) -> Vec<RootView> {
+    let whole = match view_of(settings) {
+        FileView::HostRead => Some("/".to_owned()),
+        FileView::Roots => None,
+    };
+    let read = settings.filesystem.allow_read.iter().map(|path| expand_home(path, home)).chain(whole);
+    let written = settings.filesystem.allow_write.iter();
+    let written = written.map(|path| absolute(&expand_home(path, home), session.as_path()));
+    let outside = |path: &String| !Path::new(path).starts_with(session.as_path());
+    written
+        .filter(outside)
+        .map(|path| always_open(path, "the server's settings", true))
+        .chain(read.map(|path| always_open(path, "the server's settings", false)))
+        .collect()
+}
+
+/// Returns a path that is open without any grant.
+#[must_use]
+pub fn always_open(path: String, source: &str, writable: bool) -> RootView {
+    let access = access_words([true, writable, writable]);
+    RootView { path, source: source.to_owned(), grant: None, access }
+}
+
 fn access_words(may: [bool; 3]) -> Vec<String> {
     let words = may.into_iter().zip(["read", "write", "delete"]);
     words.filter(|(may, _)| *may).map(|(_, word)| word.to_owned()).collect()
@@ -178,6 +206,7 @@ fn folder_of(path: &CanonicalPath, target: PathKind) -> Option<CanonicalPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironcurtain_config::FilesystemSettings;
     use ironcurtain_consent::Lifetime;
     use ironcurtain_grants::{GrantSubject, Granted};
     use ironcurtain_policy::{AccessSet, ReadOnlyPath, ReadOnlyReason};
@@ -323,5 +352,27 @@ mod tests {
         let got = shown(&sandbox, &[], &[], &[inside], (&resolver, ProtectedPaths::NOTHING));
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.root_list().roots[0].uri, "file:///s");
+    }
+
+    #[test]
+    fn paths_of_the_entry_are_always_open() {
+        let paths = |filesystem: FilesystemSettings, view| {
+            let settings = SandboxSettings { filesystem, view, ..SandboxSettings::default() };
+            let session = CanonicalPath::assume_canonical("/s").unwrap();
+            let found = entry_paths(&settings, Path::new("/home/u"), &session);
+            found.into_iter().map(|root| (root.path, root.access.join(" "))).collect::<Vec<_>>()
+        };
+        let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let files = FilesystemSettings {
+            allow_write: texts(&["cache", "~/notes"]),
+            allow_read: texts(&["~/lib"]),
+            ..FilesystemSettings::default()
+        };
+        let own = [("/home/u/notes", "read write delete"), ("/home/u/lib", "read")];
+        let own = own.map(|(path, access)| (path.to_owned(), access.to_owned()));
+        assert_eq!(paths(files, None), own, "not the scratch folder");
+        let whole = paths(FilesystemSettings::default(), Some(FileView::HostRead));
+        assert_eq!(whole, [("/".to_owned(), "read".to_owned())]);
+        assert_eq!(paths(FilesystemSettings::default(), Some(FileView::Roots)), []);
     }
 }

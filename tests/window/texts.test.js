@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { FRAME } from "../../ui/texts/frame.js";
+import { page } from "./shell.js";
+
+const UI = new URL("../../ui/", import.meta.url);
+/** Files of the window's code, without its texts. */
+const CODE = readdirSync(UI, { recursive: true }).filter((file) => file.endsWith(".js") && !/^(texts|vendor)\//.test(file));
+
+/** Returns the code of a file without comments and errors for developers. */
+const code = (file) => readFileSync(new URL(file, UI), "utf8").replace(/\/\*[^]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "").replace(/throw new Error\(`.*/g, "");
+
+/** Removes the values from templates, from the inside out. */
+function withoutValues(text) {
+  for (let before = ""; before !== text; ) [before, text] = [text, text.replace(/\$\{[^{}`]*\}/g, "").replace(/\{[^{}`$]*\}/g, "")];
+  return text;
+}
+
+/** Returns the words for people in a file: in markup, in attributes that are read aloud, and sentences in strings. */
+function wordsIn(file) {
+  const text = withoutValues(code(file));
+  const markup = [...text.matchAll(/<[a-z][^<>`]*>([^<>`$={}();]*[A-Za-z]{2}[^<>`$={}();]*)</g)].map(([, words]) => words.trim());
+  const read = [...text.matchAll(/(?:aria-label|title|placeholder)="([^"$]*[A-Za-z]{2}[^"$]*)"/g)].map(([, words]) => words);
+  const sentences = [...text.matchAll(/(?<![a-z])`([^`\n<>;=()]*[A-Za-z]{2,} [a-z]{2,}[^`\n<>;=()]*)`/g)].map(([, words]) => words);
+  const strings = [...text.matchAll(/"([A-Z][a-z]+(?: [A-Za-z,]+)+[.:!?\u2026]?)"/g)].map(([, words]) => words);
+  return [...markup, ...read, ...sentences, ...strings].filter((words) => words && !/^[a-z0-9.*-]+\.example(\.com)?$/.test(words) && words !== "api.example.com");
+}
+
+test("all texts of the window are in ui/texts", () => {
+  assert.ok(CODE.length > 60);
+  const found = CODE.flatMap((file) => wordsIn(file).map((words) => `${file}: ${words}`));
+  assert.deepEqual(found, []);
+});
+
+test("the texts before the first drawing are those of the frame", () => {
+  assert.match(page(), new RegExp(`id="skip" href="#page">${FRAME.skip}<`));
+  assert.match(page(), new RegExp(`id="loading">${FRAME.loading}<`));
+  assert.match(page(), new RegExp(`<nav class="frame" aria-label="${FRAME.pagesLabel}">`));
+});
