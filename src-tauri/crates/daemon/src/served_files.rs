@@ -25,14 +25,15 @@ use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
+pub(crate) use judge::is_unrestricted;
 use permissions::Permissions;
 pub(crate) use processes::{inside, is_inside};
-pub(crate) use profile::{ProfileError, ProfileGrants, mounts, plan};
+pub(crate) use profile::{EVERYTHING, ProfileError, ProfileGrants, mounts, plan, restricted};
 pub(crate) use raise::RaiseError;
 use searching::Searches;
 pub(crate) use serving::ServingFiles;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,8 @@ pub(crate) struct ServedFiles {
     pub(crate) profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     mounted: Vec<CanonicalPath>,
+    /// Working folder of a run, while it is mounted.
+    working_folder: Mutex<Option<CanonicalPath>>,
     pid: u32,
     calls: Box<CallsInProgress>,
     pub(crate) counts: Arc<AccessCounts>,
@@ -91,6 +94,8 @@ pub(crate) struct ServedFilesOptions {
     pub(crate) profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     pub(crate) mounted: Vec<CanonicalPath>,
+    /// Working folder of a run, if it was mounted at the start.
+    pub(crate) working_folder: Option<CanonicalPath>,
     /// Process id of the supervisor.
     pub(crate) pid: u32,
     pub(crate) calls: Box<CallsInProgress>,
@@ -115,6 +120,7 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            working_folder,
             pid,
             calls,
             counts,
@@ -134,6 +140,7 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            working_folder: Mutex::new(working_folder),
             pid,
             calls,
             counts,

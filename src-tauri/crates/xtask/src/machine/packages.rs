@@ -103,6 +103,8 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (Tests, named("openssl", "openssl", "openssl", Program("openssl"))),
     (Tests, named("curl", "curl", "curl", Program("curl"))),
+    // A server for an organization's bundles.
+    (Tests, named("nginx", "nginx-core", "nginx", Program("nginx"))),
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
