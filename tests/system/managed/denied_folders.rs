@@ -175,8 +175,9 @@ fn an_invalid_policy_of_the_user_does_not_hold_back_the_organization() {
     std::fs::write(world.home.config.join("mcp-servers.json"), "{").unwrap();
     organization.manages(server.port, &json!({ "deniedServers": [{ "name": "hostile" }] }));
     eventually("the server is denied", TIMEOUT, || refusal(&world).contains("Example denies this server"));
+    eventually("the session with the server ends", TIMEOUT, || world.sessions().is_empty());
     // Removing the organization's file does not end its settings.
     std::fs::remove_file(ironcurtain_config::MANAGED_FILE).unwrap();
     super::has_trouble(&world, "managed.json` was removed; restore it");
-    client.plain("heard").refused("managed:quiet");
+    assert!(refusal(&world).contains("Example denies this server"));
 }

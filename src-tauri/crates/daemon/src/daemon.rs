@@ -232,7 +232,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
     tokio::spawn(managed_policy::follow(state.clone()));
-    tokio::spawn(managed_policy::limit_grants(state.clone()));
+    tokio::spawn(managed_policy::apply_settings(state.clone()));
     let export = RecordExport::start(state.clone());
     tokio::spawn(accept::accept(state.clone(), listener, export));
     Ok(Daemon(state))

@@ -105,13 +105,17 @@ fn is_followed(state: &DaemonState) -> bool {
     state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.managed.bundle.is_some())
 }
 
-/// Keeps the maximum lifetime of grants up to date until the daemon shuts down.
-pub(crate) async fn limit_grants(state: Arc<DaemonState>) {
+/// Applies changed settings to existing grants and sessions until the daemon shuts down.
+pub(crate) async fn apply_settings(state: Arc<DaemonState>) {
     let services = &state.services;
     let ending = services.shutdown.requested.clone();
     let mut snapshots = services.snapshots.clone();
     loop {
-        services.grants.limit(max_lifetime(&snapshots.borrow_and_update()));
+        let snapshot = snapshots.borrow_and_update().clone();
+        services.grants.limit(max_lifetime(&snapshot));
+        if let Some(managed) = &snapshot.managed {
+            state.live().iter().for_each(|session| session.end_if_refused(&managed.managed));
+        }
         let is_over = tokio::select! {
             () = ending.cancelled() => true,
             changed = snapshots.changed() => changed.is_err(),

@@ -5,6 +5,12 @@ use crate::sandbox::{NetworkSettings, Sandbox};
 use crate::{Config, ExportConfig, SandboxPolicy, Server};
 
 impl Managed {
+    /// Returns `true` if a server that was allowed to start is not allowed any more.
+    #[must_use]
+    pub fn refuses(&self, server: &Server) -> bool {
+        self.settings.refusal(server).is_some()
+    }
+
     /// Returns the reason nothing may start with this export of the record, or `None` if it is sufficient.
     #[must_use]
     pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
