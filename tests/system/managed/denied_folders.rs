@@ -77,7 +77,7 @@ fn a_denied_folder_in_the_working_folder_is_hidden_from_runs() {
     let inside = run_in(&world, &secret, &["true"]).output().unwrap();
     let said = String::from_utf8_lossy(&inside.stderr);
     assert!(said.contains("the rule `managed:secret` denies access to it: It is secret."), "{said}");
-    // A rule that requires approval is asked about for each file.
+    // A rule that requires approval leads to a question for each file.
     server.serve(organization.bundle(3, &json!([rule(&secret, "escalate")])));
     applied(&world, 3);
     world.user.asked();

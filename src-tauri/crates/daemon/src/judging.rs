@@ -210,7 +210,7 @@ impl JudgingContext {
         CallJudgement { verdict, inspected: InspectedCall { arguments, paths } }
     }
 
-    /// Returns the rule of the user's organization that restricts a call, whatever the user's rules and grants are.
+    /// Returns the rule of the user's organization that restricts a call, regardless of the user's rules and grants.
     pub(crate) fn restriction(&self, call: &ResolvedCall) -> Option<RuleReason> {
         self.with_context(&self.grants, |context| restriction(&self.snapshot.policy, context, call))
     }

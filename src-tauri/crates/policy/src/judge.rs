@@ -103,8 +103,8 @@ pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Ex
     Explanation { steps, verdict: judge(policy, context, call) }
 }
 
-/// Returns the rule of the user's organization that denies a value of the call or requires approval for it, whatever the
-/// user's rules and grants are.
+/// Returns the rule of the user's organization that denies a value of the call or requires approval for it, regardless
+/// of the user's rules and grants.
 #[must_use]
 pub fn restriction(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Option<RuleReason> {
     let judging = Judging::new(policy, context, call);

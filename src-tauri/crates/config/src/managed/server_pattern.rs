@@ -205,7 +205,7 @@ impl Address {
         })
     }
 
-    /// Returns `true` if this pattern matches an address, whatever its scheme.
+    /// Returns `true` if this pattern matches an address. Ignores the scheme.
     fn covers(&self, other: &Self) -> bool {
         let of_host = match self.host.strip_prefix("*.") {
             Some(parent) => other.host.strip_suffix(parent).is_some_and(|child| child.ends_with('.')),
@@ -370,8 +370,8 @@ mod tests {
         {
             assert!(address(bad).problem().unwrap().contains("is not a URL of a server"), "{bad}");
         }
-        for good in ["@scope/git", "git", "/usr/bin/git", "mcp/git"] {
-            assert_eq!(package(good).problem(), None);
+        for name in ["@scope/git", "git", "/usr/bin/git", "mcp/git"] {
+            assert_eq!(package(name).problem(), None);
         }
         assert_eq!(address("https://mcp.example.com/*").problem(), None);
     }

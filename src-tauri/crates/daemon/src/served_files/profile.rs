@@ -239,7 +239,7 @@ impl ProfileGrants {
 }
 
 impl ServedFiles {
-    /// Unmounts the folders whose grants have ended, and those that rules of the user's organization now restrict.
+    /// Unmounts folders whose grants have ended, and folders that rules of the user's organization now restrict.
     /// Terminates the sandbox if a program still uses one. Returns `true` if a folder was unmounted.
     pub(super) async fn unmount_revoked(self: &Arc<Self>) -> bool {
         let files = self.clone();

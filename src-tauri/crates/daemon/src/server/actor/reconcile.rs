@@ -180,7 +180,7 @@ impl Actor {
         self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
         if self.options.around.protected != snapshot.protected {
             self.options.around.protected = snapshot.protected.clone();
-            // The hidden paths of a running process cannot be changed, nor those that its entry opens.
+            // The paths that are hidden from a running process, or opened by its entry, cannot be changed.
             let shows_too_much = |containment: &Containment| {
                 containment.hides_paths() || !containment.is_permitted(&self.options.around)
             };
