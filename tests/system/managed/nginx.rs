@@ -4,7 +4,7 @@ use super::{Organization, TOKEN, has_no_trouble, has_trouble, key_pair, metrics,
 use crate::client::TIMEOUT;
 use crate::remote_servers::tls::inside;
 use crate::world::eventually;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -64,16 +64,16 @@ impl Drop for Nginx {
     }
 }
 
-/// Returns rules whose text cannot be compressed to less than [`LARGE`] bytes.
-fn large_rules() -> Value {
+/// Returns a bundle with a document that cannot be compressed to less than [`LARGE`] bytes.
+fn large_bundle(organization: &Organization, sequence: u64) -> Vec<u8> {
     let random = Command::new("openssl").args(["rand", "-base64", &LARGE.to_string()]).output().unwrap();
-    let text = String::from_utf8(random.stdout).unwrap();
-    let listed: Vec<Value> = text.lines().map(|line| json!(line)).collect();
-    let lists = json!([{ "roles": ["email-address"], "allowed": listed, "matchType": "identifiers" }]);
-    json!([
-        rule("large", "heard", "deny"),
-        { "name": "listed", "if": { "lists": lists }, "then": "escalate", "reason": "listed" },
-    ])
+    let scenarios = organization.dir.path().join("scenarios.json");
+    let comment = String::from_utf8(random.stdout).unwrap();
+    std::fs::write(&scenarios, json!({ "scenarios": [], "comment": comment }).to_string()).unwrap();
+    let bundle = organization.bundle(sequence, &json!([rule("large", "heard", "deny")]));
+    std::fs::remove_file(scenarios).unwrap();
+    assert!(bundle.len() > LARGE, "{}", bundle.len());
+    bundle
 }
 
 #[test]
@@ -108,9 +108,7 @@ fn bundles_are_downloaded_from_nginx() {
             client.plain("heard").refused("managed:quiet");
         }
         // The daemon answers calls while a large bundle is downloaded slowly.
-        let large = organization.bundle(3, &large_rules());
-        assert!(large.len() > LARGE, "{}", large.len());
-        nginx.serve(&large);
+        nginx.serve(&large_bundle(&organization, 3));
         client.plain("heard").refused("managed:quiet");
         client.plain("now").ok();
         eventually("the large bundle applies", 3 * TIMEOUT, || {
