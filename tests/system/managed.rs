@@ -3,6 +3,8 @@
 //! Each test runs in its own mount namespace, in which `/etc` is a copy with `managed.json`.
 
 mod bundle_server;
+mod denied_folders;
+mod nginx;
 
 use crate::client::TIMEOUT;
 use crate::hostile;
@@ -44,11 +46,16 @@ impl Organization {
 
     /// Writes `managed.json` with these settings and the bundle server's port.
     fn manages(&self, port: u16, settings: &Value) {
+        self.manages_at(&format!("http://127.0.0.1:{port}/bundle.tar.gz"), settings);
+    }
+
+    /// Writes `managed.json` with these settings and the URL of the bundle.
+    fn manages_at(&self, url: &str, settings: &Value) {
         let managed = json!({
             "schemaVersion": 1,
             "organization": "Example",
             "bundle": {
-                "url": format!("http://127.0.0.1:{port}/bundle.tar.gz"),
+                "url": url,
                 "publicKeyFile": "/etc/ironcurtain/bundle.pem",
                 "tokenFile": "/etc/ironcurtain/token",
                 "minSeconds": 1,
@@ -100,6 +107,17 @@ fn has_trouble(world: &World, expected: &str) {
 
 fn has_no_trouble(world: &World) {
     eventually("no trouble is reported", TIMEOUT, || world.status().troubles.is_empty());
+}
+
+/// Returns the error with which the hostile server does not start.
+fn refusal(world: &World) -> String {
+    let params = json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": { "name": "test-client", "version": "1" },
+    });
+    let answer = world.start("hostile").request("initialize", params);
+    answer["error"]["message"].as_str().unwrap_or_default().to_owned()
 }
 
 fn metrics(world: &World) -> String {
@@ -246,20 +264,11 @@ fn settings_of_the_organization_cannot_be_loosened() {
     organization.manages(server.port, &json!({ "deniedServers": [{ "name": "hostile" }] }));
     let mut world = world();
     has_no_trouble(&world);
-    let refused = |world: &World| {
-        let params = json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": { "name": "test-client", "version": "1" },
-        });
-        let answer = world.start("hostile").request("initialize", params);
-        answer["error"]["message"].as_str().unwrap_or_default().to_owned()
-    };
     let denied = "the server `hostile` is not running: Example denies this server";
-    assert_eq!(refused(&world), denied);
+    assert_eq!(refusal(&world), denied);
     world.restart_after(|| organization.manages(server.port, &json!({ "requireExport": true })));
     let without_export = "the server `hostile` is not running: Example requires the export of the record; run `ironcurtain export enable`";
-    assert_eq!(refused(&world), without_export);
+    assert_eq!(refusal(&world), without_export);
     world.restart_after(|| organization.manages(server.port, &json!({ "enforceSandbox": true })));
     let mut client = world.connect("hostile");
     client.plain("now").ok();

@@ -6,7 +6,7 @@ mod fake_server;
 mod faults;
 mod login;
 mod streams;
-mod tls;
+pub mod tls;
 
 use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::{Next, paths};

@@ -138,7 +138,7 @@ fn managed(policy: ManagedPolicy, config: &Config) -> ManagedView {
     ManagedView {
         organization: policy.managed.organization,
         revision: policy.bundle.map(|bundle| bundle.revision),
-        locked: policy.managed.settings.enforce_sandbox.then_some("unsandboxed").into_iter().collect(),
+        locked: policy.managed.settings.enforces_sandbox().then_some("unsandboxed").into_iter().collect(),
         sees_record: config.export.is_some(),
     }
 }

@@ -30,7 +30,7 @@ const MAKE: &str = "new='-newkey rsa:2048 -nodes'
     openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -out server.pem -days 3650 -extfile server.ext";
 
 /// Runs `body` with these host names and trusted certificates. `test` is the full name of the calling test.
-pub(super) fn inside(test: &str, body: impl FnOnce(&Path)) {
+pub(crate) fn inside(test: &str, body: impl FnOnce(&Path)) {
     if is_inside() {
         let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
         let bind =

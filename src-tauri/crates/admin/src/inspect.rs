@@ -25,7 +25,9 @@ use crate::identity::{IdentityChangeError, verify};
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
 use ironcurtain_config::home::{Home, HomeError, UnresolvedPath, canonical_home};
-use ironcurtain_config::{ConfigError, Sandbox, Server, ServerAccess, Servers, protection};
+use ironcurtain_config::{
+    ConfigError, ManagedPolicy, Sandbox, Server, ServerAccess, Servers, SnapshotError, protection,
+};
 use ironcurtain_containment::{Profile, ServerPrograms, Surroundings, view_of};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{StandingGrant, StoreError};
@@ -70,6 +72,9 @@ pub enum InspectError {
     /// The home directory or one of IronCurtain's directories could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
+    /// The organization's settings or rules are invalid.
+    #[error("{0}")]
+    Managed(#[from] SnapshotError),
     /// The grants could not be read. They may allow another server to change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
@@ -191,7 +196,8 @@ async fn start_alone(
         packages: Packages::of(&inspection.home),
         secrets: inspection.secrets.clone(),
     };
-    let protected = Arc::new(protection(&inspection.home, &person)?);
+    let protected = protection(&inspection.home, &person)?;
+    let protected = Arc::new(ManagedPolicy::protect(&inspection.home, protected)?);
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let server = &at_home_in(&around.session_dir, server);

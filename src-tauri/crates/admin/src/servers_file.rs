@@ -5,7 +5,7 @@
 use crate::file_edit::{self, FileEditError};
 use crate::named_server::UnknownServer;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{ConfigError, Server, Servers, read};
+use ironcurtain_config::{ConfigError, Managed, Server, Servers, read};
 use ironcurtain_paths::PathError;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ impl ServersFile {
 
     /// Parses `text` as the contents of this file.
     pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
-        Ok(Servers::parse(text, &self.file, &self.person)?)
+        Ok(Servers::parse(text, &self.file, &self.person)?.under(Managed::load()?.as_ref()))
     }
 
     /// Returns the server with this name.

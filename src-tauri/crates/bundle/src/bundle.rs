@@ -3,7 +3,7 @@
 use crate::archive::{self, Files};
 use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
-use crate::signature;
+use crate::signature::{self, MAX_AHEAD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -50,8 +50,18 @@ impl PolicyBundle {
     /// # Errors
     /// Returns [`PolicyBundleError`] if the bundle is malformed or its signature is invalid.
     pub fn open(bytes: &[u8], key: &VerifyingKey, now: u64) -> Result<Self, PolicyBundleError> {
+        Self::signed_before(bytes, key, now.saturating_add(MAX_AHEAD))
+    }
+
+    /// Verifies and parses a bundle that was accepted before. Its signing time does not matter: otherwise, setting the
+    /// clock back would discard the bundle, and with it the protection against older ones.
+    pub(crate) fn open_kept(bytes: &[u8], key: &VerifyingKey) -> Result<Self, PolicyBundleError> {
+        Self::signed_before(bytes, key, u64::MAX)
+    }
+
+    fn signed_before(bytes: &[u8], key: &VerifyingKey, latest: u64) -> Result<Self, PolicyBundleError> {
         let files = archive::read(bytes)?;
-        signature::verify(&files, key, now)?;
+        signature::verify(&files, key, latest)?;
         let manifest: Manifest = document(&files, MANIFEST)?;
         let sequence = manifest.metadata.sequence.ok_or(PolicyBundleError::NoSequence)?;
         let mut data = Value::Object(Map::new());
@@ -64,8 +74,10 @@ impl PolicyBundle {
             }
         }
         match data.get_mut(ROOT).map(Value::take) {
-            Some(data @ Value::Object(_)) => Ok(Self { revision: manifest.revision, sequence, data }),
-            Some(_) | None => Err(PolicyBundleError::NoDocuments),
+            Some(data @ Value::Object(_)) if data.get("policy").is_some() => {
+                Ok(Self { revision: manifest.revision, sequence, data })
+            }
+            Some(_) | None => Err(PolicyBundleError::NoPolicy),
         }
     }
 

@@ -18,6 +18,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use url::{Host, Position, Url};
 use zeroize::Zeroizing;
 
@@ -149,18 +150,22 @@ impl BundleClient {
             tokio::time::timeout(CONNECT, connect).await.map_err(|_| DownloadError::Timeout(CONNECT))??;
         let (mut sender, connection) =
             http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
-        // Errors of the connection are also returned by the request in flight.
-        let connection = tokio::spawn(connection);
+        // Errors of the connection are also returned by the request in flight. The connection closes with this future,
+        // even if the server keeps it open.
+        let mut connections = JoinSet::new();
+        connections.spawn(connection);
         let until = ANSWER + wait.unwrap_or_default();
         let answered = tokio::time::timeout(until, sender.send_request(request)).await;
         let response = answered.map_err(|_| DownloadError::Timeout(until))??;
         let status = response.status();
         match status {
             StatusCode::OK => {}
-            StatusCode::NOT_MODIFIED => return Ok(Downloaded::Unchanged),
+            // Without an `ETag`, there is no bundle that could be unchanged.
+            StatusCode::NOT_MODIFIED if etag.is_some() => return Ok(Downloaded::Unchanged),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 return Err(DownloadError::Unauthorized(status.as_u16()));
             }
+            StatusCode::NOT_MODIFIED => return Err(DownloadError::Status(status.as_u16())),
             _ if status.is_redirection() => return Err(DownloadError::Redirect(status.as_u16())),
             _ => return Err(DownloadError::Status(status.as_u16())),
         }
@@ -171,7 +176,6 @@ impl BundleClient {
         let body = Limited::new(response.into_body(), MAX_BUNDLE_LEN).collect();
         let body = tokio::time::timeout(ANSWER, body).await.map_err(|_| DownloadError::Timeout(ANSWER))?;
         let bytes = body.map_err(|_| DownloadError::Body)?.to_bytes();
-        connection.abort();
         Ok(Downloaded::New { bytes, etag, supports_long_polling })
     }
 

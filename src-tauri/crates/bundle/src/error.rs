@@ -46,7 +46,7 @@ pub enum PolicyBundleError {
     /// The manifest has no sequence number.
     #[error("`.manifest` lacks the sequence number `metadata.sequence`")]
     NoSequence,
-    /// The bundle has no `ironcurtain` documents.
-    #[error("it has no documents below `ironcurtain`")]
-    NoDocuments,
+    /// The bundle has no rules.
+    #[error("it has no document `ironcurtain.policy`")]
+    NoPolicy,
 }

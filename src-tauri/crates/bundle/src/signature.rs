@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(crate) const SIGNATURES: &str = ".signatures.json";
 
 /// Maximum time by which a signing time may be ahead of this machine's clock: one day, in seconds.
-const LATEST: u64 = 24 * 60 * 60;
+pub(crate) const MAX_AHEAD: u64 = 24 * 60 * 60;
 
 #[derive(Serialize, Deserialize)]
 struct StoredSignatures {
@@ -61,16 +61,18 @@ pub(crate) fn sign(files: &Files, key: &SigningKey, now: u64) -> Result<Vec<u8>,
     Ok(serde_json::to_vec(&StoredSignatures { signatures: vec![token] }).unwrap_or_default())
 }
 
-/// Verifies the signature and checks that `files` are exactly the signed files with the signed hashes. `now` is the
-/// current time in seconds since the Unix epoch.
-pub(crate) fn verify(files: &Files, key: &VerifyingKey, now: u64) -> Result<(), PolicyBundleError> {
+/// Verifies the signature and checks that `files` are exactly the signed files with the signed hashes. `latest` is the
+/// latest permitted signing time in seconds since the Unix epoch.
+pub(crate) fn verify(files: &Files, key: &VerifyingKey, latest: u64) -> Result<(), PolicyBundleError> {
     let stored = files.get(SIGNATURES).ok_or(PolicyBundleError::Unsigned)?;
     let stored: StoredSignatures =
         serde_json::from_slice(stored).map_err(|_| PolicyBundleError::Signatures)?;
     let [token] = stored.signatures.as_slice() else { return Err(PolicyBundleError::Signatures) };
     let payload = payload(token, key)?;
-    if let Some(signed) = payload.iat.filter(|signed| *signed > now.saturating_add(LATEST)) {
-        return Err(PolicyBundleError::Clock { ahead_hours: (signed - now) / 3600 });
+    if let Some(signed) = payload.iat.filter(|signed| *signed > latest) {
+        return Err(PolicyBundleError::Clock {
+            ahead_hours: (signed - latest).saturating_add(MAX_AHEAD) / 3600,
+        });
     }
     let mut expected = BTreeMap::new();
     for file in payload.files {

@@ -49,11 +49,11 @@ impl BundleStore {
         Self(file)
     }
 
-    /// Returns the stored bundle, or `None` if no bundle is stored. `now` is the time in seconds since the Unix epoch.
+    /// Returns the stored bundle, or `None` if no bundle is stored.
     ///
     /// # Errors
     /// Returns [`BundleStoreError`] if the file cannot be read or its bundle is invalid.
-    pub fn read(&self, key: &VerifyingKey, now: u64) -> Result<Option<PolicyBundle>, BundleStoreError> {
+    pub fn read(&self, key: &VerifyingKey) -> Result<Option<PolicyBundle>, BundleStoreError> {
         let io = |source| BundleStoreError::Io { path: self.0.clone(), source };
         let file = match bounded_read::open(&self.0) {
             Ok(file) => file,
@@ -62,7 +62,7 @@ impl BundleStore {
         };
         let mut bytes = Vec::new();
         file.take(MAX_BUNDLE_LEN as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
-        Ok(Some(PolicyBundle::open(&bytes, key, now)?))
+        Ok(Some(PolicyBundle::open_kept(&bytes, key)?))
     }
 
     /// Verifies a bundle and stores it, replacing the stored bundle `kept`.

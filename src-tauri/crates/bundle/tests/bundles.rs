@@ -116,7 +116,7 @@ fn an_older_bundle_does_not_replace_the_kept_one() {
     let key = key(dir.path());
     let public = key.verifying_key().unwrap();
     let store = BundleStore::new(dir.path().join("managed/bundle.tar.gz"));
-    assert_eq!(store.read(&public, SIGNED).unwrap(), None);
+    assert_eq!(store.read(&public).unwrap(), None);
     let bundles = [5, 4, 5, 6].map(|sequence| built(&key, sequence, r#"{ "rules": [] }"#));
     let first = store.replace(None, &bundles[0], &public, SIGNED).unwrap();
     let older = store.replace(Some(&first), &bundles[1], &public, SIGNED).unwrap_err();
@@ -126,9 +126,13 @@ fn an_older_bundle_does_not_replace_the_kept_one() {
     let same = store.replace(Some(&first), &other, &public, SIGNED).unwrap_err();
     assert!(matches!(same, BundleStoreError::SameSequence(5)), "{same}");
     let newer = store.replace(Some(&first), &bundles[3], &public, SIGNED).unwrap();
-    assert_eq!(store.read(&public, SIGNED).unwrap(), Some(newer));
+    assert_eq!(store.read(&public).unwrap(), Some(newer));
+    // The kept bundle stays in effect if the clock is set back, while a downloaded one is refused.
+    let kept = store.read(&public).unwrap();
+    let early = store.replace(kept.as_ref(), &bundles[3], &public, 0).unwrap_err();
+    assert!(matches!(early, BundleStoreError::Refused(PolicyBundleError::Clock { .. })), "{early}");
     std::fs::write(store.path(), &bundles[3][..100]).unwrap();
-    assert!(matches!(store.read(&public, SIGNED), Err(BundleStoreError::Refused(_))));
+    assert!(matches!(store.read(&public), Err(BundleStoreError::Refused(_))));
 }
 
 #[test]
@@ -206,8 +210,11 @@ async fn other_answers_are_refused() {
         let refused = serve(answer.into_bytes()).download(None, None).await.unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    let unchanged = serve(b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec());
-    assert_eq!(unchanged.download(Some("\"e\""), None).await.unwrap(), Downloaded::Unchanged);
+    let unchanged = || serve(b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec());
+    assert_eq!(unchanged().download(Some("\"e\""), None).await.unwrap(), Downloaded::Unchanged);
+    // Without a bundle, nothing can be unchanged.
+    let never = unchanged().download(None, None).await.unwrap_err();
+    assert!(matches!(never, DownloadError::Status(304)), "{never}");
     let other = serve(b"SSH-2.0-OpenSSH\r\n".to_vec()).download(None, None).await.unwrap_err();
     assert!(matches!(other, DownloadError::Http(_)), "{other}");
 }

@@ -6,6 +6,7 @@
 
 mod policy;
 mod restrictions;
+mod server_pattern;
 
 pub use policy::{ManagedBundle, ManagedPolicy};
 
@@ -13,6 +14,7 @@ use crate::ConfigError;
 use ironcurtain_bundle::{BundleLocation, VerifyingKey};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::strict;
+use ironcurtain_secrets as secrets;
 use rustix::fs::FileType;
 use serde::Deserialize;
 use std::fs::File;
@@ -32,6 +34,9 @@ const MAX_INTERVAL: u64 = 24 * 60 * 60;
 
 /// Maximum long-polling time, in seconds: ten minutes.
 const MAX_WAIT: u64 = 10 * 60;
+
+/// Maximum value of the maximum lifetime of grants, in minutes: one year.
+const MAX_GRANT_MINUTES: u64 = 365 * 24 * 60;
 
 /// Error returned when the organization's settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +92,9 @@ pub struct BundleSettings {
     /// Absolute path of a file that contains the bearer token for the bundle server.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
+    /// Bearer token for the bundle server as `keyring:NAME`: the name of a secret of the user.
+    #[serde(default)]
+    pub token: Option<String>,
     /// Minimum time between two downloads, in seconds.
     #[serde(default = "default_min")]
     #[cfg_attr(test, schemars(range(min = 1, max = 86400)))]
@@ -125,9 +133,14 @@ pub struct ManagedSettings {
     pub enforce_sandbox: bool,
     /// If true, servers whose entry has `"sandbox": false` do not start.
     pub forbid_unsandboxed: bool,
-    /// If true, no server starts until the export of the record is configured.
+    /// If true, no server and no run starts until the export of the record is configured.
     pub require_export: bool,
-    /// Restriction of the servers' network access.
+    /// URL of the collector to which the record must be exported. Nothing starts until the export to it is configured.
+    pub export_url: Option<String>,
+    /// Maximum lifetime of every grant, in minutes.
+    #[cfg_attr(test, schemars(range(min = 1, max = 525600)))]
+    pub max_grant_minutes: Option<u64>,
+    /// Restriction of the network access of servers and runs.
     pub network: Option<ManagedNetwork>,
     /// Servers that are allowed to start. If absent, all servers are allowed.
     pub allowed_servers: Option<Vec<ServerPattern>>,
@@ -140,7 +153,7 @@ pub struct ManagedSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagedNetwork {
-    /// Sandboxed servers have no network access, and remote servers do not start.
+    /// Servers and runs have no network access, and remote servers do not start.
     Never,
     /// The user is asked about each host, even if the server's entry allows it.
     Ask,
@@ -154,11 +167,10 @@ pub struct ServerPattern {
     /// Name in `mcp-servers.json`. The user can choose any name.
     #[serde(default)]
     pub name: Option<String>,
-    /// Program or package: the command, or one of its arguments with or without a version, such as
-    /// `@modelcontextprotocol/server-git`.
+    /// Package without a version, such as `@modelcontextprotocol/server-git`, or absolute path of a program.
     #[serde(default)]
     pub package: Option<String>,
-    /// URL of a remote server, or a URL prefix followed by `*`.
+    /// URL of a remote server, or a URL prefix followed by `*`. The host can start with `*.`.
     #[serde(default)]
     pub url: Option<String>,
 }
@@ -208,10 +220,24 @@ impl Managed {
                 return invalid(format!("`longPollSeconds` must be at most {MAX_WAIT}"));
             }
             bundle.location()?;
+            if bundle.token.is_some() && bundle.token_file.is_some() {
+                return invalid("`token` and `tokenFile` exclude each other".to_owned());
+            }
+            let is_secret = |token: &String| matches!(secrets::named(token), Ok(Some(_)));
+            if !bundle.token.as_ref().is_none_or(is_secret) {
+                return invalid(
+                    "`token` must be `keyring:NAME`; put a token itself into a `tokenFile`".to_owned(),
+                );
+            }
+        }
+        let grants = managed.settings.max_grant_minutes;
+        if grants.is_some_and(|minutes| !(1..=MAX_GRANT_MINUTES).contains(&minutes)) {
+            return invalid(format!("`maxGrantMinutes` must be from 1 to {MAX_GRANT_MINUTES}"));
         }
         let patterns = managed.settings.allowed_servers.iter().flatten();
-        if patterns.chain(&managed.settings.denied_servers).any(ServerPattern::is_empty) {
-            return invalid("a server needs a `name`, `package` or `url`".to_owned());
+        let mut patterns = patterns.chain(&managed.settings.denied_servers);
+        if let Some(problem) = patterns.find_map(ServerPattern::problem) {
+            return invalid(problem);
         }
         Ok(managed)
     }
@@ -237,7 +263,7 @@ impl BundleSettings {
         })
     }
 
-    /// Reads the bearer token. Returns `None` if no token file is configured.
+    /// Reads the bearer token from its file. Returns `None` if no token file is configured.
     ///
     /// # Errors
     /// Returns [`ManagedError`] if the file cannot be read or a user other than root can modify it.
@@ -317,6 +343,8 @@ mod tests {
             (r#""url":"https://a.example","minSeconds":0"#, "must be from 1 to 86400"),
             (r#""url":"https://a.example","minSeconds":60,"maxSeconds":30"#, "is greater than"),
             (r#""url":"https://a.example","longPollSeconds":601"#, "must be at most 600"),
+            (r#""url":"https://a.example","token":"plain""#, "`token` must be `keyring:NAME`"),
+            (r#""url":"https://a.example","token":"keyring:b","tokenFile":"/t""#, "exclude each other"),
             (r#""url":"https://a.example","key":"x""#, "unknown field `key`"),
         ] {
             let refused = bundle(fields).unwrap_err();
@@ -324,6 +352,15 @@ mod tests {
         }
         let empty = parsed(r#"{"schemaVersion":1,"organization":"E","settings":{"deniedServers":[{}]}}"#);
         assert!(empty.unwrap_err().ends_with("a server needs a `name`, `package` or `url`"));
+        let grants = |minutes: u64| {
+            let settings = format!(
+                r#"{{"schemaVersion":1,"organization":"E","settings":{{"maxGrantMinutes":{minutes}}}}}"#
+            );
+            parsed(&settings)
+        };
+        assert_eq!(grants(60).unwrap().settings.max_grant_minutes, Some(60));
+        assert!(grants(0).unwrap_err().contains("`maxGrantMinutes` must be from 1 to 525600"));
+        assert!(grants(525_601).is_err());
         assert!(parsed(r#"{"schemaVersion":2,"organization":"E"}"#).unwrap_err().contains("expected 1"));
     }
 

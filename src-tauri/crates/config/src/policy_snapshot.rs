@@ -7,7 +7,7 @@ mod texts;
 
 pub use texts::PolicyTexts;
 
-use crate::home::{Home, canonical_home};
+use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::protection;
 use crate::snapshot_error::SnapshotError;
 use crate::{ManagedPolicy, Server, Servers};
@@ -99,22 +99,22 @@ impl PolicySnapshot {
         let (annotations, annotations_file) = text.annotations();
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
-        let policy = managed.iter().try_fold(policy, |policy, managed| managed.over(policy, &within))?;
+        let policy = managed.iter().try_fold(policy, |policy, managed| managed.over(policy, home))?;
         let managed = managed.map(Arc::new);
-        let protected = Arc::new(protection(home, &person)?);
         let (hash, gates) = (hash(&text, &hosts, managed.as_deref()), AllowedHosts::new(&hosts));
-        Ok(Self {
+        let snapshot = Self {
             version: 1,
             hash,
             policy,
             annotations,
-            protected,
+            protected: Arc::default(),
             gates,
             home: person,
             managed,
             text,
             hosts,
-        })
+        };
+        Ok(snapshot.with_protection_now(home)?)
     }
 
     /// Returns a copy of the snapshot with other hosts for the servers.
@@ -122,6 +122,19 @@ impl PolicySnapshot {
         let hash = hash(&self.text, &hosts, self.managed.as_deref());
         let gates = AllowedHosts::new(&hosts);
         Self { hash, gates, hosts, ..self.clone() }
+    }
+
+    /// Returns a copy of the snapshot with the current protected paths.
+    ///
+    /// # Errors
+    /// Returns an error if one of IronCurtain's folders cannot be resolved.
+    pub fn with_protection_now(&self, home: &Home) -> Result<Self, UnresolvedPath> {
+        let protected = protection(home, &self.home)?;
+        let protected = match &self.managed {
+            Some(managed) => managed.hide_token(protected).with_managed(&self.policy),
+            None => protected,
+        };
+        Ok(self.with_protection(protected))
     }
 
     /// Returns a copy of the snapshot with other protected paths.
@@ -160,8 +173,8 @@ impl PolicySnapshot {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Returns `true` if a rule of the user's organization overrides a server's whole grant for a path, which must then
-    /// not stay mounted.
+    /// Returns `true` if a rule of the user's organization overrides a part of a server's grant for a path, which must
+    /// then not stay mounted.
     #[must_use]
     pub fn suspends(&self, server: &str, grant: &StandingGrant) -> bool {
         grant.for_judging().is_some_and(|grant| is_suspended(&self.policy, server, &grant))

@@ -51,6 +51,14 @@ pub enum ViewError {
         /// Protected path inside it.
         inside: CanonicalPath,
     },
+    /// The user's organization denies access to the path, or to a path inside it.
+    #[error("`{path}` cannot be opened, because of your organization's rule `{rule}`")]
+    Managed {
+        /// Path in the entry.
+        path: CanonicalPath,
+        /// Name of the rule.
+        rule: String,
+    },
     /// The path contains or is inside a path that no server may change.
     #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
     ReadOnly {
@@ -122,12 +130,7 @@ impl Surroundings {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
         let writable = self.paths(&profile.allow_write);
-        for path in read.iter().chain(&writable) {
-            self.may_be_opened(path, kind)?;
-        }
-        for path in &writable {
-            self.may_be_changed(path, kind)?;
-        }
+        self.permits(profile, kind)?;
         let mut view = match kind {
             FileView::Roots => {
                 // Missing paths are ignored, as in the other view.
@@ -147,19 +150,23 @@ impl Surroundings {
         Ok(view)
     }
 
+    /// Checks the paths that an entry opens.
+    ///
+    /// # Errors
+    /// Returns a [`ViewError`] with the path that cannot be opened.
+    pub fn permits(&self, profile: &Profile, kind: FileView) -> Result<(), ViewError> {
+        let (read, writable) = (self.paths(&profile.allow_read), self.paths(&profile.allow_write));
+        read.iter().chain(&writable).try_for_each(|path| self.may_be_opened(path, kind))?;
+        writable.iter().try_for_each(|path| self.may_be_changed(path, kind))
+    }
+
     /// Returns the view of a server that asks the user before it opens a file. `program` is the file to run.
     ///
     /// # Errors
     /// Returns [`ViewError`] with the path that cannot be opened.
     pub fn asking_view(&self, profile: &Profile, program: &str) -> Result<View, ViewError> {
+        self.permits(profile, FileView::Roots)?;
         let read = self.paths(&profile.allow_read);
-        let writable = self.paths(&profile.allow_write);
-        for path in read.iter().chain(&writable) {
-            self.may_be_opened(path, FileView::Roots)?;
-        }
-        for path in &writable {
-            self.may_be_changed(path, FileView::Roots)?;
-        }
         let mut view = served_view(&self.home, &self.protected, std::iter::empty());
         if let View::Served { session_dir, hidden, programs, .. } = &mut view {
             *session_dir = Some(self.session_dir.as_str().to_owned());
@@ -251,6 +258,7 @@ impl Surroundings {
             if self.own.iter().any(|own| own.contains(&path)) {
                 return Err(ViewError::Own(path));
             }
+            self.is_not_denied(&path, kind)?;
             let inside = self.protected.paths().iter().find(|inside| path.strictly_contains(inside));
             if let Some(inside) = inside.filter(|inside| kind == FileView::Roots && inside.as_path().exists())
             {
@@ -262,6 +270,16 @@ impl Surroundings {
 }
 
 impl Surroundings {
+    /// Returns an error if the user's organization denies access to a path. [`FileView::HostRead`] hides a denied path
+    /// inside the given one.
+    fn is_not_denied(&self, path: &CanonicalPath, kind: FileView) -> Result<(), ViewError> {
+        let rule = self.protected.closed_by_organization(path, kind == FileView::Roots);
+        match rule {
+            Some(rule) => Err(ViewError::Managed { path: path.clone(), rule: rule.rule.to_string() }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns an error if making `path` writable would also open a read-only path. [`FileView::Roots`] cannot always
     /// mask such a path.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {

@@ -146,6 +146,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         on_trouble: Box::new(move |trouble| grants_health.set(Concern::Grants, trouble)),
         clock: Clock::of_machine().map_err(StoreError::Clock)?,
     })?;
+    grants.limit(managed_policy::max_lifetime(first.snapshot()));
     first.check_places(&options.home, &grants.now())?;
     bind(&options, &first, &grants).await?;
     let file = options.home.state.join("workspaces.json");
@@ -224,6 +225,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
     tokio::spawn(managed_policy::follow(state.clone()));
+    tokio::spawn(managed_policy::apply_settings(state.clone()));
     let export = RecordExport::start(state.clone());
     tokio::spawn(accept::accept(state.clone(), listener, export));
     Ok(Daemon(state))

@@ -10,14 +10,24 @@ use ironcurtain_bundle::{
     BundleClient, BundleStoreError, DownloadError, Downloaded, PolicyBundle, VerifyingKey,
 };
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, SnapshotError};
+use ironcurtain_config::{
+    BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, PolicySnapshot, SnapshotError,
+};
+use ironcurtain_secrets::{UnfilledError, filled_setting};
 use ironcurtain_services::Concern;
+use ironcurtain_visible as visible;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
+
+/// Time after which an invalid configuration is read again.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// Maximum length of the description of a problem, in characters.
+const MAX_PROBLEM: usize = 300;
 
 /// Error returned when updating the bundle fails.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +36,8 @@ enum UpdateError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Managed(#[from] ManagedError),
+    #[error(transparent)]
+    Secret(#[from] UnfilledError),
     #[error(transparent)]
     Download(#[from] DownloadError),
     #[error(transparent)]
@@ -41,7 +53,9 @@ impl UpdateError {
     fn result(&self) -> &'static str {
         match self {
             Self::Refused(_) | Self::Rules(_) => "refused",
-            Self::Config(_) | Self::Managed(_) | Self::Download(_) | Self::Thread(_) => "failed",
+            Self::Config(_) | Self::Managed(_) | Self::Secret(_) | Self::Download(_) | Self::Thread(_) => {
+                "failed"
+            }
         }
     }
 }
@@ -62,11 +76,15 @@ async fn keep(state: &Arc<DaemonState>) {
         let started = Instant::now();
         let settings = match load().await {
             Ok(Some(settings)) => settings,
+            Ok(None) if !is_followed(state) => return,
             // If the configuration is removed while the daemon is running, the reload task reports it.
-            Ok(None) => return,
+            Ok(None) => {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
             Err(problem) => {
                 report(state, &Err(problem));
-                tokio::time::sleep(Duration::from_secs(60)).await;
+                tokio::time::sleep(AGAIN).await;
                 continue;
             }
         };
@@ -82,6 +100,38 @@ async fn keep(state: &Arc<DaemonState>) {
     }
 }
 
+/// Returns `true` if the settings in effect name a bundle.
+fn is_followed(state: &DaemonState) -> bool {
+    state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.managed.bundle.is_some())
+}
+
+/// Applies changed settings to existing grants and sessions until the daemon shuts down.
+pub(crate) async fn apply_settings(state: Arc<DaemonState>) {
+    let services = &state.services;
+    let ending = services.shutdown.requested.clone();
+    let mut snapshots = services.snapshots.clone();
+    loop {
+        let snapshot = snapshots.borrow_and_update().clone();
+        services.grants.limit(max_lifetime(&snapshot));
+        if let Some(managed) = &snapshot.managed {
+            state.live().iter().for_each(|session| session.end_if_refused(&managed.managed));
+        }
+        let is_over = tokio::select! {
+            () = ending.cancelled() => true,
+            changed = snapshots.changed() => changed.is_err(),
+        };
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// Returns the maximum lifetime of grants, or `None` if it is unlimited.
+pub(crate) fn max_lifetime(snapshot: &PolicySnapshot) -> Option<Duration> {
+    let minutes = snapshot.managed.as_ref()?.managed.settings.max_grant_minutes?;
+    Some(Duration::from_secs(minutes * 60))
+}
+
 async fn load() -> Result<Option<BundleSettings>, UpdateError> {
     let managed = tokio::task::spawn_blocking(Managed::load).await??;
     Ok(managed.and_then(|managed| managed.bundle))
@@ -91,6 +141,8 @@ fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     let services = &state.services;
     services.metrics.bundle(updated.as_ref().map_or_else(UpdateError::result, |result| *result));
     let trouble = updated.as_ref().err().map(|problem| {
+        // The problem can contain names from a bundle that was not verified.
+        let problem = visible::head(&visible::line(&problem.to_string()), MAX_PROBLEM);
         format!("Your organization's rules were not updated: {problem}. The last good rules stay in force.")
     });
     if let Some(trouble) = &trouble {
@@ -123,8 +175,20 @@ impl Follower {
         let of_files = settings.clone();
         let read = move || Ok::<_, ManagedError>((of_files.public_key()?, of_files.token()?));
         let (key, token) = tokio::task::spawn_blocking(read).await??;
-        let client = BundleClient::new(settings.location()?, token.map(Zeroizing::new));
-        let downloaded = client.download(self.etag.as_deref(), wait).await?;
+        let token = match &settings.token {
+            Some(token) => {
+                let secrets = &state.services.programs.secrets;
+                let token = filled_setting(secrets, ("bundle", "token"), token).await?;
+                Some(Zeroizing::new(token.reveal().to_owned()))
+            }
+            None => token.map(Zeroizing::new),
+        };
+        let client = BundleClient::new(settings.location()?, token);
+        // Without a valid stored bundle, an unchanged one is needed too.
+        let is_stored =
+            || state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.bundle.is_some());
+        let etag = self.etag.as_deref().filter(|_| is_stored());
+        let downloaded = client.download(etag, wait).await?;
         let Downloaded::New { bytes, etag, supports_long_polling } = downloaded else {
             return Ok("unchanged");
         };
@@ -145,8 +209,16 @@ fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, Up
     let (store, now) = (ManagedPolicy::store(home), now_ms() / 1000);
     let bundle = PolicyBundle::open(bytes, key, now).map_err(BundleStoreError::from)?;
     ManagedPolicy::check(home, &bundle)?;
-    // Treat an invalid file as missing. The error is reported when the policy is loaded.
-    let kept = store.read(key, now).ok().flatten();
+    let kept = match store.read(key) {
+        Ok(kept) => kept,
+        // Treat an invalid bundle as missing. The error is reported when the policy is loaded.
+        Err(BundleStoreError::Refused(_)) => None,
+        Err(
+            problem @ (BundleStoreError::Io { .. }
+            | BundleStoreError::Rollback { .. }
+            | BundleStoreError::SameSequence(_)),
+        ) => return Err(problem.into()),
+    };
     store.replace(kept.as_ref(), bytes, key, now)?;
     ManagedPolicy::record_arrivals(home)?;
     Ok(kept.as_ref() != Some(&bundle))

@@ -38,7 +38,7 @@ use echo::Echo;
 pub use handover::SessionHandover;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_config::{Managed, Server as ServerConfig};
 use ironcurtain_connection::OutgoingNote;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
@@ -118,6 +118,13 @@ pub struct Session {
 }
 
 impl Session {
+    /// Starts closing the session if the user's organization does not allow its server.
+    pub(crate) fn end_if_refused(&self, managed: &Managed) {
+        if managed.refuses(&self.config) {
+            self.end();
+        }
+    }
+
     /// Starts closing the session, without waiting.
     pub fn end(&self) {
         self.end.cancel();

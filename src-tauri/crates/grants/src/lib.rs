@@ -8,7 +8,7 @@
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
-//! use ironcurtain_audit::clock::Clock;
+//! use ironcurtain_audit::clock::{Clock, millis};
 //! use ironcurtain_grants::{GrantParts, Grants};
 //! use std::path::Path;
 //!
@@ -54,13 +54,14 @@ pub use store::StoreError;
 pub use table::GrantTable;
 pub use tool_memory::{RememberedTools, ToolMemory};
 
-use ironcurtain_audit::clock::Clock;
+use ironcurtain_audit::clock::{Clock, millis};
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
 use owner::{Command, GrantsOwner, Shared};
 use served::ServedBefore;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use store::{Store, StoredEnd};
 use table::Published;
 use tokio::sync::{oneshot, watch};
@@ -227,8 +228,16 @@ impl Grants {
     /// Returns [`GrantError`] if no grant was created.
     pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
+        let limited = |(grant, entry)| (self.shared.published.limited(grant), entry);
+        let gifts = gifts.into_iter().map(limited).collect();
         self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
         answer.await.map_err(|_| StoreError::Ended)?
+    }
+
+    /// Sets the maximum lifetime of all grants, including the existing ones. `None` removes the limit for new grants.
+    pub fn limit(&self, max: Option<Duration>) {
+        self.shared.published.limit(max.map_or(u64::MAX, millis));
+        send_ends(&self.commands, self.shared.published.expire());
     }
 
     /// Revokes a grant with immediate effect. Returns `None` if the grant is not active.

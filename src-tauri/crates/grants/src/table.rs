@@ -9,6 +9,7 @@ use super::ending::{EndReason, Ending};
 use ironcurtain_audit::clock::{Clock, Moment, millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 
 /// Snapshot of the active grants.
@@ -66,11 +67,13 @@ impl GrantTable {
 pub(super) struct Published {
     table: watch::Sender<Arc<GrantTable>>,
     pub(super) clock: Clock,
+    /// Maximum lifetime of every grant in milliseconds, or `u64::MAX` if it is unlimited.
+    max_ms: AtomicU64,
 }
 
 impl Published {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { table: watch::Sender::new(Arc::default()), clock }
+        Self { table: watch::Sender::new(Arc::default()), clock, max_ms: AtomicU64::new(u64::MAX) }
     }
 
     pub(super) fn now(&self) -> Arc<GrantTable> {
@@ -98,12 +101,40 @@ impl Published {
         self.table.borrow().next_end()
     }
 
+    /// Sets the maximum lifetime of all grants, including the existing ones.
+    pub(super) fn limit(&self, max_ms: u64) {
+        self.max_ms.store(max_ms, Ordering::SeqCst);
+        let now = self.clock.now();
+        self.change(|table| {
+            let mut changed = false;
+            for grant in &mut table.grants {
+                let end = ends_at(grant, max_ms);
+                if end != grant.expires_ms {
+                    grant.expires_ms = end;
+                    let left = end.unwrap_or(u64::MAX).saturating_sub(now.wall_ms);
+                    let deadline = now.boot_ms.saturating_add(left);
+                    let known = table.deadlines.entry(grant.id.clone()).or_insert(deadline);
+                    *known = deadline.min(*known);
+                    changed = true;
+                }
+            }
+            changed
+        });
+    }
+
+    /// Limits the lifetime of a new grant.
+    pub(super) fn limited(&self, mut grant: StandingGrant) -> StandingGrant {
+        grant.expires_ms = ends_at(&grant, self.max_ms.load(Ordering::SeqCst));
+        grant
+    }
+
     /// Adds grants and returns the new version of the table. Each grant comes with its remaining time in
     /// milliseconds, or `None` if it does not expire.
     pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
         self.change(|table| {
             for (grant, left_ms) in grants {
+                let grant = self.limited(grant);
                 if let Some(left) = left_ms {
                     table.deadlines.insert(grant.id.clone(), now.boot_ms.saturating_add(left));
                 }
@@ -186,6 +217,12 @@ impl Published {
             changed
         });
     }
+}
+
+/// Returns the wall-clock time at which a grant expires, given the maximum lifetime in milliseconds.
+fn ends_at(grant: &StandingGrant, max_ms: u64) -> Option<u64> {
+    let limit = grant.created_ms.checked_add(max_ms);
+    grant.expires_ms.into_iter().chain(limit).min()
 }
 
 /// Returns a new grant's duration in milliseconds: the shorter of its lifetime and the time until its wall-clock

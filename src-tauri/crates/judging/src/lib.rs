@@ -30,8 +30,8 @@ use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
-    HostConnection, HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated,
-    Verdict, explain, judge,
+    HostConnection, HostGrant, PathGrant, PendingApproval, ResolvedCall, RuleReason, ServerReach, ToolGrant,
+    Unannotated, Verdict, explain, judge, restriction,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -221,6 +221,11 @@ impl JudgingContext {
             None => self.judge_call(&self.grants_where(|path| paths.has_folder(path)), call),
         };
         CallJudgement { verdict, inspected: InspectedCall { arguments, paths } }
+    }
+
+    /// Returns the rule of the user's organization that restricts a call, regardless of the user's rules and grants.
+    pub fn restriction(&self, call: &ResolvedCall) -> Option<RuleReason> {
+        self.with_context(&self.grants, |context| restriction(&self.snapshot.policy, context, call))
     }
 
     /// Judges a call, and returns the verdict with the steps that led to it.

@@ -28,7 +28,7 @@ use crate::{
     ProtectedPaths, ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant,
     Verdict,
 };
-use cover::ValueInRole;
+use cover::{LayerRules, ValueInRole};
 use evaluation::{Discharge, Evaluation};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
@@ -84,7 +84,7 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
     if let Some(denial) = protect::refuse(context, &call) {
         return Verdict::Deny(denial);
     }
-    if is_introspection(&call) {
+    if is_introspection(policy, context, &call) {
         return Verdict::Allow(Permit::new(
             call,
             (AllowedBy::Introspection, introspection()),
@@ -98,9 +98,18 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
 
 /// Judges a call like [`judge()`], and also reports which rule decided each value and why earlier rules did not apply.
 pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Explanation {
-    let by_structure = is_introspection(&call) || protect::refuse(context, &call).is_some();
+    let by_structure = is_introspection(policy, context, &call) || protect::refuse(context, &call).is_some();
     let steps = if by_structure { Vec::new() } else { Judging::new(policy, context, &call).steps() };
     Explanation { steps, verdict: judge(policy, context, call) }
+}
+
+/// Returns the rule of the user's organization that denies a value of the call or requires approval for it, regardless
+/// of the user's rules and grants.
+#[must_use]
+pub fn restriction(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Option<RuleReason> {
+    let judging = Judging::new(policy, context, call);
+    let mut values = call.roles().iter().flat_map(|role| call.values(*role).map(move |given| (*role, given)));
+    values.find_map(|(role, given)| judging.restriction(role, given)).map(|rule| rule.reason.clone())
 }
 
 fn introspection() -> RuleReason {
@@ -115,11 +124,12 @@ fn session_folder() -> RuleReason {
     RuleReason::new("structural-sandbox-allow", "the path is inside the session sandbox")
 }
 
-fn is_introspection(call: &ResolvedCall) -> bool {
+fn is_introspection(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> bool {
     !call.is_unannotated()
         && call.server() == "filesystem"
         && call.tool() == "list_allowed_directories"
         && call.transport_arguments().is_empty()
+        && !Judging::new(policy, context, call).rule_for_call().is_some_and(Rule::restricts)
 }
 
 /// Call that is being judged, with the inputs of the decision.
@@ -184,12 +194,12 @@ impl<'a> Judging<'a> {
     /// because the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
-        match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
+        match (self.tool_grant(rule), rule) {
             (Some(grant), _) => evaluation.discharge(Discharge::Tool(grant)),
-            (None, Some(Decision::Escalate)) => evaluation.is_unannotated(),
-            (None, Some(Decision::Allow | Decision::Deny) | None) => {
-                evaluation.by_rule(JudgedValue::WHOLE_CALL, rule);
+            (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
+                evaluation.is_unannotated();
             }
+            (None, rule) => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
         }
     }
 
@@ -283,14 +293,16 @@ impl<'a> Judging<'a> {
     }
 
     /// Combines the matching rules of the two layers. The stricter rule decides, or the managed rule if both are
-    /// equally strict. A managed rule that allows the value decides only if no user rule applies to the value.
-    fn layered(&self, first: impl Fn(RulesFor<'a>) -> Option<&'a Rule>) -> Option<&'a Rule> {
+    /// equally strict. A managed rule that allows the value decides only if no user rule applies to the value. If only
+    /// one layer decides, an uncertain match in the other layer still requires approval.
+    fn layered(&self, first: impl Fn(RulesFor<'a>) -> LayerRules<'a>) -> Option<&'a Rule> {
         if !self.policy.is_managed() {
-            return first(self.rules());
+            return first(self.rules()).decides;
         }
         let managed = first(self.rules().of_layer(RuleLayer::Managed));
         let user = first(self.rules().of_layer(RuleLayer::User));
-        match (managed, user) {
+        managed.decides.or(user.decides)?;
+        match (managed.any(), user.any()) {
             (Some(managed), Some(user)) if managed.then == Decision::Allow || user.then > managed.then => {
                 Some(user)
             }
@@ -300,13 +312,18 @@ impl<'a> Judging<'a> {
 
     /// Returns `true` if a managed rule denies the value or requires approval for it.
     fn is_restricted(&self, role: Role, given: &'a ResolvedValue) -> bool {
+        self.restriction(role, given).is_some()
+    }
+
+    /// Returns the managed rule that denies the value or requires approval for it, or `None`.
+    fn restriction(&self, role: Role, given: &'a ResolvedValue) -> Option<&'a Rule> {
         if !self.policy.is_managed() {
-            return false;
+            return None;
         }
         let value = ValueInRole { role, given: Some(given) };
         let rules = self.rules().of_layer(RuleLayer::Managed).speaking(role);
         let managed = cover::first(rules, |rule| value.cover(rule, self.call, self.context.reach).ok());
-        managed.is_some_and(|rule| rule.then != Decision::Allow)
+        managed.any().filter(|rule| rule.restricts())
     }
 
     /// Returns the rule that decides on a call without resources, or `None`.
@@ -324,8 +341,7 @@ impl<'a> Judging<'a> {
     /// Returns `true` if a request is allowed without approval, because it names no file and the server can access
     /// only granted resources. A rule that denies or names the request takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
-        let restricts = |rule: &Rule| rule.is_managed() && rule.then != Decision::Allow;
-        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some() || restricts(rule);
+        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some() || rule.restricts();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
     }
 

@@ -43,18 +43,21 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     open
 }
 
-/// Returns `true` if a managed rule overrides a server's grant for every path that the grant covers, so that the path
-/// must not stay mounted. Rules that apply only to some tools or to a part of the path are left to the judge.
+/// Returns `true` if a managed rule overrides a server's grant for the granted path or for a path inside it, so that the
+/// granted path must not stay mounted. Rules that apply only to some tools are left to the judge.
 #[must_use]
 pub fn is_suspended(policy: &Policy, server: &str, grant: &PathGrant) -> bool {
-    let covers_all = |rule: &&Rule| rule.within().is_none_or(|within| within.contains(&grant.path));
     let managed = policy.rules().iter().take_while(|rule| rule.is_managed());
     let general = managed.filter(|rule| asks_only_for_a_folder(rule) && !rule.condition.reaches_nothing);
-    let general: Vec<&Rule> = general.filter(covers_all).collect();
+    let general: Vec<&Rule> = general.collect();
+    let covers_all = |rule: &Rule| rule.within().is_none_or(|within| within.contains(&grant.path));
     let granted = |role: &&Role| role.access().is_some_and(|access| grant.access.has(access));
     Role::ALL.iter().filter(granted).any(|role| {
-        let first = general.iter().find(|rule| speaks_of(rule, server, *role, &grant.path));
-        first.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms))
+        let mut speaking = general.iter().filter(|rule| speaks_of(rule, server, *role, &grant.path));
+        let overrides = |rule: &&&Rule| rule.overrides_grant_of(grant.created_ms);
+        // A rule that covers the whole granted path precedes all later rules.
+        let first = speaking.find(|rule| overrides(rule) || covers_all(rule));
+        first.is_some_and(|rule| overrides(&rule))
     })
 }
 

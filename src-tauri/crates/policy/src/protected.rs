@@ -6,6 +6,8 @@
 //! - The session sandbox is inside one of IronCurtain's protected folders and stays open, except for protected paths
 //!   inside it.
 
+use crate::RuleReason;
+use crate::managed_paths::ManagedPath;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ pub struct ProtectedPaths {
     root: Node,
     kept: Vec<ReadOnlyPath>,
     starting: &'static [KnownPath],
+    /// Those of the paths that the user's organization closes.
+    managed: Vec<ManagedPath>,
 }
 
 /// Path that rules can open for reading but that no call may change.
@@ -35,6 +39,8 @@ pub enum ReadOnlyReason {
     OurPrograms,
     /// The file is a configuration from which an agent client starts programs.
     ClientConfiguration,
+    /// A rule of the user's organization denies changes.
+    Organization,
 }
 
 /// Node in the path tree: a protected path, or a folder above one.
@@ -56,7 +62,15 @@ pub(crate) enum Closed {
 impl ProtectedPaths {
     /// Empty set, which protects nothing.
     pub const NOTHING: &'static Self =
-        &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
+        &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[], managed: Vec::new() };
+
+    /// Returns a copy that also contains these paths.
+    #[must_use]
+    pub fn also_closing(self, more: impl IntoIterator<Item = CanonicalPath>) -> Self {
+        let Self { paths, kept, starting, managed, .. } = self;
+        let all: Self = paths.into_iter().chain(more).collect();
+        Self { kept, starting, managed, ..all }
+    }
 
     /// Returns a copy that also contains these read-only paths.
     #[must_use]
@@ -70,8 +84,27 @@ impl ProtectedPaths {
         Self { starting, ..self }
     }
 
+    pub(crate) fn closed_by(self, managed: Vec<ManagedPath>) -> Self {
+        Self { managed, ..self }
+    }
+
+    /// Returns the rule of the user's organization that closes a path, or closes a path inside it.
+    #[must_use]
+    pub fn managed_rule(&self, path: &CanonicalPath) -> Option<&RuleReason> {
+        let touches = |managed: &&ManagedPath| managed.path.contains(path) || path.contains(&managed.path);
+        self.managed.iter().find(touches).map(|managed| &managed.by)
+    }
+
+    /// Returns the rule of the user's organization that denies reading a path or, with `descends`, a path inside it.
+    #[must_use]
+    pub fn closed_by_organization(&self, path: &CanonicalPath, descends: bool) -> Option<&RuleReason> {
+        let mut closed = self.managed.iter().filter(|managed| self.paths.contains(&managed.path));
+        let closed = closed.find(|m| m.path.contains(path) || (descends && path.contains(&m.path)));
+        closed.map(|managed| &managed.by)
+    }
+
     /// Returns a copy in which the paths in `logins` are not protected, and the client configurations in the folders
-    /// `settings` are not read-only.
+    /// `settings` are not read-only. Paths that the user's organization closes stay closed.
     #[must_use]
     pub fn opened_for(&self, logins: &[CanonicalPath], settings: &[CanonicalPath]) -> Self {
         let is_opened = |kept: &&ReadOnlyPath| {
@@ -79,8 +112,10 @@ impl ProtectedPaths {
                 && settings.iter().any(|folder| folder.contains(&kept.path))
         };
         let kept = self.kept.iter().filter(|kept| !is_opened(kept)).cloned().collect();
-        let paths = self.paths.iter().filter(|path| !logins.contains(path)).cloned();
-        paths.collect::<Self>().with_read_only(kept).asking_about(self.starting)
+        let is_managed = |path: &CanonicalPath| self.managed.iter().any(|managed| managed.path == *path);
+        let paths = self.paths.iter().filter(|path| !logins.contains(path) || is_managed(path)).cloned();
+        let opened = paths.collect::<Self>().with_read_only(kept).asking_about(self.starting);
+        opened.closed_by(self.managed.clone())
     }
 
     /// Returns the read-only paths.

@@ -70,6 +70,28 @@ impl Policy {
         Self { rules, index }
     }
 
+    /// Adds the rules of a policy that was parsed from the same text with another home directory. Each differing rule
+    /// follows its counterpart.
+    #[must_use]
+    pub fn with_variants(self, others: Self) -> Self {
+        let pairs = self.rules.into_iter().zip(others.rules);
+        let rules = pairs.flat_map(|(rule, other)| {
+            let other = (other.condition != rule.condition).then_some(other);
+            std::iter::once(rule).chain(other)
+        });
+        let rules: Vec<Rule> = rules.collect();
+        let index = Index::new(&rules);
+        Self { rules, index }
+    }
+
+    /// Adds rules after the policy's own rules, in the same layer.
+    #[must_use]
+    pub fn followed_by(self, others: Self) -> Self {
+        let rules: Vec<Rule> = self.rules.into_iter().chain(others.rules).collect();
+        let index = Index::new(&rules);
+        Self { rules, index }
+    }
+
     /// Returns `true` if the policy contains an organization's rules.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -172,6 +194,11 @@ impl Rule {
     #[must_use]
     pub fn is_managed(&self) -> bool {
         matches!(self.layer, Layer::Managed { .. })
+    }
+
+    /// Returns `true` if the rule belongs to the user's organization, and denies calls or requires approval for them.
+    pub(crate) fn restricts(&self) -> bool {
+        self.is_managed() && self.then != Decision::Allow
     }
 
     /// Returns `true` if the rule overrides a grant created at this time: it denies, or it is a managed rule that

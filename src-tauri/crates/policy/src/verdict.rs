@@ -60,7 +60,7 @@ pub struct Permit {
 pub struct Escalation {
     /// The call, as it was judged.
     pub call: ResolvedCall,
-    /// First rule that requires approval.
+    /// First rule that requires approval, or the first one of the user's organization.
     pub by: RuleReason,
     /// Values that require approval. Never empty.
     pub values: Vec<PendingApproval>,
@@ -139,7 +139,7 @@ impl Escalation {
     /// Returns `true` if an organization's rule requires the approval.
     #[must_use]
     pub fn is_managed(&self) -> bool {
-        self.values.iter().any(|value| value.by.rule.starts_with(MANAGED))
+        self.by.rule.starts_with(MANAGED)
     }
 }
 

@@ -48,6 +48,20 @@ pub async fn filled_headers(
     filled(store, headers, "headers", named_in_header).await
 }
 
+/// Returns the value of one setting, with its secret inserted. `section` and `key` name the setting in errors.
+///
+/// # Errors
+/// Returns the same errors as [`filled_env`].
+pub async fn filled_setting(
+    store: &SecretStore,
+    (section, key): (&str, &str),
+    value: &str,
+) -> Result<Secret, UnfilledError> {
+    let values = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let filled = filled(store, &values, section, |value| Ok(named(value)?.map(|name| ("", name)))).await?;
+    Ok(filled.values.into_values().next().unwrap_or_else(|| Secret::new(String::new())))
+}
+
 async fn filled(
     store: &SecretStore,
     values: &BTreeMap<String, String>,

@@ -29,7 +29,7 @@ mod store;
 
 pub use age::AgeError;
 pub use error::{SecretError, SecretFileError, in_time};
-pub use fill::{Filled, UnfilledError, filled_env, filled_headers};
+pub use fill::{Filled, UnfilledError, filled_env, filled_headers, filled_setting};
 pub use keyring::{Keyring, Shelf};
 pub use login::{LoginMark, LoginTurn, Logins};
 pub use mask::SecretMask;

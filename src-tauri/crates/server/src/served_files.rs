@@ -26,14 +26,15 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 use ironcurtain_services::{Pace, Services};
+pub use judge::is_unrestricted;
 use permissions::Permissions;
 pub use processes::{inside, is_inside};
-pub use profile::{ProfileGrants, ProfileGrantsError, mounts, plan};
+pub use profile::{EVERYTHING, ProfileGrants, ProfileGrantsError, mounts, plan, restricted};
 pub use raise::RaiseError;
 use searching::Searches;
 pub use serving::ServingFiles;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +61,8 @@ pub struct ServedFiles {
     pub profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     mounted: Vec<CanonicalPath>,
+    /// Working folder of a run, while it is mounted.
+    working_folder: Mutex<Option<CanonicalPath>>,
     pid: u32,
     calls: Box<CallsInProgress>,
     /// Counters of decisions.
@@ -107,6 +110,8 @@ pub struct ServedFilesOptions {
     pub profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     pub mounted: Vec<CanonicalPath>,
+    /// Working folder of a run, if it was mounted at the start.
+    pub working_folder: Option<CanonicalPath>,
     /// Process id of the supervisor.
     pub pid: u32,
     /// Calls that questions list.
@@ -136,6 +141,7 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            working_folder,
             pid,
             calls,
             counts,
@@ -156,6 +162,7 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            working_folder: Mutex::new(working_folder),
             pid,
             calls,
             counts,

@@ -110,6 +110,14 @@ impl Services {
         self.snapshots.borrow().clone()
     }
 
+    /// Returns the reason nothing may start because the user's organization requires an export of the record that is not
+    /// configured, or `None`.
+    pub fn refusal_without_export(&self) -> Option<String> {
+        let managed = self.snapshot().managed.clone()?;
+        let export = self.settings.borrow().config.export.clone();
+        managed.managed.refusal_without_export(export.as_ref())
+    }
+
     /// Returns the identity check for a server.
     pub fn gate(&self, server: &Server) -> IdentityGate {
         let (services, server) = (self.clone(), server.clone());

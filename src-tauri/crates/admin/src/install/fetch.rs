@@ -102,8 +102,11 @@ pub(super) fn find<'a>(
     name: &str,
 ) -> Result<(&'a Server, RunnerCommand), InstallError> {
     let server = named_server(servers, name)?;
-    let command = RunnerCommand::of(server)
-        .map_err(|e| InstallError::NotUnderstood { server: name.to_owned(), problem: e.to_string() })?;
+    let failed = |problem: String| InstallError::NotUnderstood { server: name.to_owned(), problem };
+    if let Some(reason) = &server.refused {
+        return Err(failed(reason.clone()));
+    }
+    let command = RunnerCommand::of(server).map_err(|e| failed(e.to_string()))?;
     Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))
 }
 

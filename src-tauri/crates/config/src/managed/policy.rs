@@ -2,18 +2,24 @@
 //!
 //! - The stored bundle is verified on each read, so modifying it on disk has no effect.
 
-use super::{BundleSettings, Managed, ManagedError, WithoutBundle};
+use super::{BundleSettings, Managed, ManagedError, ManagedNetwork, WithoutBundle};
 use crate::ConfigError;
-use crate::home::{Home, canonical_home};
+use crate::home::{Account, Home, canonical_home};
 use crate::snapshot_error::SnapshotError;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::hash_of;
 use ironcurtain_bundle::{BundleStore, BundleStoreError, PolicyBundle};
-use ironcurtain_paths::{Resolver, atomic_file, bounded_read};
-use ironcurtain_policy::{DynamicLists, LoadError, Policy, ResolveWithin, Rule, WithinError, defaults};
+use ironcurtain_paths::{CanonicalPath, Resolver, atomic_file, bounded_read};
+use ironcurtain_policy::{
+    DynamicLists, HostConnection, LoadError, Policy, ProtectedPaths, ResolveWithin, Rule, WithinError,
+    defaults,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Name of the rule for the setting `network`.
+const NETWORK: &str = "setting-network";
 
 /// The organization's rules, and the times at which they arrived on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub struct ManagedPolicy {
     pub problem: Option<String>,
     rules: Option<String>,
     lists: Option<String>,
+    /// Rule for the setting `network`. It applies to connections of runs and of servers that ask.
+    network_rule: Option<String>,
     /// Arrival time of each rule, in milliseconds since the Unix epoch, keyed by the rule's hash.
     arrivals: BTreeMap<String, u64>,
 }
@@ -52,17 +60,27 @@ impl ManagedPolicy {
             problem: None,
             rules: None,
             lists: None,
+            network_rule: None,
             arrivals: Self::read_arrivals(home),
         };
         if let Some(settings) = policy.managed.bundle.clone() {
             policy.take_bundle(home, &settings)?;
         }
+        policy.network_rule = policy.managed.settings.network.map(|network| {
+            let (then, what) = match network {
+                ManagedNetwork::Never => ("deny", "does not allow network access"),
+                ManagedNetwork::Ask => ("escalate", "requires approval for each host"),
+            };
+            let reason = format!("{} {what}", policy.managed.organization);
+            let rule = json!({ "name": NETWORK, "if": { "tool": [HostConnection::NAME] }, "then": then, "reason": reason });
+            json!({ "rules": [rule] }).to_string()
+        });
         Ok(Some(policy))
     }
 
     fn take_bundle(&mut self, home: &Home, settings: &BundleSettings) -> Result<(), ManagedError> {
         let key = settings.public_key()?;
-        match Self::store(home).read(&key, now_ms() / 1000) {
+        match Self::store(home).read(&key) {
             Ok(Some(bundle)) => {
                 self.rules = bundle.document("policy").map(Value::to_string);
                 self.lists = bundle.document("lists").map(Value::to_string);
@@ -97,15 +115,56 @@ impl ManagedPolicy {
     /// Returns `user` with the organization's rules added as a layer above it.
     ///
     /// # Errors
-    /// Returns [`LoadError`] if the organization's rules are invalid.
-    pub(crate) fn over(&self, user: Policy, resolve: &ResolveWithin<'_>) -> Result<Policy, LoadError> {
-        let Some(rules) = self.parsed(resolve)? else { return Ok(user) };
+    /// Returns [`SnapshotError`] if the organization's rules are invalid.
+    pub(crate) fn over(&self, user: Policy, home: &Home) -> Result<Policy, SnapshotError> {
+        let Some(rules) = self.parsed(home)? else { return Ok(user) };
         Ok(user.under(rules, |rule| self.arrivals.get(&hash(rule)).copied().unwrap_or(u64::MAX)))
     }
 
-    fn parsed(&self, resolve: &ResolveWithin<'_>) -> Result<Option<Policy>, LoadError> {
-        let Some(rules) = &self.rules else { return Ok(None) };
-        parse(rules, self.lists.as_deref(), resolve).map(Some)
+    /// Adds the paths that the organization's rules close to the protected paths. Does nothing if this machine is not
+    /// managed.
+    ///
+    /// # Errors
+    /// Returns [`SnapshotError`] if the organization's settings or rules are invalid.
+    pub fn protect(home: &Home, protected: ProtectedPaths) -> Result<ProtectedPaths, SnapshotError> {
+        let Some(policy) = Self::load(home)? else { return Ok(protected) };
+        let empty = json!({ "rules": [] }).to_string();
+        let empty = with_resolver(home, |resolve| parse(&empty, None, resolve))??;
+        let rules = policy.over(empty, home)?;
+        Ok(policy.hide_token(protected).with_managed(&rules))
+    }
+
+    /// Adds the token file to the protected paths: agents must not read the token.
+    pub(crate) fn hide_token(&self, protected: ProtectedPaths) -> ProtectedPaths {
+        let token = self.managed.bundle.as_ref().and_then(|bundle| bundle.token_file.as_ref());
+        let token = token.and_then(|token| CanonicalPath::assume_canonical(token.to_str()?).ok());
+        protected.also_closing(token)
+    }
+
+    /// Parses the rules. `~` means the home directory of the account and, if `HOME` selects another one, that one too.
+    fn parsed(&self, home: &Home) -> Result<Option<Policy>, SnapshotError> {
+        let person = canonical_home(home)?;
+        let Some(rules) = self.parsed_for(&person)? else { return Ok(None) };
+        let account = Account::of_process().and_then(|account| {
+            let home = account.home.canonicalize().unwrap_or(account.home);
+            CanonicalPath::assume_canonical(home.to_str()?).ok()
+        });
+        let Some(account) = account.filter(|account| *account != person) else { return Ok(Some(rules)) };
+        Ok(self.parsed_for(&account)?.map(|of_account| rules.with_variants(of_account)))
+    }
+
+    fn parsed_for(&self, person: &CanonicalPath) -> Result<Option<Policy>, LoadError> {
+        let resolver = Resolver::new(person.clone(), person.clone());
+        let resolve = |raw: &str| located(&resolver, person, raw);
+        let network = self.network_rule.iter().map(|rule| parse(rule, None, &resolve));
+        let bundle = self.rules.iter().map(|rules| parse(rules, self.lists.as_deref(), &resolve));
+        network.chain(bundle).try_fold(None, |first: Option<Policy>, rules| {
+            let rules = rules?;
+            Ok(Some(match first {
+                Some(first) => first.followed_by(rules),
+                None => rules,
+            }))
+        })
     }
 
     /// Parses a bundle's rules.
@@ -130,7 +189,7 @@ impl ManagedPolicy {
 
     /// Returns the rules and lists as text, for detecting changes.
     pub(crate) fn text(&self) -> String {
-        json!([self.rules, self.lists]).to_string()
+        json!([self.rules, self.lists, self.network_rule]).to_string()
     }
 
     /// Stores the arrival time of each new rule, and removes rules that no longer exist. Does nothing if this machine
@@ -140,7 +199,7 @@ impl ManagedPolicy {
     /// Returns [`SnapshotError`] if the rules are invalid or the times cannot be written.
     pub fn record_arrivals(home: &Home) -> Result<(), SnapshotError> {
         let Some(policy) = Self::load(home)? else { return Ok(()) };
-        let Some(rules) = with_resolver(home, |resolve| policy.parsed(resolve))?? else { return Ok(()) };
+        let Some(rules) = policy.parsed(home)? else { return Ok(()) };
         let now = now_ms();
         let arrived = rules.rules().iter().map(|rule| {
             let hash = hash(rule);
@@ -169,8 +228,18 @@ impl ManagedPolicy {
 /// Calls `then` with a function that resolves the paths in rules.
 fn with_resolver<T>(home: &Home, then: impl FnOnce(&ResolveWithin<'_>) -> T) -> Result<T, SnapshotError> {
     let person = canonical_home(home)?;
-    let resolver = Resolver::new(person.clone(), person);
-    Ok(then(&|raw| resolver.locate(raw).map_err(WithinError::from)))
+    let resolver = Resolver::new(person.clone(), person.clone());
+    Ok(then(&|raw| located(&resolver, &person, raw)))
+}
+
+/// Resolves a path in a managed rule. A path that cannot be resolved is taken as written, so that the user cannot make
+/// the rules invalid by changing a folder that they name.
+fn located(resolver: &Resolver, person: &CanonicalPath, raw: &str) -> Result<CanonicalPath, WithinError> {
+    resolver.locate(raw).or_else(|problem| {
+        let written =
+            raw.strip_prefix('~').map_or_else(|| raw.to_owned(), |below| format!("{person}{below}"));
+        CanonicalPath::assume_canonical(written.trim_end_matches('/')).map_err(|_| WithinError::from(problem))
+    })
 }
 
 fn parse(rules: &str, lists: Option<&str>, resolve: &ResolveWithin<'_>) -> Result<Policy, LoadError> {

@@ -1,12 +1,43 @@
 //! Applies an organization's settings to the user's settings and servers. The result is never less strict.
 
-use super::{ManagedNetwork, ManagedSettings, ServerPattern};
+use super::{Managed, ManagedNetwork, ManagedSettings};
 use crate::sandbox::{NetworkSettings, Sandbox};
-use crate::{Config, SandboxPolicy, Server};
+use crate::{Config, ExportConfig, SandboxPolicy, Server};
+
+impl Managed {
+    /// Returns `true` if a server that was allowed to start is not allowed any more.
+    #[must_use]
+    pub fn refuses(&self, server: &Server) -> bool {
+        self.settings.refusal(server).is_some()
+    }
+
+    /// Returns the reason nothing may start with this export of the record, or `None` if it is sufficient.
+    #[must_use]
+    pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
+        let Self { organization, settings, .. } = self;
+        match (&settings.export_url, export) {
+            (Some(url), Some(export)) if export.url == *url => None,
+            (Some(url), _) => Some(format!(
+                "{organization} requires the export of the record to `{url}`; run `ironcurtain export enable {url}`"
+            )),
+            (None, None) if settings.require_export => Some(format!(
+                "{organization} requires the export of the record; run `ironcurtain export enable`"
+            )),
+            (None, _) => None,
+        }
+    }
+}
 
 impl ManagedSettings {
+    /// Returns `true` if servers do not start on a machine that cannot create sandboxes.
+    #[must_use]
+    pub fn enforces_sandbox(&self) -> bool {
+        // A server without a sandbox has unrestricted network access.
+        self.enforce_sandbox || self.requires_sandbox()
+    }
+
     pub(crate) fn restrict_config(&self, config: &mut Config) {
-        if self.enforce_sandbox {
+        if self.enforces_sandbox() {
             config.sandbox_policy = SandboxPolicy::Enforce;
         }
     }
@@ -14,7 +45,8 @@ impl ManagedSettings {
     pub(crate) fn restrict_server(&self, server: &mut Server, organization: &str) {
         server.refused = self.refusal(server).map(|why| format!("{organization} {why}"));
         if let (Sandbox::Sandboxed(settings), Some(network)) = (&mut server.sandbox, self.network) {
-            settings.network = settings.network.take().and_then(|settings| match network {
+            let open = settings.network.take().filter(|settings| !settings.is_closed());
+            settings.network = open.and_then(|settings| match network {
                 ManagedNetwork::Never => None,
                 ManagedNetwork::Ask => Some(NetworkSettings {
                     denied_domains: settings.denied_domains,
@@ -26,48 +58,24 @@ impl ManagedSettings {
 
     /// Returns the reason a server is not allowed to start, as a phrase that follows the organization's name.
     fn refusal(&self, server: &Server) -> Option<&'static str> {
-        let is_listed = |list: &[ServerPattern]| list.iter().any(|pattern| pattern.matches(server));
-        if is_listed(&self.denied_servers) {
+        if self.denied_servers.iter().any(|pattern| pattern.denies(server)) {
             return Some("denies this server");
         }
-        if self.allowed_servers.as_ref().is_some_and(|allowed| !is_listed(allowed)) {
+        let allowed = self.allowed_servers.as_ref();
+        if allowed.is_some_and(|allowed| !allowed.iter().any(|pattern| pattern.allows(server))) {
             return Some("does not allow this server");
         }
         if server.remote.is_some() {
             let is_offline = self.network == Some(ManagedNetwork::Never);
             return is_offline.then_some("allows no network, so remote servers cannot be used");
         }
-        let is_free = self.forbid_unsandboxed && server.sandbox == Sandbox::OptedOut;
+        let is_free = self.requires_sandbox() && server.sandbox == Sandbox::OptedOut;
         is_free.then_some("requires a sandbox, and the server's entry has `\"sandbox\": false`")
     }
-}
 
-impl ServerPattern {
-    pub(super) fn is_empty(&self) -> bool {
-        self.name.is_none() && self.package.is_none() && self.url.is_none()
+    fn requires_sandbox(&self) -> bool {
+        self.forbid_unsandboxed || self.network.is_some()
     }
-
-    fn matches(&self, server: &Server) -> bool {
-        let of_name = self.name.as_ref().is_none_or(|name| *name == server.name);
-        let of_package = self.package.as_ref().is_none_or(|package| {
-            server.remote.is_none()
-                && std::iter::once(&server.command).chain(&server.args).any(|word| is_package(word, package))
-        });
-        let of_url = self.url.as_ref().is_none_or(|url| {
-            let address = server.remote.as_ref().map(ToString::to_string);
-            address.is_some_and(|address| match url.strip_suffix('*') {
-                Some(start) => address.starts_with(start),
-                None => address == *url,
-            })
-        });
-        of_name && of_package && of_url
-    }
-}
-
-/// Returns `true` if a command-line argument names this package, with or without a version.
-fn is_package(word: &str, package: &str) -> bool {
-    let rest = word.strip_prefix(package);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@') || rest.starts_with("=="))
 }
 
 #[cfg(test)]
@@ -115,7 +123,8 @@ mod tests {
     #[test]
     fn settings_only_become_stricter() {
         assert_eq!(refused(r#"{"forbidUnsandboxed":true}"#), ["other"]);
-        assert_eq!(refused(r#"{"network":"never"}"#), ["web"]);
+        assert_eq!(refused(r#"{"network":"never"}"#), ["other", "web"]);
+        assert_eq!(refused(r#"{"network":"ask"}"#), ["other"]);
         let servers = Servers::parse(SERVERS, Path::new("s"), Path::new("/home/u")).unwrap();
         let network = |settings: &str| {
             let settings: ManagedSettings = serde_json::from_str(settings).unwrap();
@@ -126,11 +135,24 @@ mod tests {
         assert_eq!(network("{}").unwrap().allowed_domains, ["a.example"]);
         assert_eq!(network(r#"{"network":"ask"}"#), Some(NetworkSettings::asking()));
         assert_eq!(network(r#"{"network":"never"}"#), None);
+        let closed = r#"{ "git": { "command": "c", "sandbox": { "network": { "allowedDomains": [] } } } }"#;
+        let mut closed =
+            Servers::parse(closed, Path::new("s"), Path::new("/home/u")).unwrap().find(None).unwrap().clone();
+        let asks = ManagedSettings { network: Some(ManagedNetwork::Ask), ..ManagedSettings::default() };
+        asks.restrict_server(&mut closed, "Example");
+        assert!(closed.has_no_network(), "an entry without hosts must not become one that asks");
         let mut config = Config { sandbox_policy: SandboxPolicy::Warn, ..Config::default() };
         ManagedSettings::default().restrict_config(&mut config);
         assert_eq!(config.sandbox_policy, SandboxPolicy::Warn);
-        let enforced = ManagedSettings { enforce_sandbox: true, ..ManagedSettings::default() };
-        enforced.restrict_config(&mut config);
-        assert_eq!(config.sandbox_policy, SandboxPolicy::Enforce);
+        let default = ManagedSettings::default;
+        for settings in [
+            ManagedSettings { enforce_sandbox: true, ..default() },
+            ManagedSettings { forbid_unsandboxed: true, ..default() },
+            ManagedSettings { network: Some(ManagedNetwork::Ask), ..default() },
+        ] {
+            let mut config = Config { sandbox_policy: SandboxPolicy::Warn, ..Config::default() };
+            settings.restrict_config(&mut config);
+            assert_eq!(config.sandbox_policy, SandboxPolicy::Enforce);
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::profile::expanded;
 use super::{FoundProgram, RunProfile};
 use crate::places;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
-use ironcurtain_policy::{GrantKind, ProtectedPaths, ReadOnlyReason};
+use ironcurtain_policy::{GrantKind, ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 use std::path::Path;
 
 /// Suffixes of temporary files, locks and backups that programs create next to a settings file.
@@ -172,6 +172,15 @@ impl Maker<'_> {
         }
         let touches = |other: &Path| other.starts_with(path.as_path()) || path.as_path().starts_with(other);
         let data = self.context.ours.data.canonicalize();
+        let denied = |kept: &&ReadOnlyPath| {
+            kept.is == ReadOnlyReason::Organization && (kept.path.contains(path) || path.contains(&kept.path))
+        };
+        if let Some(kept) = protected.read_only().iter().filter(|_| is_written).find(denied) {
+            return Some(format!(
+                "cannot be changed, because of the organization's rule about `{}`",
+                kept.path
+            ));
+        }
         let is_program = |is: ReadOnlyReason| is_written && is == ReadOnlyReason::OurPrograms;
         let mut programs = protected.read_only().iter().filter(|kept| is_program(kept.is));
         let is_ours =

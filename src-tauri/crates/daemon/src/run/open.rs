@@ -41,6 +41,9 @@ pub(crate) enum RunError {
     /// The request contains no program.
     #[error("no program was given; run `ironcurtain run -- PROGRAM`")]
     NoProgram,
+    /// The user's organization does not let the run start.
+    #[error("{0}")]
+    Managed(String),
     /// The working folder cannot be used.
     #[error("cannot run in `{folder}`: {problem}")]
     Folder {
@@ -109,13 +112,32 @@ impl Run {
     ) -> Result<(OpenedRun, UnixListener), RunError> {
         let RunOptions { starter, request, descriptors } = options;
         let RunDescriptors { streams, link, questions } = descriptors;
+        if let Some(reason) = services.refusal_without_export() {
+            return Err(RunError::Managed(reason));
+        }
         let id = random_name()?;
         let folder = folder(&request.cwd)?;
         let snapshot = services.snapshot();
+        if let Some(rule) = snapshot.protected.closed_by_organization(&folder, false) {
+            let problem = format!("the rule `{}` denies access to it: {}", rule.rule, rule.reason);
+            return Err(RunError::Folder { folder: folder.to_string(), problem });
+        }
         let principal = Arc::new(principal(&id, starter, &request, &snapshot.home)?);
-        let planned = (services.clone(), request.clone(), folder.clone(), snapshot.clone());
-        let plan = move || served_files::plan(&planned.0, &planned.1, &planned.2, &planned.3);
-        let plan = tokio::task::spawn_blocking(plan).await.map_err(io::Error::from)??;
+        let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
+        let plan = {
+            let (services, request, snapshot) = (services.clone(), request.clone(), snapshot.clone());
+            let (folder, principal, resolver) = (folder.clone(), principal.clone(), resolver.clone());
+            let plan = move || {
+                let plan = served_files::plan(&services, &request, &folder, &snapshot)?;
+                let run = (principal.server.as_str(), &resolver);
+                let restricted = served_files::restricted(&plan, &snapshot, run);
+                let is_mounted = snapshot.limits().may_be_granted(&folder)
+                    && served_files::is_unrestricted(&snapshot, run, &folder, &served_files::EVERYTHING);
+                Ok::<_, RunError>((plan, restricted, is_mounted))
+            };
+            tokio::task::spawn_blocking(plan).await.map_err(io::Error::from)?
+        };
+        let (plan, restricted, is_mounted) = plan?;
         let dir = services.home.sessions().join(&id);
         let session_dir = dir.join("sandbox");
         private_dir(&dir)?;
@@ -133,15 +155,13 @@ impl Run {
             grants: services.grants.clone(),
             id: Some(id.clone()),
         };
-        let is_mounted = snapshot.limits().may_be_granted(&folder);
         let sandbox = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
         let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
         let look = services.autostart.watch(watched, rules(&sandbox, &around)).await?;
-        let mut mounts = served_files::mounts(&plan);
+        let mut mounts = served_files::mounts(&plan, &restricted);
         if is_mounted {
             mounts.push(mount(&folder, &look, &around).await?);
         }
-        let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
         let targets = RunTargets::new(resolver.clone(), plan.profile.hosts.clone())?;
         let ports = RunPorts {
             named: request.ports.iter().copied().collect(),
@@ -182,7 +202,7 @@ impl Run {
             state_dir: around.sandboxes.as_str().to_owned(),
             allow_root: services.programs.allow_root,
         };
-        let (profile, given) = ProfileGrants::new(plan, &principal, request.learn)?;
+        let (profile, given) = ProfileGrants::new(plan, &principal, (&restricted, request.learn))?;
         services.grants.give(given).await?;
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
@@ -209,7 +229,8 @@ impl Run {
             resolver,
             notes,
             profile,
-            mounted: is_mounted.then(|| folder.clone()).into_iter().collect(),
+            mounted: Vec::new(),
+            working_folder: is_mounted.then(|| folder.clone()),
             pid,
             calls: Box::new(Vec::new),
             counts: Arc::default(),

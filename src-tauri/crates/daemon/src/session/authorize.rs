@@ -137,10 +137,11 @@ impl Session {
     ) -> Authorization {
         let writes = self.config.file_writes;
         let mut needs = inspected.paths.needs(permit.call(), Some(&self.sandbox), writes);
-        // A grant that would now expose a protected path is not mounted.
+        // A grant is not mounted if it would now expose a protected path or if a managed rule overrides a part of it.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
             grant.files().is_some_and(|f| by.snapshot.protected.would_be_exposed_by(&f.path, is_written(f)))
+                || by.snapshot.suspends(&self.config.name, grant)
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();

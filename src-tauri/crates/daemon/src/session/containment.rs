@@ -32,14 +32,8 @@ pub(super) async fn of(
     if let Some(reason) = &server.refused {
         return Err(ContainmentError::Managed(reason.clone()));
     }
-    let managed = services.snapshot().managed.clone();
-    if let Some(managed) = managed.filter(|managed| managed.managed.settings.require_export)
-        && services.settings.borrow().config.export.is_none()
-    {
-        let organization = &managed.managed.organization;
-        return Err(ContainmentError::Managed(format!(
-            "{organization} requires the export of the record; run `ironcurtain export enable`"
-        )));
+    if let Some(reason) = services.refusal_without_export() {
+        return Err(ContainmentError::Managed(reason));
     }
     if server.remote.is_some() {
         return Ok(Containment::Remote);

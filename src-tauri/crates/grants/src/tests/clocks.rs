@@ -91,3 +91,35 @@ async fn a_reboot_with_a_clock_set_back_extends_no_grant() {
     hands.pass(MINUTE);
     assert!(!grants.hold(&["q".into()]));
 }
+
+#[tokio::test]
+async fn a_maximum_lifetime_applies_to_existing_and_new_grants() {
+    let (place, hands) = (Place::new(), Hands::default());
+    let grants = place.open_by(hands.clock("b"));
+    let now = || hands.clock("b").now().wall_ms;
+    let always =
+        |id: &str, session| StandingGrant { created_ms: now(), ..grant(id, Lifetime::Always, session) };
+    give(&grants, &[always("old", None)]).await;
+    give(&grants, &[always("session", Some("s"))]).await;
+    hands.pass(5 * MINUTE);
+    grants.limit(Some(Duration::from_secs(10 * 60)));
+    give(&grants, &[always("new", None)]).await;
+    assert_eq!(ids(&grants), ["old", "session", "new"]);
+    hands.pass(5 * MINUTE);
+    for (id, holds) in [("old", false), ("session", false), ("new", true)] {
+        assert_eq!(grants.hold(&[id.into()]), holds, "{id}");
+    }
+    // Setting the wall clock back does not extend a grant.
+    hands.set_wall(-60 * MINUTE);
+    hands.pass(5 * MINUTE);
+    assert!(!grants.hold(&["new".into()]));
+    grants.close().await;
+    // A lower limit ends a grant at once, and without a limit, new grants last.
+    let grants = place.open_by(hands.clock("b"));
+    grants.limit(None);
+    give(&grants, &[always("later", None)]).await;
+    hands.pass(60 * MINUTE);
+    assert!(grants.hold(&["later".into()]));
+    grants.limit(Some(Duration::from_secs(60)));
+    assert!(!grants.hold(&["later".into()]) && ids(&grants).is_empty());
+}

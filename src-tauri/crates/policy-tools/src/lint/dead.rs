@@ -25,7 +25,7 @@ pub(super) fn find(
     if rule.judged_roles().next().is_some() && rule.judged_roles().all(|role| excludes(condition, role)) {
         return dead("if.lists", "no path on the list is in the folder");
     }
-    if let Some(within) = rule.within().filter(|within| protected.covers(within))
+    if let Some(within) = rule.within().filter(|within| !rule.is_managed() && protected.covers(within))
         && !rule.denies()
     {
         return Some(("if.paths.within", LintKind::ProtectedFolder(within.clone())));

@@ -46,22 +46,40 @@ pub(crate) enum Match {
     Certain,
 }
 
+/// Rules of one layer that apply to a value.
+#[derive(Clone, Copy)]
+pub(super) struct LayerRules<'a> {
+    /// Rule that decides, or `None` if the layer does not decide.
+    pub(super) decides: Option<&'a Rule>,
+    /// Rule that asks because of an uncertain match, if no rule decides.
+    pub(super) asks: Option<&'a Rule>,
+}
+
+impl<'a> LayerRules<'a> {
+    pub(super) fn any(self) -> Option<&'a Rule> {
+        self.decides.or(self.asks)
+    }
+}
+
 /// Returns the deciding rule, which is the first one that covers the value. If that rule asks because of an uncertain
-/// match, a later deny rule takes precedence, but a later allow rule does not.
+/// match, a later deny rule takes precedence, but a later allow rule does not. If no later rule covers the value, the
+/// layer does not decide.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
-) -> Option<&'a Rule> {
+) -> LayerRules<'a> {
     let mut asks = None;
     for rule in rules {
         match (cover(rule), rule.then) {
             (None, _) => {}
             (Some(Match::Possible), Decision::Escalate) => drop(asks.get_or_insert(rule)),
-            (Some(_), Decision::Deny) => return Some(rule),
-            (Some(_), Decision::Allow | Decision::Escalate) => return asks.or(Some(rule)),
+            (Some(_), Decision::Deny) => return LayerRules { decides: Some(rule), asks: None },
+            (Some(_), Decision::Allow | Decision::Escalate) => {
+                return LayerRules { decides: asks.or(Some(rule)), asks: None };
+            }
         }
     }
-    None
+    LayerRules { decides: None, asks }
 }
 
 /// Returns the deciding rule for a call to an unannotated tool, given the rules about that tool in order. The tool's
@@ -71,13 +89,16 @@ pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
     reach: ServerReach,
-) -> Option<&'a Rule> {
+) -> LayerRules<'a> {
+    let decides = |rule| LayerRules { decides: rule, asks: None };
     let mut asks = None;
     for rule in rules {
         let covers_all = cover_call(rule, call, reach) == Ok(Match::Certain);
         match rule.then {
-            Decision::Deny => return Some(rule),
-            Decision::Allow if covers_all && rule.condition.reaches_nothing => return asks.or(Some(rule)),
+            Decision::Deny => return decides(Some(rule)),
+            Decision::Allow if covers_all && rule.condition.reaches_nothing => {
+                return decides(asks.or(Some(rule)));
+            }
             Decision::Allow => {}
             Decision::Escalate => {
                 asks.get_or_insert(rule);
@@ -88,7 +109,7 @@ pub(super) fn of_unannotated<'a>(
             }
         }
     }
-    asks
+    decides(asks)
 }
 
 impl<'a> ValueInRole<'a> {

@@ -1,7 +1,7 @@
 //! Collects findings about a call's values and derives the verdict from them.
 
 use super::{JudgedValue, confined, session_folder};
-use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
+use crate::decision::{DOMAIN_GATE, GRANT, MANAGED, STARTS_PROGRAMS, UNANNOTATED};
 use crate::{
     AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
     Resource, Rule, RuleReason, ToolGrant, Verdict,
@@ -127,6 +127,8 @@ impl<'a> Evaluation<'a> {
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
+    /// First rule of the user's organization that requires one of the approvals.
+    managed: Option<RuleReason>,
     /// First reason to allow the call, with its category.
     first: Option<(AllowedBy, RuleReason)>,
     /// Other reasons to allow the call.
@@ -151,6 +153,9 @@ impl Conclusion<'_> {
             self.allow(AllowedBy::Answer, RuleReason::new(wanted.by.rule, reason));
             return false;
         }
+        if wanted.by.rule.starts_with(MANAGED) {
+            self.managed.get_or_insert_with(|| wanted.by.clone());
+        }
         if !self.pending.iter().any(|pending| wanted.is_answered_by(pending)) {
             self.pending.push(wanted);
         }
@@ -159,8 +164,8 @@ impl Conclusion<'_> {
 
     /// Converts the conclusion to a verdict on the call.
     pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
-        let Self { pending, first, others, grants, .. } = self;
-        match (pending.first().map(|asks| asks.by.clone()), first) {
+        let Self { pending, managed, first, others, grants, .. } = self;
+        match (managed.or_else(|| pending.first().map(|asks| asks.by.clone())), first) {
             (Some(by), first) => {
                 let others = first.into_iter().map(|(_, reason)| reason).chain(others).collect();
                 Verdict::Escalate(Escalation { call, by, values: pending, others })

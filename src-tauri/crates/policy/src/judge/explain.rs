@@ -95,7 +95,9 @@ impl<'a> Judging<'a> {
         let settled_by = match (self.tool_grant(rule), rule) {
             (Some(grant), _) => SettledBy::Grant(grant.id.clone()),
             (None, None) => SettledBy::NoRule,
-            (None, Some(rule)) if rule.then == Decision::Escalate => SettledBy::Unannotated,
+            (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
+                SettledBy::Unannotated
+            }
             (None, Some(rule)) => SettledBy::rule(rule),
         };
         self.step(whole, settled_by, Vec::new())

@@ -18,6 +18,10 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let mut kept = written.filter_map(|(role, argument, path)| {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
+            ReadOnlyReason::Organization => {
+                let rule = context.protected.managed_rule(&kept.path)?;
+                return Some(Denial::by_rules(rule, Vec::new()));
+            }
             ReadOnlyReason::OurPrograms => {
                 "it contains IronCurtain's own programs, which run outside every sandbox"
             }
@@ -43,7 +47,11 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
         return None;
     }
     call.paths().find_map(|(role, argument, path)| {
-        let relation = match closed(path, role.descends())? {
+        let closed = closed(path, role.descends())?;
+        if let Some(rule) = context.protected.managed_rule(path) {
+            return Some(Denial::by_rules(rule, Vec::new()));
+        }
+        let relation = match closed {
             Closed::Inside => "is protected",
             Closed::Above => "contains protected files",
         };

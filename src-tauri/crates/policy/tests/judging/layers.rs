@@ -1,8 +1,11 @@
 //! Managed rules combined with user rules: the stricter decision applies, and grants older than a managed rule do not
 //! satisfy it.
 
-use crate::scene::{Scene, grant, policy};
-use ironcurtain_policy::{Access, GrantKind, SettledBy, is_suspended, open_folders};
+use crate::scene::{Scene, grant, path, policy};
+use ironcurtain_policy::{
+    Access, AllowedHosts, GrantKind, ProtectedPaths, SettledBy, Verdict, is_suspended, open_folders,
+    restriction,
+};
 use serde_json::{Value, json};
 
 /// Arrival time of the managed rules: the creation time of [`grant`] plus one.
@@ -137,4 +140,179 @@ fn a_grant_that_a_managed_rule_overrides_is_suspended() {
     let of_tool = ("tool", json!({ "tool": ["read"] }), "deny");
     assert!(!suspended(&[of_tool], "/docs", ARRIVED - 1), "other tools may still use the path");
     assert!(!suspended(&[], "/docs", 0));
+}
+
+#[test]
+fn an_uncertain_match_in_one_layer_still_requires_approval() {
+    let evil =
+        |then| ("evil", json!({ "domains": { "roles": ["fetch-url"], "allowed": ["evil.example"] } }), then);
+    // No pattern matches this address with certainty.
+    let says = |managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]| {
+        scene(managed, user).says("other", "get", &json!({ "url": "ftp://evil.example/" }))
+    };
+    for (managed, user, expected) in [
+        (vec![evil("escalate")], vec![all("allow")], "escalate managed:evil"),
+        (vec![evil("escalate")], vec![all("deny")], "deny all"),
+        (vec![all("allow")], vec![evil("escalate")], "escalate evil"),
+        (vec![all("deny")], vec![evil("escalate")], "deny managed:all"),
+        (vec![evil("escalate")], vec![], "deny default-deny"),
+        (vec![evil("escalate")], vec![evil("escalate")], "deny default-deny"),
+        (vec![evil("deny")], vec![all("allow")], "deny managed:evil"),
+        (vec![evil("allow")], vec![all("allow")], "allow all"),
+    ] {
+        assert_eq!(says(&managed, &user), expected, "{managed:?} over {user:?}");
+    }
+    let known = scene(&[evil("escalate")], &[all("allow")]);
+    assert_eq!(known.says("other", "get", &json!({ "url": "https://good.example/" })), "allow all");
+}
+
+#[test]
+fn an_uncertain_match_applies_in_the_session_folder() {
+    // The list condition holds for only one of the two values.
+    let listed =
+        json!({ "lists": [{ "roles": ["read-path"], "allowed": ["/box/a"], "matchType": "identifiers" }] });
+    let scene = scene(&[("listed", listed, "escalate")], &[all("allow")]);
+    let many = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
+    assert_eq!(many(json!(["/box/a", "/box/b"])), "escalate managed:listed");
+    assert_eq!(many(json!(["/box/b"])), "allow structural-sandbox-allow");
+}
+
+#[test]
+fn a_managed_rule_is_named_although_another_check_asks_about_the_same_value() {
+    let mut scene = scene(&[all("escalate")], &[all("allow")]);
+    scene.gates = AllowedHosts::new(&[("other".to_owned(), vec!["good.example".to_owned()])].into());
+    assert_eq!(
+        scene.says("other", "get", &json!({ "url": "https://evil.example/" })),
+        "escalate managed:all"
+    );
+    let call = scene.call("other", "get", &json!({ "url": "https://evil.example/" })).unwrap();
+    let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!("expected an escalation") };
+    assert!(escalation.is_managed());
+    assert_eq!(escalation.values.len(), 1);
+}
+
+#[test]
+fn a_managed_rule_applies_to_the_list_of_allowed_folders() {
+    let list = |managed: &[(&str, Value, &str)]| {
+        scene(managed, &[all("escalate")]).says("filesystem", "list_allowed_directories", &json!({}))
+    };
+    assert_eq!(list(&[]), "allow structural-introspection-allow");
+    assert_eq!(list(&[docs("deny")]), "allow structural-introspection-allow");
+    assert_eq!(list(&[all("deny")]), "deny managed:all");
+    assert_eq!(list(&[all("escalate")]), "escalate managed:all");
+}
+
+#[test]
+fn a_denied_folder_is_protected_like_a_secret() {
+    let files = |roles: &[&str], within: &str| json!({ "paths": { "roles": roles, "within": within } });
+    let all_roles = ["read-path", "write-path", "delete-path"];
+    let protected = |managed: &[(&str, Value, &str)]| {
+        ProtectedPaths::default().with_managed(&scene(managed, &[all("deny")]).policy)
+    };
+    let docs = protected(&[("docs", files(&all_roles, "/docs"), "deny")]);
+    assert_eq!(docs.paths(), [path("/docs")]);
+    let rule = docs.closed_by_organization(&path("/docs/a"), false).unwrap();
+    assert_eq!((&*rule.rule, &*rule.reason), ("managed:docs", "docs"));
+    assert!(docs.closed_by_organization(&path("/"), false).is_none());
+    assert!(docs.closed_by_organization(&path("/"), true).is_some());
+    assert!(docs.would_be_exposed_by(&path("/"), false) && !docs.would_be_exposed_by(&path("/other"), true));
+    // A run profile that opens a login does not open a denied folder.
+    assert_eq!(docs.opened_for(&[path("/docs")], &[]).paths(), [path("/docs")]);
+    // A rule that denies only changes makes the folder read-only.
+    let kept = protected(&[("docs", files(&["write-path"], "/docs"), "deny")]);
+    assert!(kept.paths().is_empty() && kept.would_be_exposed_by(&path("/docs"), true));
+    assert!(!kept.would_be_exposed_by(&path("/docs"), false));
+    for other in [
+        vec![("docs", files(&all_roles, "/docs"), "escalate")],
+        vec![(
+            "tool",
+            json!({ "tool": ["read"], "paths": { "roles": all_roles, "within": "/docs" } }),
+            "deny",
+        )],
+        vec![
+            ("public", files(&["read-path"], "/docs/public"), "allow"),
+            ("docs", files(&["read-path"], "/docs"), "deny"),
+        ],
+        vec![all("allow"), ("docs", files(&all_roles, "/docs"), "deny")],
+        vec![all("deny")],
+    ] {
+        assert_eq!(protected(&other), ProtectedPaths::default(), "{other:?}");
+    }
+    assert_eq!(
+        ProtectedPaths::default().with_managed(&policy(&[("docs", files(&all_roles, "/docs"), "deny")])),
+        ProtectedPaths::default()
+    );
+}
+
+#[test]
+fn a_denial_of_a_protected_folder_names_the_managed_rule() {
+    let within = |roles: &[&str]| json!({ "paths": { "roles": roles, "within": "/docs/secret" } });
+    let says = |roles: &[&str], tool: &str, arguments: Value| {
+        let mut scene = scene(&[("secret", within(roles), "deny")], &[all("allow")]);
+        scene.protected = ProtectedPaths::default().with_managed(&scene.policy);
+        scene.says("filesystem", tool, &arguments)
+    };
+    let every = ["read-path", "write-path", "delete-path"];
+    assert_eq!(says(&every, "read", json!({ "path": "/docs/secret/a" })), "deny managed:secret");
+    assert_eq!(
+        says(&every, "move", json!({ "source": "/docs", "destination": "/b" })),
+        "deny managed:secret"
+    );
+    assert_eq!(says(&every, "read", json!({ "path": "/docs/a" })), "allow all");
+    let written = ["write-path", "delete-path"];
+    let write = json!({ "path": "/docs/secret/a", "content": "x" });
+    assert_eq!(says(&written, "write", write), "deny managed:secret");
+    assert_eq!(says(&written, "read", json!({ "path": "/docs/secret/a" })), "allow all");
+}
+
+#[test]
+fn a_restriction_is_independent_of_the_users_rules_and_grants() {
+    let restricted = |managed: &[(&str, Value, &str)]| {
+        let mut scene = scene(managed, &[all("allow")]);
+        scene.grants = vec![grant("g", "/docs", GrantKind::Tree, &[Access::Read])];
+        let call = scene.call("filesystem", "read", &json!({ "path": "/docs/a" })).unwrap();
+        restriction(&scene.policy, &scene.context(), &call).map(|rule| rule.rule.to_string())
+    };
+    assert_eq!(restricted(&[docs("deny")]).as_deref(), Some("managed:docs"));
+    assert_eq!(restricted(&[docs("escalate")]).as_deref(), Some("managed:docs"));
+    assert_eq!(restricted(&[docs("allow"), all("deny")]), None);
+    assert_eq!(restricted(&[]), None);
+}
+
+#[test]
+fn a_rule_about_a_part_of_a_granted_folder_suspends_the_grant() {
+    let within = |path: &str| json!({ "paths": { "roles": ["read-path"], "within": path } });
+    let suspended = |managed: &[(&str, Value, &str)], created_ms: u64| {
+        let mut granted = grant("g", "/docs", GrantKind::Tree, &[Access::Read]);
+        granted.created_ms = created_ms;
+        is_suspended(&scene(managed, &[all("escalate")]).policy, "filesystem", &granted)
+    };
+    let secret = |then| ("secret", within("/docs/secret"), then);
+    assert!(suspended(&[secret("deny")], ARRIVED + 1));
+    assert!(suspended(&[secret("escalate")], ARRIVED));
+    assert!(!suspended(&[secret("escalate")], ARRIVED + 1) && !suspended(&[secret("allow")], ARRIVED));
+    assert!(suspended(&[secret("allow"), docs("deny")], ARRIVED));
+    assert!(!suspended(&[docs("allow"), secret("deny")], ARRIVED), "the first rule exempts the whole folder");
+    let of_other = (
+        "other",
+        json!({ "server": ["other"], "paths": { "roles": ["read-path"], "within": "/docs/x" } }),
+        "deny",
+    );
+    assert!(!suspended(&[of_other], ARRIVED));
+}
+
+#[test]
+fn rules_for_two_home_directories_stay_in_order() {
+    let of = |home: &str| {
+        let docs = json!({ "paths": { "roles": ["read-path"], "within": format!("{home}/docs") } });
+        policy(&[("docs", docs, "deny"), all("allow")])
+    };
+    let both = of("/home/ann").with_variants(of("/home/eve"));
+    let mut scene = Scene::new(&[all("allow")]);
+    scene.policy = scene.policy.clone().under(both, |_| ARRIVED);
+    for home in ["/home/ann", "/home/eve"] {
+        assert_eq!(read(&scene, &format!("{home}/docs/a")), "deny managed:docs");
+    }
+    assert_eq!(read(&scene, "/home/eve/a"), "allow all");
+    assert_eq!(scene.policy.rules().len(), 4);
 }

@@ -116,7 +116,7 @@ impl Scene {
         explain(&self.policy, &self.context(), call.clone())
     }
 
-    fn context(&self) -> Context<'_> {
+    pub(crate) fn context(&self) -> Context<'_> {
         const SERVERS: &[String] = &[];
         Context {
             sandbox: self.sandbox.as_ref(),

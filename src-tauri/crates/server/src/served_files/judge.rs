@@ -6,7 +6,7 @@ use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_judging::{InspectedCall, JudgingContext};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedBy, Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
 };
@@ -75,22 +75,52 @@ impl ServedFiles {
     /// Returns the context for judging without approvals.
     fn judging(&self, snapshot: &Arc<PolicySnapshot>, table: &GrantTable) -> JudgingContext {
         let grants = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
+        let grants = grants.filter_map(StandingGrant::for_judging);
         JudgingContext {
             snapshot: self.profile.snapshot(snapshot, table),
-            server: self.principal.server.clone(),
-            // Only the file itself is opened, so nothing around it becomes accessible.
-            contained: None,
-            unannotated: Unannotated::Deny,
-            sandbox: None,
-            resolver: self.resolver.clone(),
-            grants: grants.filter_map(StandingGrant::for_judging).collect(),
-            hosts: Vec::new(),
-            tools: Vec::new(),
-            approved: Vec::new(),
-            reach: ServerReach::Something,
-            confined: false,
-            reading_hints: Arc::default(),
+            // The user did not approve the profile's grants, so they satisfy no managed rule.
+            grants: grants.map(|grant| self.profile.unapproved(grant)).collect(),
+            ..context(snapshot, &self.principal.server, &self.resolver)
         }
+    }
+}
+
+/// Returns `true` if no rule of the user's organization denies access to a folder or a part of it, or requires approval
+/// for it. Blocks while the path is resolved.
+pub fn is_unrestricted(
+    snapshot: &Arc<PolicySnapshot>,
+    (server, resolver): (&str, &Resolver),
+    folder: &CanonicalPath,
+    operations: &[FileOperation],
+) -> bool {
+    if !snapshot.policy.is_managed() {
+        return true;
+    }
+    let context = context(snapshot, server, resolver);
+    let arguments = arguments(folder.as_str());
+    operations.iter().all(|operation| {
+        let located = context.plan_folder(*operation, &arguments).and_then(|plan| plan.locate(&context));
+        located.is_ok_and(|located| context.restriction(&located.call).is_none())
+    })
+}
+
+/// Returns the context for judging without grants and approvals.
+fn context(snapshot: &Arc<PolicySnapshot>, server: &str, resolver: &Resolver) -> JudgingContext {
+    JudgingContext {
+        snapshot: snapshot.clone(),
+        server: server.to_owned(),
+        // Only the file itself is opened, so nothing around it becomes accessible.
+        contained: None,
+        unannotated: Unannotated::Deny,
+        sandbox: None,
+        resolver: resolver.clone(),
+        grants: Vec::new(),
+        hosts: Vec::new(),
+        tools: Vec::new(),
+        approved: Vec::new(),
+        reach: ServerReach::Something,
+        confined: false,
+        reading_hints: Arc::default(),
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::ServedFiles;
 use super::holders::holders;
+use super::profile::lock;
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
@@ -134,7 +135,7 @@ impl GrantedMounts {
     }
 
     /// Sends the list of mounted folders to the view, which releases the reservation.
-    fn report(&self, files: &ServedFiles) {
+    pub(super) fn report(&self, files: &ServedFiles) {
         let mounted = self.mounted.keys().map(|path| path.as_str().to_owned());
         files.tell(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
     }
@@ -174,7 +175,8 @@ impl ServedFiles {
 
     /// Returns the writable folders that were mounted at the start and have not been unmounted.
     fn mounted_from_start(&self) -> Vec<String> {
-        let own = self.mounted.iter().map(|folder| folder.as_str().to_owned());
+        let working = lock(&self.working_folder).clone();
+        let own = self.mounted.iter().chain(&working).map(|folder| folder.as_str().to_owned());
         own.chain(self.profile.mounted()).collect()
     }
 

@@ -113,7 +113,9 @@ impl ServedFiles {
             // applied only once all folders that it revokes are unmounted.
             let now = self.services.grants.now();
             let version = now.version;
-            self.unmount_revoked().await;
+            if self.unmount_revoked().await {
+                mounts.report(&self);
+            }
             let wanted = self.folders_to_mount(now).await;
             mounts.remove_others(&self, &wanted).await;
             let files = self.clone();

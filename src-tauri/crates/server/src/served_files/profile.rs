@@ -5,6 +5,7 @@
 //! - INVARIANT: the run can access the agent's logins only while all grants for its settings are active.
 
 use super::ServedFiles;
+use super::judge::is_unrestricted;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::{
@@ -12,8 +13,8 @@ use ironcurtain_config::{
 };
 use ironcurtain_consent::{Lifetime, Principal};
 use ironcurtain_grants::{Files, GrantTable, Granted, StandingGrant};
-use ironcurtain_paths::{CanonicalPath, random_name};
-use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
+use ironcurtain_policy::{AccessSet, FileOperation, GrantKind, PathGrant};
 use ironcurtain_protocol::{RunHello, UsedFile};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use ironcurtain_sandbox::{Mount, MountAccess};
@@ -23,6 +24,9 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Operations that a writable mount permits on everything in it.
+pub const EVERYTHING: [FileOperation; 2] = [FileOperation::Change, FileOperation::Delete];
 
 /// Maximum number of files to remember for proposing a profile.
 const MAX_LEARNED: usize = 10_000;
@@ -54,6 +58,8 @@ pub enum ProfileGrantsError {
 pub struct ProfileGrants {
     /// Access that the profile adds.
     pub plan: RunPlan,
+    /// Ids of all grants.
+    ids: BTreeSet<String>,
     /// Ids of the grants for settings files and folders.
     settings: Vec<String>,
     /// Mounted folders, by the id of their grant.
@@ -100,11 +106,26 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Converts a plan to its mounts.
-pub fn mounts(plan: &RunPlan) -> Vec<Mount> {
+/// Returns the folders in a plan that rules of the user's organization restrict, and that are therefore not mounted.
+/// Blocks while the paths are resolved.
+pub fn restricted(
+    plan: &RunPlan,
+    snapshot: &Arc<PolicySnapshot>,
+    run: (&str, &Resolver),
+) -> BTreeSet<CanonicalPath> {
+    let is_restricted = |operations: &'static [FileOperation]| {
+        move |path: &&CanonicalPath| !is_unrestricted(snapshot, run, path, operations)
+    };
+    let programs = plan.programs.iter().filter(is_restricted(&[FileOperation::Read]));
+    programs.chain(plan.folders.iter().filter(is_restricted(&EVERYTHING))).cloned().collect()
+}
+
+/// Converts a plan to its mounts, except those of `restricted` folders.
+pub fn mounts(plan: &RunPlan, restricted: &BTreeSet<CanonicalPath>) -> Vec<Mount> {
     let mount = |access| move |path: &CanonicalPath| Mount::new(path.as_str(), access);
-    let programs = plan.programs.iter().map(mount(MountAccess::ReadOnly));
-    programs.chain(plan.folders.iter().map(mount(MountAccess::ReadWrite))).collect()
+    let is_mounted = |path: &&CanonicalPath| !restricted.contains(*path);
+    let programs = plan.programs.iter().filter(is_mounted).map(mount(MountAccess::ReadOnly));
+    programs.chain(plan.folders.iter().filter(is_mounted).map(mount(MountAccess::ReadWrite))).collect()
 }
 
 impl ProfileGrants {
@@ -115,7 +136,7 @@ impl ProfileGrants {
     pub fn new(
         plan: RunPlan,
         principal: &Principal,
-        learns: bool,
+        (restricted, learns): (&BTreeSet<CanonicalPath>, bool),
     ) -> io::Result<(Self, Vec<(StandingGrant, Entry)>)> {
         let all = AccessSet { read: true, write: true, delete: true };
         let read = AccessSet { read: true, ..AccessSet::default() };
@@ -124,20 +145,23 @@ impl ProfileGrants {
         let readable = plan.read.iter().map(|(path, kind)| (path.clone(), *kind, read));
         let provenance = format!("the run profile `{}`", plan.profile.name);
         let (mut given, mut settings, mut mounted) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut ids = BTreeSet::new();
         for (path, kind, access) in folders.chain(files).chain(readable) {
             let files = Files { path: path.clone(), kind, access };
             let grant = grant(principal, files, provenance.clone())?;
             if access.write {
                 settings.push(grant.id.clone());
-                if kind == GrantKind::Tree {
+                if kind == GrantKind::Tree && !restricted.contains(&path) {
                     mounted.insert(grant.id.clone(), path);
                 }
             }
+            ids.insert(grant.id.clone());
             let entry = entry_of(&grant, principal);
             given.push((grant, entry));
         }
         let own = Self {
             plan,
+            ids,
             settings,
             mounted: Mutex::new(mounted),
             opened: Mutex::default(),
@@ -160,6 +184,12 @@ impl ProfileGrants {
                 new
             }
         }
+    }
+
+    /// Returns a grant as older than every managed rule if the profile created it.
+    pub(super) fn unapproved(&self, grant: PathGrant) -> PathGrant {
+        let created_ms = if self.ids.contains(&grant.id) { 0 } else { grant.created_ms };
+        PathGrant { created_ms, ..grant }
     }
 
     /// Returns the settings file at `path`, or the one whose lock or temporary file is at `path`. Returns `None` for
@@ -210,21 +240,40 @@ impl ProfileGrants {
         lock(&self.mounted).values().map(|path| path.as_str().to_owned()).collect()
     }
 
-    /// Removes and returns the mounted folders whose grants have ended.
-    fn take_revoked(&self, grants: &GrantTable) -> Vec<CanonicalPath> {
+    /// Removes and returns the mounted folders whose grants have ended or that must not stay mounted.
+    fn take_revoked(
+        &self,
+        grants: &GrantTable,
+        is_restricted: impl Fn(&CanonicalPath) -> bool,
+    ) -> Vec<CanonicalPath> {
         let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
-        lock(&self.mounted).extract_if(.., |id, _| !ids.contains(id.as_str())).map(|(_, path)| path).collect()
+        let is_over =
+            |id: &String, path: &mut CanonicalPath| !ids.contains(id.as_str()) || is_restricted(path);
+        lock(&self.mounted).extract_if(.., is_over).map(|(_, path)| path).collect()
     }
 }
 
 impl ServedFiles {
-    /// Unmounts the folders whose grants have ended. Terminates the sandbox if a program still uses one.
-    pub(super) async fn unmount_revoked(&self) {
-        for path in self.profile.take_revoked(&self.services.grants.now()) {
-            if let Err(holders) = self.unmount(&path).await {
-                self.end_holding(&path, &holders).await;
+    /// Unmounts folders whose grants have ended, and folders that rules of the user's organization now restrict.
+    /// Terminates the sandbox if a program still uses one. Returns `true` if a folder was unmounted.
+    pub(super) async fn unmount_revoked(self: &Arc<Self>) -> bool {
+        let files = self.clone();
+        let find = move || {
+            let snapshot = files.services.snapshot();
+            let run = (files.principal.server.as_str(), &files.resolver);
+            let is_restricted = |path: &CanonicalPath| !is_unrestricted(&snapshot, run, path, &EVERYTHING);
+            let working = lock(&files.working_folder).take_if(|folder| is_restricted(folder));
+            let revoked = files.profile.take_revoked(&files.services.grants.now(), is_restricted);
+            working.into_iter().chain(revoked).collect::<Vec<_>>()
+        };
+        // Fails only while the daemon is exiting, which terminates the sandbox.
+        let revoked = tokio::task::spawn_blocking(find).await.unwrap_or_default();
+        for path in &revoked {
+            if let Err(holders) = self.unmount(path).await {
+                self.end_holding(path, &holders).await;
             }
         }
+        !revoked.is_empty()
     }
 }
 
@@ -250,6 +299,6 @@ fn entry_of(grant: &StandingGrant, principal: &Principal) -> Entry {
     entry
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

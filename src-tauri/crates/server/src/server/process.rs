@@ -15,7 +15,7 @@ pub use remote_login::login_server;
 pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};
-use super::start_error::ServerStartError;
+use super::start_error::{ContainmentError, ServerStartError};
 use crate::network::{ServesNetwork, Serving};
 use ironcurtain_autostart::{Autostart, WatchedServer};
 use ironcurtain_config::{FileView, Server};
@@ -78,6 +78,15 @@ impl Containment {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
             // The view judges each access by the current policy.
             Self::Native(_, FileView::Roots) | Self::Asking(_) | Self::Plain | Self::Remote => false,
+        }
+    }
+
+    /// Returns `true` if the server may access all paths that its entry opens.
+    pub(super) fn is_permitted(&self, around: &Surroundings) -> bool {
+        match self {
+            Self::Native(profile, view) => around.permits(profile, *view).is_ok(),
+            Self::Asking(profile) => around.permits(profile, FileView::Roots).is_ok(),
+            Self::Srt(..) | Self::Plain | Self::Remote => true,
         }
     }
 
@@ -299,6 +308,9 @@ impl Drop for Killer {
 ///
 /// Reads secrets only after the server's identity was verified.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+    if let Some(reason) = &start.server.refused {
+        return Err(ContainmentError::Managed(reason.clone()).into());
+    }
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;
         let transport = start.transport.ok_or(ServerStartError::NoTransport)?;

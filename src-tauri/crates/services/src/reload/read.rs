@@ -3,12 +3,16 @@
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
 use ironcurtain_config::{
-    Config, ConfigError, ExposedFile, Hosts, Managed, ManagedPolicy, PolicyFiles, PolicySnapshot,
-    PolicyTexts, Servers, SessionSettings, SnapshotError, Text, protection,
+    Config, ConfigError, ExposedFile, Hosts, MANAGED_FILE, Managed, ManagedPolicy, PolicyFiles,
+    PolicySnapshot, PolicyTexts, Servers, SessionSettings, SnapshotError, Text,
 };
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Maximum number of folders in managed rules that are followed. Changes of further ones are detected when a session
+/// opens.
+const MAX_FOLLOWED: usize = 256;
 
 /// Current configuration and policy, with the file contents from which they were parsed.
 #[derive(Debug, Clone)]
@@ -44,6 +48,9 @@ enum ReadError {
     /// The policy in the files is invalid.
     #[error(transparent)]
     Policy(#[from] SnapshotError),
+    /// Other users can access one of IronCurtain's folders.
+    #[error(transparent)]
+    Home(#[from] HomeError),
     /// A server has write access to the file.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
@@ -76,90 +83,128 @@ impl Current {
         Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
     }
 
+    /// Replaces the snapshot. If it differs, it gets the next version.
+    fn with_snapshot(self, mut snapshot: PolicySnapshot) -> Self {
+        snapshot.version = self.snapshot.version;
+        if snapshot == *self.snapshot {
+            return self;
+        }
+        snapshot.version += 1;
+        Self { snapshot: Arc::new(snapshot), ..self }
+    }
+
+    /// Returns all paths whose changes can affect the configuration: the user's files, the organization's file, and the
+    /// folders in its rules, which may be links.
+    pub(super) fn followed(&self, home: &Home) -> Vec<PathBuf> {
+        let organization = self.snapshot.managed.iter().map(|_| PathBuf::from(MANAGED_FILE));
+        let rules = self.snapshot.policy.rules().iter().filter(|rule| rule.is_managed());
+        let folders = rules.filter_map(|rule| rule.condition.paths.as_ref());
+        let person = &self.snapshot.home;
+        let folders = folders.map(|paths| match paths.written.strip_prefix('~') {
+            Some(below) => PathBuf::from(format!("{person}{below}")),
+            None => PathBuf::from(&paths.written),
+        });
+        // The user can replace only folders in their home, and cannot watch all others.
+        let folders = folders.filter(|folder| folder.starts_with(person.as_path())).take(MAX_FOLLOWED);
+        files(home).into_iter().chain(organization).chain(folders).collect()
+    }
+
     pub(super) fn settings(&self) -> SessionSettings {
         SessionSettings { config: self.config.1.clone(), servers: self.servers.1.clone() }
     }
 }
 
-/// Reads the files again. Updates the protected paths even if files are rejected.
+/// Reads the files again. Updates the protected paths and the organization's settings even if the user's files are
+/// rejected.
 pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
-    if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
-        let why = Some(problem.to_string());
-        let refused = Refused { config: why.clone(), servers: why.clone(), snapshot: why };
-        return Reading { now: before.clone(), refused };
-    }
+    let organization = match organization(home, before) {
+        Ok(organization) => organization,
+        Err(problem) => {
+            let why = Some(problem.to_string());
+            let refused = Refused { config: why.clone(), servers: why.clone(), snapshot: why };
+            let snapshot = before.snapshot.with_protection_now(home);
+            let now =
+                snapshot.map_or_else(|_| before.clone(), |snapshot| before.clone().with_snapshot(snapshot));
+            return Reading { now, refused };
+        }
+    };
+    let managed = organization.as_ref().map(|organization| &organization.managed);
+    let closed = || -> Result<(), ReadError> {
+        Ok([home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir))?)
+    };
     let writable = Writable::by(home, &before.snapshot.home, &before.servers.1, grants);
-    let (config, config_refused) = or_before(config(home, &before.config, &writable), &before.config);
-    let (servers, servers_refused) = or_before(servers(home, &before.servers, &writable), &before.servers);
+    let (config, config_refused) = match closed().and_then(|()| config(home, &before.config.0, &writable)) {
+        Ok(config) => (config, None),
+        Err(why) => (before.config.clone(), Some(why.to_string())),
+    };
+    let (servers, servers_refused) = match closed().and_then(|()| servers(home, &before.servers.0, &writable))
+    {
+        Ok(servers) => (servers, None),
+        Err(why) => (before.servers.clone(), Some(why.to_string())),
+    };
+    let config = (config.0, config.1.under(managed));
+    let servers = (servers.0, servers.1.under(managed));
     let writable = Writable::by(home, &before.snapshot.home, &servers.1, grants);
     let hosts = before.snapshot.hosts_with(&servers.1);
-    let (mut snapshot, policy_refused) = match snapshot(home, &before.snapshot, hosts.clone(), &writable) {
+    let texts = closed().and_then(|()| texts(home, &before.snapshot, &writable));
+    let read = |texts| -> Result<PolicySnapshot, ReadError> {
+        Ok(PolicySnapshot::of(home, hosts.clone(), texts, organization.clone())?)
+    };
+    let (snapshot, policy_refused) = match texts.and_then(read) {
         Ok(snapshot) => (snapshot, None),
-        Err(why) => (with_hosts_of_now(home, &before.snapshot, hosts), Some(why.to_string())),
+        Err(why) => {
+            let texts_of_before =
+                PolicySnapshot::of(home, hosts.clone(), before.snapshot.text().clone(), organization);
+            let snapshot =
+                texts_of_before.unwrap_or_else(|_| with_hosts_of_now(home, &before.snapshot, hosts));
+            (snapshot, Some(why.to_string()))
+        }
     };
-    snapshot.version = before.snapshot.version;
-    let snapshot = if snapshot == *before.snapshot {
-        before.snapshot.clone()
-    } else {
-        snapshot.version += 1;
-        Arc::new(snapshot)
-    };
-    let refused = Refused { config: config_refused, servers: servers_refused, snapshot: policy_refused };
-    Reading { now: Current { config, servers, snapshot }, refused }
+    let now = Current { config, servers, snapshot: before.snapshot.clone() }.with_snapshot(snapshot);
+    Reading {
+        now,
+        refused: Refused { config: config_refused, servers: servers_refused, snapshot: policy_refused },
+    }
+}
+
+/// Reads the organization's settings and rules. Rejects the removal of its file, as for the user's files.
+fn organization(home: &Home, before: &Current) -> Result<Option<ManagedPolicy>, ReadError> {
+    let organization = ManagedPolicy::load(home)?;
+    if organization.is_none() && before.snapshot.managed.is_some() {
+        return Err(ReadError::Gone(MANAGED_FILE.into()));
+    }
+    Ok(organization)
 }
 
 /// Returns the previous policy with the current host settings and protected paths.
 fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
     let snapshot = before.with_hosts(hosts);
-    match protection(home, &before.home) {
-        Ok(now) => snapshot.with_protection(now),
-        Err(_) => snapshot,
-    }
+    snapshot.with_protection_now(home).unwrap_or(snapshot)
 }
 
-fn or_before<T: Clone>(read: Result<T, ReadError>, before: &T) -> (T, Option<String>) {
-    match read {
-        Ok(now) => (now, None),
-        Err(why) => (before.clone(), Some(why.to_string())),
-    }
-}
-
-fn config(
-    home: &Home,
-    (before, _): &(Text, Config),
-    writable: &Writable<'_>,
-) -> Result<(Text, Config), ReadError> {
+fn config(home: &Home, before: &Text, writable: &Writable<'_>) -> Result<(Text, Config), ReadError> {
     let text = Config::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let config = Config::of(&text)?.under(Managed::load()?.as_ref());
+    let config = Config::of(&text)?;
     Ok((text, config))
 }
 
-fn servers(
-    home: &Home,
-    (before, _): &(Text, Servers),
-    writable: &Writable<'_>,
-) -> Result<(Text, Servers), ReadError> {
+fn servers(home: &Home, before: &Text, writable: &Writable<'_>) -> Result<(Text, Servers), ReadError> {
     let text = Servers::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let servers = Servers::of(&text, &home.person)?.under(Managed::load()?.as_ref());
+    let servers = Servers::of(&text, &home.person)?;
     Ok((text, servers))
 }
 
-fn snapshot(
-    home: &Home,
-    before: &PolicySnapshot,
-    hosts: Hosts,
-    writable: &Writable<'_>,
-) -> Result<PolicySnapshot, ReadError> {
-    let text = PolicyTexts::read(home, &PolicyFiles::default())?;
-    text.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
-    for (before, now) in before.text().files().into_iter().zip(text.files()) {
+fn texts(home: &Home, before: &PolicySnapshot, writable: &Writable<'_>) -> Result<PolicyTexts, ReadError> {
+    let texts = PolicyTexts::read(home, &PolicyFiles::default())?;
+    texts.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
+    for (before, now) in before.text().files().into_iter().zip(texts.files()) {
         still_there(before, now)?;
     }
-    Ok(PolicySnapshot::of(home, hosts, text, ManagedPolicy::load(home)?)?)
+    Ok(texts)
 }
 
 /// Rejects the removal of a file, because its default could be less strict.

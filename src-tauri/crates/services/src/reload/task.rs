@@ -2,7 +2,7 @@
 
 use super::blocking::{BoundedWork, TIMEOUT, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
-use super::read::{Current, Reading, Refused, files, read_again};
+use super::read::{Current, Reading, Refused, read_again};
 use super::{Reloader, ReloaderParts, change};
 use crate::health::Concern;
 use ironcurtain_audit::{Audit, AuditError, Entry};
@@ -78,7 +78,7 @@ impl ReloadTask {
     /// Reads the files again and applies their changes.
     async fn follow(&mut self) {
         // Watches before reading, so that no change in between is missed.
-        let (files, person) = (files(&self.parts.home), self.current.snapshot.home.clone());
+        let (files, person) = (self.current.followed(&self.parts.home), self.current.snapshot.home.clone());
         let find = move || WatchedPaths::find(&files, watched(&person));
         let Some(places) = self.work.run(find).await else {
             return self.timed_out();

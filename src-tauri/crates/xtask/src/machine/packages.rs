@@ -105,6 +105,8 @@ const LIST: &[(Purpose, Package)] = &[
     (CrateTests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (CrateTests, named("openssl", "openssl", "openssl", Program("openssl"))),
     (CrateTests, named("curl", "curl", "curl", Program("curl"))),
+    // A server for an organization's bundles.
+    (CrateTests, named("nginx", "nginx-core", "nginx", Program("nginx"))),
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),

@@ -180,8 +180,11 @@ impl Actor {
         self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
         if self.options.around.protected != snapshot.protected {
             self.options.around.protected = snapshot.protected.clone();
-            // The hidden paths of a running process cannot be changed.
-            self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
+            // The paths that are hidden from a running process, or opened by its entry, cannot be changed.
+            let shows_too_much = |containment: &Containment| {
+                containment.hides_paths() || !containment.is_permitted(&self.options.around)
+            };
+            self.hides_too_little = self.options.containment.as_ref().is_ok_and(shows_too_much);
         }
     }
 

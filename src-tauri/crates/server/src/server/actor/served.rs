@@ -78,6 +78,7 @@ impl ServedProcess {
             notes,
             profile: ProfileGrants::default(),
             mounted: mounted.iter().map(|need| need.path.clone()).collect(),
+            working_folder: None,
             pid,
             calls: Box::new(move || calls()),
             counts: options.counts.clone(),

@@ -1,0 +1,378 @@
+//! Matches an organization's server patterns with the entries in `mcp-servers.json`.
+//!
+//! - The user writes the entries. A pattern in `deniedServers` therefore also matches other spellings of a package or
+//!   an address, and a pattern in `allowedServers` matches only an entry that certainly starts this package.
+//! - A pattern that can never match is an error, because it would deny nothing.
+
+use super::ServerPattern;
+use crate::sandbox::PassEnv;
+use crate::{RemoteServer, Server};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+/// Prefixes of environment variables that change which code a program or a package runner runs.
+const CODE_VARIABLES: [&str; 12] = [
+    "BUN_",
+    "DENO_",
+    "LD_",
+    "NODE_",
+    "NPM_CONFIG_",
+    "PATH",
+    "PIP_",
+    "PNPM_",
+    "PYTHON",
+    "UV_",
+    "VIRTUAL_ENV",
+    "XDG_CONFIG_",
+];
+
+/// Registries of container images that can be omitted from an image's name.
+const DEFAULT_REGISTRIES: [&str; 3] = ["docker.io/", "index.docker.io/", "registry-1.docker.io/"];
+
+impl ServerPattern {
+    pub(super) fn problem(&self) -> Option<String> {
+        if self.name.is_none() && self.package.is_none() && self.url.is_none() {
+            return Some("a server needs a `name`, `package` or `url`".to_owned());
+        }
+        let has_version = |package: &&String| {
+            !package.starts_with('/') && package.chars().skip(1).any(|c| "@:<>=!~[#? ".contains(c))
+        };
+        if let Some(package) = self.package.as_ref().filter(has_version) {
+            return Some(format!("`{package}` is not a package name; write it without a version"));
+        }
+        let url = self.url.as_ref().filter(|url| Address::of_pattern(url).is_none())?;
+        Some(format!("`{url}` is not a URL of a server; it may end in `*`"))
+    }
+
+    /// Returns `true` if the entry certainly starts this server.
+    pub(super) fn allows(&self, server: &Server) -> bool {
+        self.name.as_ref().is_none_or(|name| *name == server.name)
+            && self.package.as_ref().is_none_or(|package| starts(server, package))
+            && self.url.as_ref().is_none_or(|pattern| {
+                let url = server.remote.as_ref().map(RemoteServer::url);
+                url.zip(Address::of_pattern(pattern)).is_some_and(|(url, pattern)| {
+                    pattern.covers(&Address::of(url)) && pattern.scheme == url.scheme()
+                })
+            })
+    }
+
+    /// Returns `true` if the entry may start this server.
+    pub(super) fn denies(&self, server: &Server) -> bool {
+        self.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&server.name))
+            && self.package.as_ref().is_none_or(|package| mentions(server, package))
+            && self.url.as_ref().is_none_or(|pattern| {
+                let pattern = Address::of_pattern(pattern);
+                addresses(server).iter().any(|url| pattern.as_ref().is_none_or(|pattern| pattern.covers(url)))
+            })
+    }
+}
+
+/// Returns `true` if the entry starts exactly this program or package, and nothing in its environment can replace it.
+fn starts(server: &Server, package: &str) -> bool {
+    if server.remote.is_some() {
+        return false;
+    }
+    let changes_code = |name: &String| {
+        let name = name.to_ascii_uppercase();
+        CODE_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let is_plain_env = match &server.pass_env {
+        PassEnv::All => false,
+        PassEnv::Named(names) => !names.iter().chain(server.env.keys()).any(changes_code),
+    };
+    let is_program = server.command == package && (package.starts_with('/') || package == Server::EMBEDDED);
+    is_plain_env && (is_program || requested(server).is_some_and(|requested| *requested == *package))
+}
+
+/// Returns the only package that a package runner's command line names. Returns `None` for any option that could run
+/// other code.
+fn requested(server: &Server) -> Option<String> {
+    let args: Vec<&str> = server.args.iter().map(String::as_str).collect();
+    let (args, options) = match (server.command.as_str(), args.as_slice()) {
+        ("npx", args) => (args, ["-y", "--yes", "-q", "--quiet"].as_slice()),
+        ("uvx", args) | ("uv", ["tool", "run", args @ ..]) => (args, ["-q", "--quiet"].as_slice()),
+        _ => return None,
+    };
+    let mut words = args.iter().skip_while(|word| options.contains(*word) || **word == "--");
+    let package = words.next().filter(|word| !word.starts_with('-'))?;
+    let version = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| at);
+    let end = version.or_else(|| package.find("==")).unwrap_or(package.len());
+    let (name, version) = package.split_at_checked(end)?;
+    let is_version = |c: char| c.is_ascii_alphanumeric() || "@=.-+_".contains(c);
+    version.chars().all(is_version).then(|| name.to_owned())
+}
+
+/// Returns `true` if a word in the entry may name this program or package.
+fn mentions(server: &Server, package: &str) -> bool {
+    if server.remote.is_some() {
+        return false;
+    }
+    let wanted = package_name(package);
+    let command = server.command.rsplit('/').next().unwrap_or_default();
+    let words = std::iter::once(&server.command).chain(&server.args);
+    let mut words =
+        words.flat_map(|word| word.split(|c: char| c.is_whitespace() || "='\",;()|&".contains(c)));
+    package_name(command) == wanted || words.any(|word| may_name(word, &wanted))
+}
+
+/// Returns `true` if a word of a command line may name a package: directly, as an alias (`x@npm:NAME`), as a file of the
+/// installed package, or as a repository.
+fn may_name(word: &str, wanted: &str) -> bool {
+    let is_wanted =
+        |rest: &str| rest == wanted || rest.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
+    let plain = reduced(word);
+    let is_installed =
+        ["node-modules/", "site-packages/"].iter().any(|folder| plain.split(folder).skip(1).any(is_wanted));
+    let is_repository = ["://", "git+", "github:"].iter().any(|start| word.contains(start));
+    let repository = word.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/');
+    let repository = repository.rsplit(['/', ':']).next().unwrap_or_default();
+    let repository = repository.split('@').next().unwrap_or_default();
+    package_name(word) == wanted
+        || word.split("npm:").skip(1).any(|name| package_name(name) == wanted)
+        || is_installed
+        || (is_repository && reduced(repository.trim_end_matches(".git")) == wanted)
+}
+
+/// Returns the name in a package specifier, without its registry, version and extras, as [`reduced`] returns it.
+fn package_name(specifier: &str) -> String {
+    let lower = specifier.to_ascii_lowercase();
+    let lower = lower.strip_prefix("npm:").unwrap_or(&lower);
+    let name = DEFAULT_REGISTRIES.iter().find_map(|registry| lower.strip_prefix(registry)).unwrap_or(lower);
+    let name = name.strip_prefix("library/").unwrap_or(name);
+    // A scope starts with `@`, so a version follows a later one.
+    let end = name.char_indices().skip(1).find(|(_, c)| "@:<>!~[#?".contains(*c));
+    reduced(name.get(..end.map_or(name.len(), |(at, _)| at)).unwrap_or(name))
+}
+
+/// Returns a name in lowercase, with each run of `-`, `_` and `.` replaced by one `-`, as PyPI compares names.
+fn reduced(name: &str) -> String {
+    let mut reduced = String::new();
+    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
+        match c {
+            '-' | '_' | '.' if reduced.ends_with('-') => {}
+            '-' | '_' | '.' => reduced.push('-'),
+            c => reduced.push(c),
+        }
+    }
+    reduced
+}
+
+/// Returns the address of a remote server, or all addresses in the command line of a local one, which may be a bridge
+/// to a remote server.
+fn addresses(server: &Server) -> Vec<Address> {
+    match &server.remote {
+        Some(remote) => vec![Address::of(remote.url())],
+        None => {
+            let words = server
+                .args
+                .iter()
+                .flat_map(|word| word.split(|c: char| c.is_whitespace() || "'\"".contains(c)));
+            let starts = |word: &str| word.find("http").and_then(|at| word.get(at..)).map(str::to_owned);
+            let urls = words.filter_map(starts).filter_map(|word| Url::parse(&word).ok());
+            urls.map(|url| Address::of(&url)).collect()
+        }
+    }
+}
+
+/// Address of a server in a form in which equivalent spellings are equal.
+struct Address {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+    path: String,
+    is_prefix: bool,
+}
+
+impl Address {
+    fn of(url: &Url) -> Self {
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+        let path = normal_path(url.path());
+        let scheme = url.scheme().to_owned();
+        Self { scheme, host, port: url.port_or_known_default(), path, is_prefix: false }
+    }
+
+    fn of_pattern(pattern: &str) -> Option<Self> {
+        let (start, is_prefix) = pattern.strip_suffix('*').map_or((pattern, false), |start| (start, true));
+        let url = Url::parse(start).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        let is_plain = is_plain && url.query().is_none() && url.has_host();
+        is_plain.then(|| {
+            let mut address = Self { is_prefix, ..Self::of(&url) };
+            if is_prefix && url.path().ends_with('/') && !address.path.ends_with('/') {
+                address.path.push('/');
+            }
+            address
+        })
+    }
+
+    /// Returns `true` if this pattern matches an address. Ignores the scheme.
+    fn covers(&self, other: &Self) -> bool {
+        let of_host = match self.host.strip_prefix("*.") {
+            Some(parent) => other.host.strip_suffix(parent).is_some_and(|child| child.ends_with('.')),
+            None => self.host == other.host,
+        };
+        let default = |address: &Self| address.port.filter(|port| ![80, 443].contains(port));
+        let of_path = match self.is_prefix {
+            true => format!("{}/", other.path).starts_with(&self.path),
+            false => self.path == other.path,
+        };
+        of_host && default(self) == default(other) && of_path
+    }
+}
+
+/// Returns a path without percent-encoding, empty segments, `.`, `..` and a trailing slash.
+fn normal_path(path: &str) -> String {
+    let text = percent_decode_str(path).decode_utf8_lossy();
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in text.split(['/', '\\']) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Servers;
+    use serde_json::{Value, json};
+    use std::path::Path;
+
+    fn server(entry: &Value) -> Server {
+        let text = json!({ "x": entry }).to_string();
+        Servers::parse(&text, Path::new("s"), Path::new("/home/u")).unwrap().find(None).unwrap().clone()
+    }
+
+    fn words(line: &str) -> Server {
+        let mut words = line.split(' ');
+        server(&json!({ "command": words.next(), "args": words.collect::<Vec<_>>() }))
+    }
+
+    fn package(name: &str) -> ServerPattern {
+        ServerPattern { name: None, package: Some(name.to_owned()), url: None }
+    }
+
+    fn address(url: &str) -> ServerPattern {
+        ServerPattern { name: None, package: None, url: Some(url.to_owned()) }
+    }
+
+    #[test]
+    fn other_spellings_of_a_denied_package_are_denied() {
+        let denied = package("mcp-server-git");
+        for line in [
+            "mcp-server-git",
+            "/home/u/.local/bin/mcp-server-git --x",
+            "uvx mcp-server-git",
+            "uvx MCP_Server.git==1.2",
+            "uvx mcp-server-git@latest",
+            "uvx mcp-server-git[cli]>=1",
+            "uvx --from=mcp-server-git serve",
+            "uvx --with mcp-server-git other",
+            "uvx --from git+https://github.com/org/mcp-server-git.git@v1 serve",
+            "uvx git+https://github.com/org/mcp-server-git@v1#egg=x",
+            "python -m mcp_server_git",
+            "npx -y alias@npm:mcp-server-git@1",
+            "npx npm:mcp-server-git",
+            "node /opt/node_modules/mcp-server-git/dist/index.js",
+            "sh -c npx\tmcp-server-git;true",
+            "docker run --rm docker.io/library/mcp-server-git:1",
+            "docker run mcp-server-git@sha256:abc",
+        ] {
+            assert!(denied.denies(&words(line)), "{line}");
+        }
+        for line in ["uvx mcp-server-github", "uvx other --repository /home/u/mcp-server-git/x", "git status"]
+        {
+            assert!(!denied.denies(&words(line)), "{line}");
+        }
+        let scoped = package("@scope/server");
+        assert!(scoped.denies(&words("npx @Scope/server@1.2")));
+        assert!(scoped.denies(&words("node /x/node_modules/@scope/server/index.js")));
+        assert!(!scoped.denies(&words("npx @scope/server-x")) && !scoped.denies(&words("npx server")));
+    }
+
+    #[test]
+    fn only_an_entry_that_starts_an_allowed_package_is_allowed() {
+        let allowed = package("mcp-server-git");
+        for line in [
+            "uvx mcp-server-git",
+            "uvx -q mcp-server-git==1.2 --x",
+            "uv tool run mcp-server-git@1",
+            "npx -y mcp-server-git",
+        ] {
+            assert!(allowed.allows(&words(line)), "{line}");
+        }
+        for line in [
+            "/home/u/evil mcp-server-git",
+            "sh -c evil mcp-server-git",
+            "mcp-server-git",
+            "/home/u/bin/uvx mcp-server-git",
+            "uvx evil mcp-server-git",
+            "uvx --with evil mcp-server-git",
+            "uvx --from evil mcp-server-git",
+            "uvx mcp-server-git@git+https://evil.example/x",
+            "npx mcp-server-git@npm:evil",
+            "npx -c evil mcp-server-git",
+            "docker run -v /:/x mcp-server-git",
+        ] {
+            assert!(!allowed.allows(&words(line)), "{line}");
+        }
+        for env in ["npm_config_registry", "UV_INDEX_URL", "NODE_OPTIONS", "LD_PRELOAD", "PATH"] {
+            let entry = json!({ "command": "npx", "args": ["mcp-server-git"], "env": { env: "x" } });
+            assert!(!allowed.allows(&server(&entry)), "{env}");
+        }
+        let plain = json!({ "command": "npx", "args": ["mcp-server-git"], "env": { "TOKEN": "x" } });
+        assert!(allowed.allows(&server(&plain)));
+        let all = json!({ "command": "npx", "args": ["mcp-server-git"], "sandbox": false, "passEnv": "*" });
+        assert!(!allowed.allows(&server(&all)));
+        assert!(package("/usr/bin/tool").allows(&words("/usr/bin/tool --x")));
+        assert!(package(Server::EMBEDDED).allows(&words(Server::EMBEDDED)));
+    }
+
+    #[test]
+    fn addresses_are_compared_by_their_parts() {
+        let remote = |url: &str| server(&json!({ "url": url }));
+        let exact = address("https://MCP.example.com/sse");
+        for url in [
+            "https://mcp.example.com/sse",
+            "https://mcp.example.com:443/sse/",
+            "https://mcp.example.com./sse?x=1#y",
+            "https://mcp.example.com//./%73se",
+            "https://mcp.example.com/a/%2e%2e/sse",
+        ] {
+            assert!(exact.denies(&remote(url)) && exact.allows(&remote(url)), "{url}");
+        }
+        for url in ["https://mcp.example.com.evil.example/sse", "https://mcp.example.com/other"] {
+            assert!(!exact.denies(&remote(url)) && !exact.allows(&remote(url)), "{url}");
+        }
+        let host = address("https://mcp.example.com*");
+        assert!(host.allows(&remote("https://mcp.example.com/sse")));
+        assert!(!host.allows(&remote("https://mcp.example.com.evil.example/sse")));
+        let folder = address("https://mcp.example.com/a/*");
+        assert!(folder.allows(&remote("https://mcp.example.com/a/b")));
+        assert!(!folder.allows(&remote("https://mcp.example.com/a/..%2fb")));
+        let children = address("https://*.example.com/*");
+        assert!(children.denies(&remote("https://mcp.example.com/sse")));
+        assert!(!children.denies(&remote("https://evilexample.com/sse")));
+        assert!(exact.denies(&words("npx mcp-remote https://mcp.example.com/sse")));
+        assert!(exact.denies(&words("npx mcp-remote --url=http://mcp.example.com/sse")));
+        assert!(!exact.allows(&words("npx mcp-remote https://mcp.example.com/sse")));
+    }
+
+    #[test]
+    fn patterns_that_can_never_match_are_refused() {
+        for bad in ["git==1.2", "git@1", "@scope/git@1", "mcp/git:latest", "git[cli]"] {
+            assert!(package(bad).problem().unwrap().contains("write it without a version"), "{bad}");
+        }
+        for bad in ["mcp.example.com", "https://u@mcp.example.com/", "https://mcp.example.com/?x", "ftp://x/"]
+        {
+            assert!(address(bad).problem().unwrap().contains("is not a URL of a server"), "{bad}");
+        }
+        for name in ["@scope/git", "git", "/usr/bin/git", "mcp/git"] {
+            assert_eq!(package(name).problem(), None);
+        }
+        assert_eq!(address("https://mcp.example.com/*").problem(), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Paths that an organization's rules close to every server.
+//!
+//! - Such a path is closed like a protected path: besides denying calls, sandboxes do not show it.
+//! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule allows or asks
+//!   about something in it. The judge alone applies all other rules.
+
+use crate::{Access, Decision, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule, RuleReason};
+use ironcurtain_paths::CanonicalPath;
+
+/// Path that a managed rule closes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ManagedPath {
+    pub(crate) path: CanonicalPath,
+    /// Rule that closes the path.
+    pub(crate) by: RuleReason,
+}
+
+impl ProtectedPaths {
+    /// Returns a copy that also contains the paths that the managed rules in `policy` close for reading or for changes.
+    #[must_use]
+    pub fn with_managed(self, policy: &Policy) -> Self {
+        let managed: Vec<&Rule> = policy.rules().iter().take_while(|rule| rule.is_managed()).collect();
+        let (mut closed, mut read_only) = (Vec::new(), Vec::new());
+        for (at, rule) in managed.iter().enumerate() {
+            let Some(path) = rule.within().filter(|_| rule.denies() && is_only_about_a_folder(rule)) else {
+                continue;
+            };
+            let earlier = managed.iter().take(at).filter(|earlier| earlier.then != Decision::Deny);
+            let earlier: Vec<&&Rule> = earlier.filter(|earlier| touches(earlier, path)).collect();
+            let denies = |access: Access| {
+                let mut roles = Role::ALL.iter().filter(|role| role.access() == Some(access));
+                roles.any(|role| {
+                    let is_excepted = earlier.iter().any(|earlier| earlier.condition.speaks_about(*role));
+                    rule.condition.speaks_about(*role) && !is_excepted
+                })
+            };
+            let managed = || ManagedPath { path: path.clone(), by: rule.reason.clone() };
+            if denies(Access::Read) {
+                closed.push(managed());
+            } else if denies(Access::Write) || denies(Access::Delete) {
+                read_only.push(managed());
+            }
+        }
+        if closed.is_empty() && read_only.is_empty() {
+            return self;
+        }
+        let kept = read_only.iter().map(|managed| managed.path.clone());
+        let kept = kept.map(|path| ReadOnlyPath { path, is: ReadOnlyReason::Organization });
+        let kept = self.read_only().iter().cloned().chain(kept).collect();
+        let all = self.also_closing(closed.iter().map(|managed| managed.path.clone())).with_read_only(kept);
+        all.closed_by(closed.into_iter().chain(read_only).collect())
+    }
+}
+
+fn is_only_about_a_folder(rule: &Rule) -> bool {
+    let condition = &rule.condition;
+    condition.server.is_none()
+        && condition.tool.is_none()
+        && condition.domains.is_none()
+        && condition.lists.is_none()
+        && !condition.reaches_nothing
+}
+
+fn touches(rule: &Rule, path: &CanonicalPath) -> bool {
+    rule.within().is_none_or(|within| within.contains(path) || path.contains(within))
+}
