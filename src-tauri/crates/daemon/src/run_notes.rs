@@ -7,6 +7,7 @@ use ironcurtain_protocol::{RunAsk, RunNote, RunUse};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use ironcurtain_visible as visible;
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
@@ -16,19 +17,25 @@ const MAX_COUNT: usize = 256;
 /// Maximum number of distinct files to count for each kind of access.
 const MAX_FILES: usize = 100_000;
 
+/// Maximum length of a sandbox's own words in a question, in characters. With this length, a question on a terminal shows
+/// all of them, which it requires before it accepts an approval.
+const MAX_CLAIM_LEN: usize = 100;
+
 /// Notes and counts of one run.
 #[derive(Debug)]
 pub(crate) struct RunNotes {
     ask: RunAsk,
     notes: mpsc::Sender<RunNote>,
     used: Mutex<Used>,
+    hasher: RandomState,
 }
 
+/// Hashes of the used and denied paths and hosts, which need less memory than the paths.
 #[derive(Debug, Default)]
 struct Used {
-    read: HashSet<String>,
-    written: HashSet<String>,
-    denied: HashSet<String>,
+    read: HashSet<u64>,
+    written: HashSet<u64>,
+    denied: HashSet<u64>,
     /// Number of pending questions.
     open: usize,
 }
@@ -40,9 +47,19 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
 
 /// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
 pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
-    let tools: Vec<String> = tools.iter().map(|tool| visible::line(tool)).collect();
     let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };
-    (!tools.is_empty()).then(|| (name.to_owned(), tools.join(", ")))
+    (!tools.is_empty()).then(|| (name.to_owned(), claim(&tools.join(", "))))
+}
+
+/// Returns the names of a waiting program and its ancestors, as a question shows them. Programs can change their names.
+pub(crate) fn waiting_programs(programs: &[String]) -> Option<(String, String)> {
+    let name = "program, by its own name".to_owned();
+    (!programs.is_empty()).then(|| (name, claim(&programs.join(" → "))))
+}
+
+/// Escapes and shortens text that a sandbox can choose.
+fn claim(text: &str) -> String {
+    visible::head(&visible::line(text), MAX_CLAIM_LEN)
 }
 
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.
@@ -52,7 +69,7 @@ impl RunNotes {
     /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
     pub(crate) fn new(ask: RunAsk) -> (Arc<Self>, mpsc::Receiver<RunNote>) {
         let (notes, written) = mpsc::channel(MAX_COUNT);
-        (Arc::new(Self { ask, notes, used: Mutex::default() }), written)
+        (Arc::new(Self { ask, notes, used: Mutex::default(), hasher: RandomState::new() }), written)
     }
 
     /// Returns where the run's questions are answered: in the app or on its terminal.
@@ -79,19 +96,20 @@ impl RunNotes {
     pub(super) fn allowed(&self, access: &PermittedAccess) {
         let mut used = self.used();
         let Used { read, written, .. } = &mut *used;
-        let counted: &mut [&mut HashSet<String>] = match access.access {
+        let counted: &mut [&mut HashSet<u64>] = match access.access {
             FileAccess::Read => &mut [read],
             FileAccess::Write | FileAccess::Delete => &mut [written],
             FileAccess::ReadWrite => &mut [read, written],
         };
-        counted.iter_mut().for_each(|files| count(files, &access.path));
+        let hash = self.hasher.hash_one(&access.path);
+        counted.iter_mut().for_each(|files| count(files, hash));
     }
 
     /// Reports a denied path or host, once each.
     pub(crate) fn denied(&self, what: &str, why: Option<String>) {
         let mut used = self.used();
         let before = used.denied.len();
-        count(&mut used.denied, what);
+        count(&mut used.denied, self.hasher.hash_one(what));
         if used.denied.len() > before {
             drop(used);
             self.send(RunNote::Denied { path: what.to_owned(), why });
@@ -123,8 +141,8 @@ impl Drop for OpenNote<'_> {
     }
 }
 
-fn count(files: &mut HashSet<String>, path: &str) {
+fn count(files: &mut HashSet<u64>, hash: u64) {
     if files.len() < MAX_FILES {
-        files.insert(path.to_owned());
+        files.insert(hash);
     }
 }

@@ -19,22 +19,31 @@ mod serving;
 
 use crate::run_notes::RunNotes;
 use crate::services::Services;
-use asking::AskedFolders;
 use ironcurtain_consent::Principal;
+use ironcurtain_containment::ClosedPaths;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_sandbox::autostart::StartupFiles;
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 use permissions::Permissions;
 pub(crate) use processes::{inside, is_inside};
 pub(crate) use profile::{ProfileError, ProfileGrants, mounts, plan};
 pub(crate) use raise::RaiseError;
-use searching::Searches;
+use searching::{AskedFolders, Searches};
 pub(crate) use serving::ServingFiles;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+/// Maximum number of denials without a delay. Every denial is recorded, so further ones are delayed, or a sandbox could
+/// fill the disk.
+const MAX_PROMPT_DENIALS: u64 = 1000;
+
+/// Delay of each further denial. Denials are delayed one after the other.
+const DENIAL_DELAY: Duration = Duration::from_millis(50);
 
 /// Returns the names of the tools whose calls the server is handling.
 pub(crate) type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
@@ -53,6 +62,9 @@ pub(crate) struct ServedFiles {
     pub(crate) profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     mounted: Vec<CanonicalPath>,
+    /// Paths that the server's entry closes, regardless of rules and grants.
+    closed: ClosedPaths,
+    startup: StartupFiles,
     pid: u32,
     calls: Box<CallsInProgress>,
     pub(crate) counts: Arc<AccessCounts>,
@@ -62,6 +74,8 @@ pub(crate) struct ServedFiles {
     reserved: watch::Sender<u64>,
     searches: Searches,
     asked: AskedFolders,
+    /// Locked during the delay of a denial.
+    delayed: tokio::sync::Mutex<()>,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Reason IronCurtain terminated the sandbox, if it did.
@@ -91,6 +105,8 @@ pub(crate) struct ServedFilesOptions {
     pub(crate) profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     pub(crate) mounted: Vec<CanonicalPath>,
+    /// Paths that the server's entry closes, regardless of rules and grants.
+    pub(crate) closed: ClosedPaths,
     /// Process id of the supervisor.
     pub(crate) pid: u32,
     pub(crate) calls: Box<CallsInProgress>,
@@ -115,14 +131,17 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            closed,
             pid,
             calls,
             counts,
         } = options;
         let files = Self {
             permissions: Permissions::new(profile.permitted()),
+            startup: StartupFiles::new(services.snapshot().home.as_str().to_owned()),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
+            delayed: tokio::sync::Mutex::default(),
             reserved: watch::Sender::new(0),
             end: CancellationToken::new(),
             ended_because: OnceLock::new(),
@@ -134,6 +153,7 @@ impl ServedFiles {
             notes,
             profile,
             mounted,
+            closed,
             pid,
             calls,
             counts,

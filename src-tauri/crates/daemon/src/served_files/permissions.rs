@@ -15,10 +15,42 @@ use tokio::sync::watch;
 /// Maximum number of permitted accesses. Further accesses are denied.
 const MAX_COUNT: usize = 100_000;
 
+/// Maximum total length of their paths, in bytes. Each path is held several times while all accesses are judged again.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Permitted accesses.
+#[derive(Debug, Default)]
+struct Permitted {
+    all: HashSet<PermittedAccess>,
+    /// Total length of the paths.
+    bytes: usize,
+}
+
+impl Permitted {
+    /// Returns `true` if the access is permitted or can be added.
+    fn has_room_for(&self, access: &PermittedAccess) -> bool {
+        let is_within = self.all.len() < MAX_COUNT && self.bytes + access.path.len() <= MAX_BYTES;
+        is_within || self.all.contains(access)
+    }
+
+    fn insert(&mut self, access: PermittedAccess) {
+        let len = access.path.len();
+        if self.all.insert(access) {
+            self.bytes += len;
+        }
+    }
+
+    fn remove(&mut self, access: &PermittedAccess) {
+        if self.all.remove(access) {
+            self.bytes -= access.path.len();
+        }
+    }
+}
+
 /// Permitted accesses, and the version of the grants that the file view has applied.
 #[derive(Debug)]
 pub(super) struct Permissions {
-    permitted: Mutex<HashSet<PermittedAccess>>,
+    permitted: Mutex<Permitted>,
     applied: watch::Sender<u64>,
 }
 
@@ -42,7 +74,15 @@ pub(super) enum Permitting {
 impl Permissions {
     /// Creates the permissions of a new view. `permitted` is judged before the file view receives it.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
-        Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
+        let mut all = Permitted::default();
+        permitted.for_each(|access| all.insert(access));
+        Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
+    }
+
+    /// Returns `true` if the access is not permitted and no further access can be.
+    pub(super) fn is_full(&self, access: &PermittedAccess) -> bool {
+        let permitted = self.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        !permitted.has_room_for(access)
     }
 
     /// Records that the file view has applied the permissions of this version.
@@ -64,7 +104,7 @@ impl ServedFiles {
         if !is_current {
             return Permitting::Outdated;
         }
-        if permitted.len() >= MAX_COUNT && !permitted.contains(&access) {
+        if !permitted.has_room_for(&access) {
             return Permitting::Full;
         }
         self.tell(ToView::Permit(access.clone()));
@@ -105,13 +145,13 @@ impl ServedFiles {
     /// have been judged by such grants too.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = permitted().clone();
+        let before = permitted().all.clone();
         // Judging is slow and must not block the opening of files, so release the lock.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
         let mut permitted = permitted();
-        ended.iter().for_each(|access| _ = permitted.remove(access));
-        self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
+        ended.iter().for_each(|access| permitted.remove(access));
+        self.tell(ToView::Permissions { version, permitted: permitted.all.iter().cloned().collect() });
     }
 
     /// Waits until the file view no longer uses grants older than this version, or the sandbox has exited.
@@ -128,5 +168,30 @@ impl ServedFiles {
     pub(super) fn tell(&self, message: ToView) {
         // Ignore the error, which occurs only if the sandbox has exited.
         let _ = self.to_view.send(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_sandbox::file_access::FileAccess;
+
+    #[test]
+    fn the_total_length_of_paths_is_bounded() {
+        let long = |number: usize| PermittedAccess {
+            path: format!("/{number}{}", "x".repeat(4000)),
+            access: FileAccess::Read,
+        };
+        let mut permitted = Permitted::default();
+        let mut number = 0;
+        while permitted.has_room_for(&long(number)) {
+            permitted.insert(long(number));
+            permitted.insert(long(number));
+            number += 1;
+        }
+        assert!(permitted.all.len() == number && number < 10_000 && permitted.bytes <= MAX_BYTES);
+        assert!(permitted.has_room_for(&long(0)), "it is permitted already");
+        permitted.remove(&long(1));
+        assert!(permitted.has_room_for(&long(1)));
     }
 }

@@ -12,6 +12,7 @@ use crate::server::process::{AskingConnections, ProcessHold};
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use ironcurtain_consent::Principal;
+use ironcurtain_containment::ClosedPaths;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::Resolver;
 use ironcurtain_protocol::{RunAsk, RunNote};
@@ -28,6 +29,16 @@ pub struct AskingOptions {
     pub(crate) calls: Arc<CallsInProgress>,
     /// Access counts of the session.
     pub(crate) counts: Arc<AccessCounts>,
+}
+
+/// Parts of the session that a process's files depend on.
+pub(super) struct SessionParts<'a> {
+    pub(super) session: &'a str,
+    pub(super) resolver: &'a Resolver,
+    /// Writable folders that are mounted from the start.
+    pub(super) mounted: Vec<Need>,
+    pub(super) closed: ClosedPaths,
+    pub(super) log: SessionLog,
 }
 
 /// File and port access of one process. Dropping this value withdraws its questions.
@@ -53,7 +64,7 @@ impl ServedProcess {
     /// Starts serving a process's files and ports.
     pub(super) fn start(
         options: &AskingOptions,
-        (session, resolver, mounted, log): (&str, &Resolver, &[Need], SessionLog),
+        SessionParts { session, resolver, mounted, closed, log }: SessionParts<'_>,
         network: Option<&ServerNetwork>,
         (pid, connections): (u32, AskingConnections),
     ) -> io::Result<Self> {
@@ -75,7 +86,8 @@ impl ServedProcess {
             resolver: resolver.clone(),
             notes,
             profile: ProfileGrants::default(),
-            mounted: mounted.iter().map(|need| need.path.clone()).collect(),
+            mounted: mounted.into_iter().map(|need| need.path).collect(),
+            closed,
             pid,
             calls: Box::new(move || calls()),
             counts: options.counts.clone(),
