@@ -38,22 +38,6 @@ fn paths_that_the_entry_hides_stay_hidden_in_a_granted_folder() {
 }
 
 #[test]
-fn paths_that_the_entry_makes_read_only_stay_read_only_in_a_granted_folder() {
-    let world = world(json!({ "sandbox": { "filesystem": { "denyWrite": ["~/docs/fixed"] } } }));
-    let fixed = world.file("docs/fixed/a", "fixed");
-    let free = world.file("docs/free", "free");
-    let mut client = world.connect("hostile");
-    world.user.will(Next::Allow(Reach::Folders, Lifetime::QuarterHour));
-    assert_eq!(client.call("scribble", at(&free)).ok(), "7");
-    assert_eq!(client.call("scribble", at(&fixed)).ok(), DENIED);
-    assert_eq!(client.call("scribble", at(&world.path("docs/fixed/new"))).ok(), DENIED);
-    let moved = format!("os.rename({:?}, {:?})", world.path("docs/fixed"), world.path("docs/moved"));
-    assert_eq!(client.call("run", eval(&moved)).ok(), DENIED);
-    assert_eq!(client.call("sneak", at(&fixed)).ok(), "fixed");
-    assert_eq!(world.user.asked().len(), 1);
-}
-
-#[test]
 fn a_folder_is_not_moved_past_a_rule_about_its_contents() {
     let world = World::with(|prepared| {
         install(prepared, json!({}));

@@ -198,10 +198,7 @@ impl Surroundings {
     pub fn closed(&self, profile: &Profile) -> ClosedPaths {
         let denied = self.paths(profile.deny_read.as_deref().unwrap_or_default());
         let data = self.data.iter().filter_map(|folder| Some(normal(folder.to_str()?, Path::new("/"))));
-        ClosedPaths {
-            hidden: self.with_targets(denied.into_iter().chain(data)),
-            read_only: self.with_targets(self.paths(&profile.deny_write).into_iter()),
-        }
+        ClosedPaths { hidden: self.with_targets(denied.into_iter().chain(data)) }
     }
 
     /// Returns these paths and the paths that symlinks in them lead to.

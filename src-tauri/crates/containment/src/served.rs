@@ -45,23 +45,19 @@ pub fn served_view<'a>(
 pub struct ClosedPaths {
     /// Paths that the server must not see.
     pub hidden: Vec<String>,
-    /// Paths that the server must not change.
-    pub read_only: Vec<String>,
 }
 
 impl ClosedPaths {
-    /// Returns `true` if the entry closes a path to this kind of access.
+    /// Returns `true` if the entry closes a path.
     #[must_use]
-    pub fn covers(&self, path: &Path, is_changed: bool) -> bool {
-        let read_only = self.read_only.iter().filter(|_| is_changed);
-        self.hidden.iter().chain(read_only).any(|closed| path.starts_with(closed))
+    pub fn covers(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|closed| path.starts_with(closed))
     }
 
     /// Returns `true` if a path is closed, or contains a closed path.
     #[must_use]
     pub fn touches(&self, path: &Path) -> bool {
-        self.covers(path, true)
-            || self.hidden.iter().chain(&self.read_only).any(|closed| Path::new(closed).starts_with(path))
+        self.covers(path) || self.hidden.iter().any(|closed| Path::new(closed).starts_with(path))
     }
 
     /// Returns an error if mounting a path would show a hidden path inside it.
@@ -124,7 +120,6 @@ mod tests {
                 allow_read: paths(read),
                 allow_write: paths(written),
                 deny_read: Some(paths(denied)),
-                deny_write: paths(&["docs/fixed"]),
                 ..Profile::default()
             }
         }
@@ -134,15 +129,15 @@ mod tests {
     fn closed_paths_include_missing_ones_and_targets_of_links() {
         let scene = Scene::new("keys");
         let closed = scene.around.closed(&scene.profile(&[], &[], &["docs/later", "way"]));
-        let covers = |name: &str, is_changed| closed.covers(Path::new(&scene.at(name)), is_changed);
+        let covers = |name: &str| closed.covers(Path::new(&scene.at(name)));
         for hidden in
             ["docs/later", "docs/later/x", "way", "real/x", "share/servers/other/x", "share/put-aside"]
         {
-            assert!(covers(hidden, false), "{hidden}");
+            assert!(covers(hidden), "{hidden}");
         }
-        assert!(covers("docs/fixed/x", true) && !covers("docs/fixed/x", false));
+        assert!(!covers("docs") && !covers("docs/private"));
         let touches = |name: &str| closed.touches(Path::new(&scene.at(name)));
-        assert!(touches("docs") && touches("docs/fixed") && !touches("docs/private") && !touches("other"));
+        assert!(touches("docs") && touches("real") && !touches("docs/private") && !touches("other"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl ServedFiles {
         found: &FoundPaths,
     ) -> Option<Denial> {
         let path = Path::new(&wanted.path);
-        if self.closed.covers(path, wanted.access != FileAccess::Read) {
+        if self.closed.covers(path) {
             return Some(Denial::protected("the server's entry in `mcp-servers.json` closes this path"));
         }
         let operations: &[FileOperation] = match wanted.access {
