@@ -44,7 +44,8 @@ fn main() {
         [option, path, names @ ..] if option == "--srt" => (Some(Executor::Srt(path.clone())), names),
         names => (None, names),
     };
-    let executors: Vec<Executor> = srt.into_iter().chain([Executor::HostRead, Executor::Roots]).collect();
+    let executors: Vec<Executor> =
+        srt.into_iter().chain([Executor::HostRead, Executor::Roots, Executor::Asking]).collect();
     let tools = Tools::find();
     let mut failed = vec![0; executors.len()];
     for group in

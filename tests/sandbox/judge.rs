@@ -111,7 +111,9 @@ pub(crate) fn breaches(
     let left = Left::of(scene);
     let in_order = |path: &str| match executor {
         Executor::Bare | Executor::Srt(_) => false,
-        Executor::HostRead | Executor::Roots => left.is_in_order(scene, path, executor.is_strict()),
+        Executor::HostRead | Executor::Roots | Executor::Asking => {
+            left.is_in_order(scene, path, executor.is_strict())
+        }
     };
     for (path, told) in &after {
         match before.get(path) {

@@ -52,6 +52,9 @@ pub(crate) enum Executor {
     HostRead,
     /// IronCurtain's sandbox with a nearly empty file tree and the granted paths.
     Roots,
+    /// IronCurtain's sandbox of a server that asks about each file: the scene is served, and only reading `readable` is
+    /// allowed.
+    Asking,
 }
 
 /// Result of a launch.
@@ -88,7 +91,7 @@ impl Executor {
         match self {
             Self::Bare => words(&["sh", "-c", script]),
             Self::Srt(program) => words(&["node", program, "-s", &settings(scene), "-c", script]),
-            Self::HostRead | Self::Roots => {
+            Self::HostRead | Self::Roots | Self::Asking => {
                 let file = scene.path("spec.json");
                 fs::write(&file, serde_json::to_string(&self.spec(tools, scene, script)).unwrap()).unwrap();
                 let autostart = scene.path("autostart.json");
@@ -115,7 +118,7 @@ impl Executor {
 
     /// Returns `true` if every autostart file is quarantined, including files that run only at the user's request.
     pub(crate) fn is_strict(&self) -> bool {
-        *self != Self::Roots
+        !matches!(self, Self::Roots | Self::Asking)
     }
 
     fn spec(&self, tools: &Tools, scene: &Scene, script: &str) -> Spec {
@@ -126,8 +129,19 @@ impl Executor {
             ("LANG", "C.UTF-8".to_owned()),
         ];
         let session_dir = scene.path("work");
-        let (view, mounts) = if *self == Self::HostRead {
-            let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect();
+        let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect::<Vec<_>>();
+        let granted = Mount::new(scene.path("granted"), MountAccess::ReadWrite);
+        let (view, mounts) = if *self == Self::Asking {
+            let view = View::Served {
+                session_dir: Some(session_dir),
+                folders: vec![scene.base().to_owned()],
+                // Symlinks are resolved by the process that creates the specification.
+                hidden: paths(&["denied", "work/mixed/private", "readable/locked", "state"]),
+                programs: vec![tools.probe.clone()],
+                sockets: vec![],
+            };
+            (view, vec![granted])
+        } else if *self == Self::HostRead {
             let view = View::HostRead {
                 session_dir: Some(session_dir),
                 deny_read: paths(&DENY_READ),
@@ -139,7 +153,6 @@ impl Executor {
             };
             (view, vec![])
         } else {
-            let granted = Mount::new(scene.path("granted"), MountAccess::ReadWrite);
             let readable = Mount::new(scene.path("readable"), MountAccess::ReadOnly);
             (View::Roots { session_dir, programs: vec![tools.probe.clone()] }, vec![granted, readable])
         };
@@ -147,12 +160,18 @@ impl Executor {
             argv: ["sh", "-c", script].map(str::to_owned).into(),
             env: env.map(|(name, value)| (name.to_owned(), value)).into(),
             cwd: Some(scene.path("work")),
+            home: Some(scene.path("work")),
             view,
             mounts,
-            network: if scene.proxied { NetworkAccess::Proxied } else { NetworkAccess::None },
-            unix_sockets: UnixSockets::None,
+            network: match (scene.proxied, self) {
+                (false, _) => NetworkAccess::None,
+                (true, Self::Asking) => NetworkAccess::ProxiedWithServices,
+                (true, _) => NetworkAccess::Proxied,
+            },
+            unix_sockets: if *self == Self::Asking { UnixSockets::Own } else { UnixSockets::None },
             closed: vec![],
             kept: vec![],
+            hidden: vec![],
             limits: LIMITS,
             state_dir: scene.path("state"),
             allow_root: is_root(),

@@ -28,7 +28,7 @@ use launch::Executor;
 use tools::{Copies, Tools};
 
 /// Sandboxes that must contain every attack.
-const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
+const EXECUTORS: [Executor; 3] = [Executor::HostRead, Executor::Roots, Executor::Asking];
 
 macro_rules! groups {
     ($($name:ident)*) => {

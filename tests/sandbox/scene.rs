@@ -15,7 +15,7 @@ use std::{
 use ironcurtain_sandbox::autostart::strict_names;
 use tempfile::TempDir;
 
-use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
+use crate::{listeners::Listeners, row::Group, tools::Tools, victim::Victim};
 
 pub(crate) struct Scene {
     dir: TempDir,
@@ -35,8 +35,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene. In the view with only granted paths, nothing inside a granted path is denied.
-    pub(crate) fn new(tools: &Tools, group: &Group, executor: &Executor) -> Self {
+    /// Creates a scene.
+    pub(crate) fn new(tools: &Tools, group: &Group) -> Self {
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in(&tools.place).unwrap();
         let number = random();
         let mut scene = Self {
@@ -51,9 +51,7 @@ impl Scene {
             proxied: group.proxied,
         };
         scene.furnish();
-        if *executor != Executor::Roots {
-            scene.deny_inside();
-        }
+        scene.deny_inside();
         if group.persistence {
             scene.persist();
         }

@@ -1,5 +1,6 @@
 //! Tests servers with `"access": "ask"`: opening a file blocks until the user answers, and the same call then succeeds.
 
+mod entry;
 mod foreign;
 mod life;
 
@@ -79,7 +80,11 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     assert_eq!(asked[0].server, "hostile");
     let with = |name: &str| asked[0].with.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
     assert_eq!(with("call in progress"), Some("sneak"));
-    assert!(with("program").is_some_and(|program| program.starts_with("python3")), "{:?}", asked[0].with);
+    assert!(
+        with("program, by its own name").is_some_and(|program| program.starts_with("python3")),
+        "{:?}",
+        asked[0].with
+    );
     let grants = world.grants();
     assert_eq!(grants.len(), 1);
     assert_eq!((&*grants[0].server, &*grants[0].access), ("hostile", &["read".to_owned()][..]));
@@ -158,8 +163,8 @@ fn a_folder_that_may_be_changed_is_mounted_until_it_is_revoked() {
     assert_eq!(client.call("sneak", at(&inside)).ok(), "PermissionError: Permission denied");
 }
 
-#[test]
-fn a_service_of_this_computer_is_asked_about_and_reached() {
+/// Starts a service on this computer that answers each connection. Returns its port.
+fn service() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -171,11 +176,22 @@ fn a_service_of_this_computer_is_asked_about_and_reached() {
             }
         }
     });
+    port
+}
+
+/// Returns the expression that connects to a service and returns its answer.
+fn connect_to(port: u16) -> String {
+    format!(
+        "(lambda s: (s.sendall(b'x'), s.recv(9))[1])(__import__('socket').create_connection(('127.0.0.1', {port})))"
+    )
+}
+
+#[test]
+fn a_service_of_this_computer_is_asked_about_and_reached() {
+    let port = service();
     let world = world(json!({ "sandbox": { "network": "ask" } }));
     let mut client = world.connect("hostile");
-    let connect = format!(
-        "(lambda s: (s.sendall(b'x'), s.recv(9))[1])(__import__('socket').create_connection(('127.0.0.1', {port})))"
-    );
+    let connect = connect_to(port);
     assert!(client.call("run", eval(&connect)).ok().contains("refused"));
     assert_eq!(world.user.asked().len(), 1);
     client.hang_up();

@@ -25,7 +25,7 @@ fn a_question_names_the_program_that_waits_and_offers_the_folder_after_two() {
     let asked = world.user.asked();
     let first: Vec<Reach> = asked.iter().map(|question| question.offers[0].reach).collect();
     assert_eq!(first, [Reach::Paths, Reach::Paths, Reach::Folders]);
-    let named = asked[0].with.iter().find(|(name, _)| name == "program").unwrap();
+    let named = asked[0].with.iter().find(|(name, _)| name == "program, by its own name").unwrap();
     let expected = format!("sh → cat {}", world.path("docs/a").display());
     assert_eq!(named.1, expected);
 }

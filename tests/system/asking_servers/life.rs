@@ -10,6 +10,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_protocol::Request;
 use serde_json::json;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -113,9 +114,38 @@ fn a_session_that_ends_while_its_server_waits_leaves_nothing() {
     let mut client = world.connect("hostile");
     let (_, below, _) = waiting(&world, &mut client);
     let session = world.sessions()[0].id.clone();
-    world.request(ironcurtain_protocol::Request::EndSession { session });
+    world.request(Request::EndSession { session });
     eventually("everything has exited", TIMEOUT, || below.iter().all(|one| !one.is_alive()));
     eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() == 1);
+}
+
+#[test]
+fn a_paused_server_opens_no_further_files() {
+    let world = world(json!({}));
+    let [a, b] = ["docs/a", "docs/b"].map(|name| world.file(name, name));
+    let mut client = world.connect("hostile");
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(client.call("sneak", at(&a)).ok(), "docs/a");
+    let script = format!("until [ -e go ]; do sleep 0.05; done; cat {} >said 2>&1; mv said out", b.display());
+    let waits = format!("bool(__import__('subprocess').Popen(['sh', '-c', {script:?}], stdin=-3))");
+    let mut opens = |is_paused: bool| {
+        assert_eq!(client.call("run", super::eval(&waits)).ok(), "True");
+        let session = world.sessions()[0].id.clone();
+        if is_paused {
+            world.request(Request::Pause { session: session.clone() });
+        }
+        let at = |name: &str| world.sandbox().join(name);
+        std::fs::write(at("go"), "").unwrap();
+        eventually("the program has ended", TIMEOUT, || at("out").exists());
+        world.request(Request::Resume { session });
+        std::fs::remove_file(at("go")).unwrap();
+        let said = std::fs::read_to_string(at("out")).unwrap();
+        std::fs::remove_file(at("out")).unwrap();
+        said
+    };
+    assert!(opens(true).contains("Permission denied"));
+    assert_eq!(opens(false), "docs/b");
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
@@ -131,4 +161,9 @@ fn a_daemon_that_is_killed_while_a_server_waits_leaves_nothing() {
     machine.assert_clean(&below);
     machine.start();
     machine.verify();
+    let mut client = machine.connect();
+    let call = client.begin_call("sneak", at(&notes));
+    machine.wait_for_output("Your answer: ");
+    machine.types("1");
+    assert_eq!(client.outcome(call).ok(), "my notes");
 }

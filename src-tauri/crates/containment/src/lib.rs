@@ -22,6 +22,6 @@ pub use environment::environment;
 pub use profile::{Surroundings, ViewError, default_git_config, limits, view_of};
 pub use programs::{ProgramError, RefusesProgram, ServerPrograms, find_program, named_program, trusted};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
-pub use served::served_view;
+pub use served::{ClosedPaths, served_view};
 pub use settings::{ServerFiles, SrtSettings, SrtSettingsError};
 pub use srt::check as check_srt;

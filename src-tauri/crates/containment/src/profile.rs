@@ -4,13 +4,14 @@
 //!   single paths, folders that contain a protected path.
 
 use super::resolve::{Profile, expand_home, normal};
-use super::served::served_view;
+use super::served::{ClosedPaths, served_view};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
 use ironcurtain_grants::mounts::Need;
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Annotations, ProtectedPaths, Role};
 use ironcurtain_sandbox::{ResourceLimits, View};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +59,14 @@ pub enum ViewError {
         path: CanonicalPath,
         /// Name of the rule.
         rule: String,
+    },
+    /// The folder contains a path that the entry itself hides.
+    #[error("`{path}` contains `{inside}`, which the server must not see; name folders inside it")]
+    Hidden {
+        /// Path in the entry.
+        path: String,
+        /// Hidden path inside it.
+        inside: String,
     },
     /// The path contains or is inside a path that no server may change.
     #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
@@ -146,7 +155,7 @@ impl Surroundings {
                 private_tmp: true,
             },
         };
-        view.show_program(own_files(program));
+        self.show(&mut view, program, kind)?;
         Ok(view)
     }
 
@@ -167,15 +176,51 @@ impl Surroundings {
     pub fn asking_view(&self, profile: &Profile, program: &str) -> Result<View, ViewError> {
         self.permits(profile, FileView::Roots)?;
         let read = self.paths(&profile.allow_read);
+        let writable = self.paths(&profile.allow_write);
+        for path in read.iter().chain(&writable) {
+            self.may_be_opened(path, FileView::Roots)?;
+        }
+        for path in &writable {
+            self.may_be_changed(path, FileView::Roots)?;
+        }
+        let closed = self.closed(profile);
+        for path in read.iter().chain(&writable) {
+            closed.may_be_mounted(path)?;
+        }
         let mut view = served_view(&self.home, &self.protected, std::iter::empty());
         if let View::Served { session_dir, hidden, programs, .. } = &mut view {
             *session_dir = Some(self.session_dir.as_str().to_owned());
-            hidden.extend(self.paths(profile.deny_read.as_deref().unwrap_or_default()));
-            hidden.extend(self.data_folders());
+            hidden.extend(closed.hidden);
             programs.extend(read.into_iter().filter(|path| Path::new(path).exists()));
         }
-        view.show_program(own_files(program));
+        self.show(&mut view, program, FileView::Roots)?;
         Ok(view)
+    }
+
+    /// Adds the files that a program needs to run to a view.
+    fn show(&self, view: &mut View, program: &str, kind: FileView) -> Result<(), ViewError> {
+        let files = own_files(program);
+        if files != program {
+            self.may_be_opened(files, kind)?;
+        }
+        view.show_program(files);
+        Ok(())
+    }
+
+    /// Returns the paths that the entry closes to the server, and the folders with the data of all servers.
+    #[must_use]
+    pub fn closed(&self, profile: &Profile) -> ClosedPaths {
+        let denied = self.paths(profile.deny_read.as_deref().unwrap_or_default());
+        let data = self.data.iter().filter_map(|folder| Some(normal(folder.to_str()?, Path::new("/"))));
+        ClosedPaths { hidden: self.with_targets(denied.into_iter().chain(data)) }
+    }
+
+    /// Returns these paths and the paths that symlinks in them lead to.
+    fn with_targets(&self, paths: impl Iterator<Item = String>) -> Vec<String> {
+        let resolver = Resolver::new(self.home.clone(), self.session_dir.clone());
+        let target = |path: &String| Some(resolver.resolve(path).ok()?.path.as_str().to_owned());
+        let all: BTreeSet<String> = paths.flat_map(|path| target(&path).into_iter().chain([path])).collect();
+        all.into_iter().collect()
     }
 
     /// Returns the paths that the server must not read, including the paths that no server may read.

@@ -1,5 +1,6 @@
 //! View for a sandbox whose files are served.
 
+use super::ViewError;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ProtectedPaths;
 use ironcurtain_sandbox::View;
@@ -37,4 +38,131 @@ pub fn served_view<'a>(
     let sockets = sockets.filter_map(|path| Path::new(path).file_name());
     let sockets = sockets.map(|name| name.to_string_lossy().into_owned()).collect();
     View::Served { session_dir: None, folders, hidden, programs: vec![], sockets }
+}
+
+/// Paths that a server's entry closes to the server, in addition to the protected ones. Includes missing paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClosedPaths {
+    /// Paths that the server must not see.
+    pub hidden: Vec<String>,
+}
+
+impl ClosedPaths {
+    /// Returns `true` if the entry closes a path.
+    #[must_use]
+    pub fn covers(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|closed| path.starts_with(closed))
+    }
+
+    /// Returns `true` if a path is closed, or contains a closed path.
+    #[must_use]
+    pub fn touches(&self, path: &Path) -> bool {
+        self.covers(path) || self.hidden.iter().any(|closed| Path::new(closed).starts_with(path))
+    }
+
+    /// Returns an error if mounting a path would show a hidden path inside it.
+    pub(crate) fn may_be_mounted(&self, path: &str) -> Result<(), ViewError> {
+        let real = Path::new(path).canonicalize().unwrap_or_else(|_| path.into());
+        let is_inside = |hidden: &&String| {
+            let hidden = Path::new(*hidden);
+            hidden != Path::new(path) && (hidden.starts_with(path) || hidden.starts_with(&real))
+        };
+        match self.hidden.iter().find(is_inside) {
+            Some(inside) => Err(ViewError::Hidden { path: path.to_owned(), inside: inside.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Profile, Surroundings};
+    use std::fs::create_dir_all;
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
+    struct Scene {
+        home: CanonicalPath,
+        around: Surroundings,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new(protected: &str) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let home = dir.path().canonicalize().unwrap();
+            let home = CanonicalPath::assume_canonical(home.to_str().unwrap()).unwrap();
+            let at = |name: &str| home.join(name).unwrap();
+            for folder in ["session", "docs/private", "real", "share/servers/own", "venv/bin", "venv/.ssh"] {
+                create_dir_all(at(folder).as_path()).unwrap();
+            }
+            symlink(at("real").as_path(), at("way").as_path()).unwrap();
+            symlink("/bin/sh", at("venv/bin/python").as_path()).unwrap();
+            let around = Surroundings {
+                session_dir: at("session"),
+                home: home.clone(),
+                own: vec![],
+                protected: Arc::new([at(protected)].into_iter().collect()),
+                sandboxes: at("sandboxes"),
+                data: [at("share/servers").as_path().into(), at("share/put-aside").as_path().into()],
+            };
+            Self { home, around, _dir: dir }
+        }
+
+        fn at(&self, name: &str) -> String {
+            self.home.join(name).unwrap().as_str().to_owned()
+        }
+
+        fn profile(&self, read: &[&str], written: &[&str], denied: &[&str]) -> Profile {
+            let paths = |names: &[&str]| names.iter().map(|name| self.at(name)).collect();
+            Profile {
+                allow_read: paths(read),
+                allow_write: paths(written),
+                deny_read: Some(paths(denied)),
+                ..Profile::default()
+            }
+        }
+    }
+
+    #[test]
+    fn closed_paths_include_missing_ones_and_targets_of_links() {
+        let scene = Scene::new("keys");
+        let closed = scene.around.closed(&scene.profile(&[], &[], &["docs/later", "way"]));
+        let covers = |name: &str| closed.covers(Path::new(&scene.at(name)));
+        for hidden in
+            ["docs/later", "docs/later/x", "way", "real/x", "share/servers/other/x", "share/put-aside"]
+        {
+            assert!(covers(hidden), "{hidden}");
+        }
+        assert!(!covers("docs") && !covers("docs/private"));
+        let touches = |name: &str| closed.touches(Path::new(&scene.at(name)));
+        assert!(touches("docs") && touches("real") && !touches("docs/private") && !touches("other"));
+    }
+
+    #[test]
+    fn an_entry_of_a_server_that_asks_cannot_open_what_it_hides() {
+        let scene = Scene::new("keys");
+        let view = |read: &[&str], written: &[&str], denied: &[&str]| {
+            scene.around.asking_view(&scene.profile(read, written, denied), "/usr/bin/true")
+        };
+        let (path, inside) = (scene.at("docs"), scene.at("docs/private"));
+        let refused = ViewError::Hidden { path, inside };
+        assert_eq!(view(&["docs"], &[], &["docs/private"]), Err(refused.clone()));
+        assert_eq!(view(&[], &["docs"], &["docs/private"]), Err(refused));
+        assert!(matches!(view(&["share"], &[], &[]), Err(ViewError::Hidden { .. })), "the servers' data");
+        view(&["docs"], &["share/servers/own"], &["real"]).unwrap();
+    }
+
+    #[test]
+    fn a_program_does_not_bring_protected_files_along() {
+        let python = |scene: &Scene| {
+            let program = scene.at("venv/bin/python");
+            scene.around.asking_view(&Profile::default(), &program)
+        };
+        let scene = Scene::new("venv/.ssh");
+        let (path, inside) = (scene.home.join("venv").unwrap(), scene.home.join("venv/.ssh").unwrap());
+        assert_eq!(python(&scene), Err(ViewError::Holds { path, inside }));
+        assert!(python(&Scene::new("elsewhere")).is_ok());
+    }
 }

@@ -47,6 +47,8 @@ mod put_back;
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod reopened_folders;
+#[cfg(target_os = "linux")]
+mod startup_files;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]
@@ -61,9 +63,11 @@ pub use name_text::real_path;
 pub use put_back::{PutBackError, delete, exchange, put_back};
 #[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
+#[cfg(target_os = "linux")]
+pub use startup_files::StartupFiles;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    FinishedJournal, PutBackError, Watcher, delete, exchange, put_back, quarantine, real_path,
+    FinishedJournal, PutBackError, StartupFiles, Watcher, delete, exchange, put_back, quarantine, real_path,
 };
 #[cfg(target_os = "linux")]
 pub use watcher::{FinishedJournal, Watcher};

@@ -75,13 +75,20 @@ impl ViewLayout {
         let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
         hide(&mut hidden, &[state_dir], &mounted)?;
+        hide(&mut hidden, &spec.hidden, &mounted)?;
         let points = spec.mounts.iter().map(|mount| (mount.path.clone(), Want::Point));
         let mut wanted: BTreeMap<String, Want> = points.collect();
         let mut layout = Self::default();
         let mut read_only_paths = Vec::new();
         match &spec.view {
-            View::Roots { session_dir, .. } => layout.writable.push(session_dir.clone()),
-            View::Served { session_dir, .. } => layout.writable.extend(session_dir.clone()),
+            View::Roots { session_dir, programs } => {
+                layout.writable.push(session_dir.clone());
+                wanted.extend(programs.iter().map(|path| (path.clone(), Want::Read)));
+            }
+            View::Served { session_dir, programs, .. } => {
+                layout.writable.extend(session_dir.clone());
+                wanted.extend(programs.iter().map(|path| (path.clone(), Want::Read)));
+            }
             View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 hide(&mut hidden, ALWAYS_HIDDEN, &mounted)?;
                 hide(&mut hidden, deny_read, &mounted)?;

@@ -19,6 +19,10 @@ pub struct Spec {
     /// Working directory inside the sandbox. If `None`, the session directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The user's home directory, in which autostart files and pipes are recognized. If `None`, `HOME` of `env`, which a
+    /// server's entry can set to another folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
     /// File system before any grant.
     pub view: View,
     /// Granted paths to mount before the server starts, in order.
@@ -30,6 +34,9 @@ pub struct Spec {
     /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
+    /// Paths that stay hidden inside programs and granted mounts. Missing paths are ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// Network access of the sandbox.
     #[serde(default)]
     pub network: NetworkAccess,
@@ -253,7 +260,8 @@ impl Spec {
             .chain(&self.cwd)
             .chain([&self.state_dir])
             .chain(&self.closed)
-            .chain(&self.kept);
+            .chain(&self.kept)
+            .chain(&self.hidden);
         let mounts =
             self.mounts.iter().flat_map(|mount| mount.closed.iter().chain(&mount.kept).chain([&mount.path]));
         match fixed.chain(mounts).find(|path| !is_normal(path)) {
@@ -266,6 +274,12 @@ impl Spec {
     #[cfg(target_os = "linux")]
     pub(crate) fn reports_connections(&self) -> bool {
         self.unix_sockets == UnixSockets::Own || self.network == NetworkAccess::ProxiedWithServices
+    }
+
+    /// Returns the user's home directory, if it is known.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn user_home(&self) -> Option<&String> {
+        self.home.as_ref().or_else(|| self.env.get("HOME"))
     }
 
     /// Returns the directory in which the server starts.
@@ -411,12 +425,14 @@ mod tests {
             argv: vec!["true".into()],
             env: BTreeMap::new(),
             cwd: None,
+            home: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
             network: NetworkAccess::None,
             unix_sockets: UnixSockets::None,
             closed: vec![],
             kept: vec![],
+            hidden: vec![],
             limits: ResourceLimits::default(),
             state_dir: "/state".into(),
             allow_root: false,

@@ -129,7 +129,8 @@ impl ServerNetwork {
             let (notes, _) = RunNotes::new(RunAsk::Usual);
             let asking = RunAsking::new(caller.clone(), Arc::new(targets), reach.clone(), notes);
             let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
-            Arc::new(LocalServices::new(caller.clone(), Arc::new(asking), record, RunPorts::default()))
+            let local = LocalServices::new(caller.clone(), Arc::new(asking), record, RunPorts::default());
+            Arc::new(local.within(reach.clone()))
         });
         Ok(Some(Self::with(caller, reach, asker, local)))
     }

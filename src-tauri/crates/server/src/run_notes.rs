@@ -19,6 +19,10 @@ const MAX_COUNT: usize = 256;
 /// Maximum number of distinct files to count for each kind of access.
 const MAX_FILES: usize = 100_000;
 
+/// Maximum length of a sandbox's own words in a question, in characters. With this length, a question on a terminal shows
+/// all of them, which it requires before it accepts an approval.
+const MAX_CLAIM_LEN: usize = 100;
+
 /// Notes and counts of one run.
 #[derive(Debug)]
 pub struct RunNotes {
@@ -90,9 +94,19 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
 
 /// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
 pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
-    let tools: Vec<String> = tools.iter().map(|tool| visible::line(tool)).collect();
     let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };
-    (!tools.is_empty()).then(|| (name.to_owned(), tools.join(", ")))
+    (!tools.is_empty()).then(|| (name.to_owned(), claim(&tools.join(", "))))
+}
+
+/// Returns the names of a waiting program and its ancestors, as a question shows them. Programs can change their names.
+pub(crate) fn waiting_programs(programs: &[String]) -> Option<(String, String)> {
+    let name = "program, by its own name".to_owned();
+    (!programs.is_empty()).then(|| (name, claim(&programs.join(" → "))))
+}
+
+/// Escapes and shortens text that a sandbox can choose.
+fn claim(text: &str) -> String {
+    visible::head(&visible::line(text), MAX_CLAIM_LEN)
 }
 
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.

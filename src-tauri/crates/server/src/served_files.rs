@@ -21,8 +21,10 @@ mod serving;
 use crate::run_notes::RunNotes;
 use asked_folders::AskedFolders;
 use ironcurtain_consent::Principal;
+use ironcurtain_containment::ClosedPaths;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_sandbox::autostart::StartupFiles;
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 use ironcurtain_services::{Pace, Services};
@@ -63,6 +65,9 @@ pub struct ServedFiles {
     mounted: Vec<CanonicalPath>,
     /// Working folder of a run, while it is mounted.
     working_folder: Mutex<Option<CanonicalPath>>,
+    /// Paths that the server's entry closes, regardless of rules and grants.
+    closed: ClosedPaths,
+    startup: StartupFiles,
     pid: u32,
     calls: Box<CallsInProgress>,
     /// Counters of decisions.
@@ -112,6 +117,8 @@ pub struct ServedFilesOptions {
     pub mounted: Vec<CanonicalPath>,
     /// Working folder of a run, if it was mounted at the start.
     pub working_folder: Option<CanonicalPath>,
+    /// Paths that the server's entry closes, regardless of rules and grants.
+    pub closed: ClosedPaths,
     /// Process id of the supervisor.
     pub pid: u32,
     /// Calls that questions list.
@@ -142,6 +149,7 @@ impl ServedFiles {
             profile,
             mounted,
             working_folder,
+            closed,
             pid,
             calls,
             counts,
@@ -149,6 +157,7 @@ impl ServedFiles {
         let files = Self {
             permissions: Permissions::new(profile.permitted()),
             pace: Pace::new(MAX_DENIALS),
+            startup: StartupFiles::new(services.snapshot().home.as_str().to_owned()),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
             reserved: watch::Sender::new(0),
@@ -163,6 +172,7 @@ impl ServedFiles {
             profile,
             mounted,
             working_folder: Mutex::new(working_folder),
+            closed,
             pid,
             calls,
             counts,

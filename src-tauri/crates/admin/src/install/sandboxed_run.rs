@@ -95,6 +95,7 @@ impl RunSandbox<'_> {
             argv: program.argv.clone(),
             env: program.env.clone(),
             cwd: Some(text(program.cwd)?),
+            home: None,
             view: self.around.view(&Profile::default(), FileView::HostRead, executable)?,
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
@@ -102,6 +103,7 @@ impl RunSandbox<'_> {
             // Nothing needs to be hidden, because the package folder is not inside any of the user's folders.
             closed: vec![],
             kept: vec![],
+            hidden: vec![],
             limits: limits(&LimitSettings::default()),
             state_dir: self.around.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,

@@ -10,7 +10,7 @@ use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{FoundProgram, GitConfigSettings, RunProfile};
 use ironcurtain_connection::RunDescriptors;
 use ironcurtain_consent::{Principal, Terminal};
-use ironcurtain_containment::{Profile, Surroundings, served_view};
+use ironcurtain_containment::{ClosedPaths, Profile, Surroundings, served_view};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{Client, GrantError, Grants};
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
@@ -185,10 +185,12 @@ impl Run {
             argv: plan.argv.clone(),
             env,
             cwd: Some(folder.as_str().to_owned()),
+            home: Some(snapshot.home.as_str().to_owned()),
             view,
             mounts,
             closed: vec![],
             kept: vec![],
+            hidden: vec![],
             network: NetworkAccess::ProxiedWithServices,
             unix_sockets: UnixSockets::Own,
             limits: ResourceLimits {
@@ -231,6 +233,7 @@ impl Run {
             profile,
             mounted: Vec::new(),
             working_folder: is_mounted.then(|| folder.clone()),
+            closed: ClosedPaths::default(),
             pid,
             calls: Box::new(Vec::new),
             counts: Arc::default(),

@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod answers;
 mod proxy;
 mod watching;
 
@@ -26,6 +27,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let watched = watching::watch(&mut spec, serde_json::from_str(&fs::read_to_string(autostart)?)?)?;
     let (end, ended) = mpsc::channel();
     let launched = ironcurtain_sandbox::launch(&spec, Path::new(program), move |how| _ = end.send(how))?;
+    if let Some(view) = launched.view {
+        answers::serve(view, &spec, Path::new(place).with_file_name("readable"))?;
+    }
+    if let Some(services) = launched.services {
+        answers::refuse(services);
+    }
     let proxy = match (launched.egress, rules) {
         (Some(egress), [rules]) => {
             Some(proxy::serve(egress, serde_json::from_str(&fs::read_to_string(rules)?)?)?)

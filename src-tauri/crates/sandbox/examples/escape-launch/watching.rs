@@ -32,7 +32,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
         View::HostRead { session_dir, allow_write, .. } => {
             allow_write.iter().chain(session_dir).cloned().collect()
         }
-        View::Served { .. } => vec![],
+        View::Served { session_dir, .. } => session_dir.iter().cloned().collect(),
     };
     for root in roots {
         spec.closed.extend(watcher.open(NAME, &root)?);

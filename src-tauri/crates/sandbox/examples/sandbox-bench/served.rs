@@ -83,6 +83,7 @@ fn in_run(
         argv: words.to_vec(),
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         cwd: None,
+        home: None,
         view: View::Served {
             session_dir: None,
             folders: vec![dir.clone()],
@@ -95,6 +96,7 @@ fn in_run(
         unix_sockets: UnixSockets::None,
         closed: vec![],
         kept: vec![],
+        hidden: vec![],
         limits: ResourceLimits::default(),
         state_dir: format!("{dir}.state"),
         allow_root: true,

@@ -142,7 +142,7 @@ impl NameTable {
         Self { home: rules.home.clone(), strict, allow, denied: rules.denied.clone() }
     }
 
-    fn at_home(home: Option<&str>) -> Self {
+    pub(super) fn at_home(home: Option<&str>) -> Self {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 

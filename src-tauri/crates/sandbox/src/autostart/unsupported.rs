@@ -2,11 +2,27 @@
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
-use super::{AutostartRules, Countermeasure, Finding};
+use super::{AutostartRules, Countermeasure, Finding, RunsLater, runs_later};
 
 /// Watcher of all sandboxes. Never created on this platform.
 #[derive(Debug)]
 pub struct Watcher(Infallible);
+
+/// Autostart files of one user, recognized only by their names on this platform.
+#[derive(Debug)]
+pub struct StartupFiles(String);
+
+#[expect(missing_docs, reason = "see the Linux implementation")]
+impl StartupFiles {
+    #[must_use]
+    pub fn new(home: String) -> Self {
+        Self(home)
+    }
+
+    pub fn runs_later(&self, path: &str) -> Option<RunsLater> {
+        runs_later(path, Some(&self.0))
+    }
+}
 
 /// Journal of a sandbox after its final check. Never created on this platform.
 #[derive(Debug)]

@@ -149,6 +149,7 @@ pub(super) fn plan(
         argv: argv(run),
         env: environment(&wanted),
         cwd: (!cwd.is_empty()).then_some(cwd),
+        home: None,
         view: View::HostRead {
             session_dir: None,
             deny_read: lists.deny_read,
@@ -166,6 +167,7 @@ pub(super) fn plan(
         },
         closed: vec![],
         kept: vec![],
+        hidden: vec![],
         limits: if arguments.limited { ResourceLimits::default() } else { UNLIMITED },
         state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,

@@ -56,7 +56,7 @@ pub(super) fn start(
 
     let served = match &spec.view {
         View::Served { hidden, session_dir, programs, .. } => {
-            let home = spec.env.get("HOME").map_or("/", String::as_str);
+            let home = spec.user_home().map_or("/", String::as_str);
             let granted = spec.mounts.iter().map(|mount| &mount.path);
             let points: Vec<String> = session_dir.iter().chain(programs).chain(granted).cloned().collect();
             Some(ServedView::start((hidden, &points, home), view)?)
@@ -123,7 +123,7 @@ fn mask_special(
     }
     // If the whole host is visible, pipes and sockets are searched for only in the home directory.
     if let (View::HostRead { session_dir: Some(session_dir), .. }, Some(home)) =
-        (&spec.view, spec.env.get("HOME").filter(|home| is_normal(home) && is_folder(home)))
+        (&spec.view, spec.user_home().filter(|home| is_normal(home) && is_folder(home)))
     {
         let hidden = layout.plan.hidden().chain([session_dir]).cloned().collect();
         special.watch_aside(home, hidden)?;

@@ -70,7 +70,8 @@ impl Shell {
                 programs: vec![],
                 sockets: vec![],
             },
-            cwd: Some(place_path),
+            cwd: Some(place_path.clone()),
+            home: Some(place_path),
             mounts: mounts.iter().map(|path| Mount::new(*path, MountAccess::ReadWrite)).collect(),
             state_dir: state(&place),
             ..place.spec(&["/bin/sh"])

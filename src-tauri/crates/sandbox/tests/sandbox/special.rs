@@ -205,7 +205,8 @@ fn pipe_in_the_home_is_masked_in_the_host_read_view() {
     let file = place.file("home/file");
     let mut pipe = UserPipe::new(&place, "home/deep-pipe");
     let mut spec = place.probe_spec();
-    spec.env.insert("HOME".into(), place.path("home"));
+    // `HOME` names another folder, as a server's entry can.
+    spec.home = Some(place.path("home"));
     spec.view = View::HostRead {
         session_dir: Some(place.path("session")),
         deny_read: vec![],

@@ -8,12 +8,17 @@
 
 use super::basis::Basis;
 use super::caller::Caller;
+use super::reach::ReachableHosts;
 use super::run_asking::{HostRequestError, RunAsking};
 use super::run_targets::{TargetVerdict, usable};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ironcurtain_consent::Lifetime;
-use ironcurtain_egress::{ConnectionEvent, ConnectionVerdict, Host, HostPort, PermittedBy, Protocol, Record};
+use ironcurtain_egress::{
+    ConnectionEvent, ConnectionRefusal, ConnectionVerdict, Host, HostDecision, HostPort, HostRules,
+    PermittedBy, Protocol, Record,
+};
+use ironcurtain_policy::Denial;
 use ironcurtain_sandbox::{ServiceRequest, computer_listens};
 use ironcurtain_services::next_connection;
 use std::collections::BTreeSet;
@@ -35,6 +40,8 @@ pub struct LocalServices {
     caller: Arc<Caller>,
     asking: Arc<RunAsking>,
     record: Arc<dyn Record>,
+    /// Rules of the server's entry, or `None` for a run, whose rules `asking` applies.
+    entry: Option<Arc<ReachableHosts>>,
     ports: RunPorts,
     open: Mutex<Vec<Forwarder>>,
 }
@@ -71,7 +78,12 @@ impl LocalServices {
         record: Arc<dyn Record>,
         ports: RunPorts,
     ) -> Self {
-        Self { caller, asking, record, ports, open: Mutex::default() }
+        Self { caller, asking, record, entry: None, ports, open: Mutex::default() }
+    }
+
+    /// Applies the rules of a server's entry to every port.
+    pub(super) fn within(self, entry: Arc<ReachableHosts>) -> Self {
+        Self { entry: Some(entry), ..self }
     }
 
     /// Asks about a host, or a port of this computer, before a program connects to it.
@@ -139,10 +151,23 @@ impl LocalServices {
     /// Judges a port. A port that the user listed needs no question, but a rule can still deny it.
     fn verdict(&self, port: u16) -> TargetVerdict {
         let judged = self.asking.judge(&target(port));
-        if matches!(judged, TargetVerdict::Ask(_)) && self.ports.named.contains(&port) {
-            return TargetVerdict::Allow(Basis::List(&format!("localhost:{port}")).id());
+        let by_entry = self.entry.as_ref().map(|entry| of_computer(&entry.rules().borrow(), port));
+        match (judged, by_entry) {
+            (TargetVerdict::Deny(denial), _) => TargetVerdict::Deny(denial),
+            (_, Some(HostDecision::Deny { reason })) => {
+                TargetVerdict::Deny(Denial::invalid(reason.to_string()))
+            }
+            (TargetVerdict::Ask(asked), _) if asked.is_managed() => TargetVerdict::Ask(asked),
+            (TargetVerdict::Ask(_), Some(HostDecision::Allow { by })) => TargetVerdict::Allow(match by {
+                PermittedBy::Rule(pattern) => Basis::List(&pattern).id(),
+                PermittedBy::Grant(id) => id,
+                PermittedBy::Once => Basis::List(&target(port).to_string()).id(),
+            }),
+            (TargetVerdict::Ask(_), _) if self.ports.named.contains(&port) => {
+                TargetVerdict::Allow(Basis::List(&target(port).to_string()).id())
+            }
+            (judged, Some(HostDecision::Allow { .. } | HostDecision::Ask { .. }) | None) => judged,
         }
-        judged
     }
 
     async fn open(self: &Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
@@ -259,6 +284,19 @@ impl LocalServices {
         };
         self.record.record(event).await.map_err(io::Error::other)
     }
+}
+
+/// Applies a server's rules to a port on this computer, which patterns can name as `localhost` or by its address.
+fn of_computer(rules: &HostRules, port: u16) -> HostDecision {
+    let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(Host::Address);
+    let by_address = addresses.map(|host| rules.judge(&HostPort { host, port }));
+    let is_denied = |decision: &HostDecision| {
+        matches!(decision, HostDecision::Deny { reason: ConnectionRefusal::Denied(_) })
+    };
+    let is_allowed = |decision: &HostDecision| matches!(decision, HostDecision::Allow { .. });
+    let all = || [rules.judge(&target(port))].into_iter().chain(by_address.clone());
+    let decided = all().find(is_denied).or_else(|| all().find(is_allowed));
+    decided.unwrap_or_else(|| rules.judge(&target(port)))
 }
 
 /// Returns the host and port that rules and grants use for a port on this computer.

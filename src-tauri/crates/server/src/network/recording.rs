@@ -108,9 +108,11 @@ fn allowed(entry: &mut Entry, by: &PermittedBy) {
                 PolicyDecision::allow(DecidedBy::Grant, "grant", &format!("grant `{id}`"))
             }
             Basis::Rule(rule) => PolicyDecision::allow(DecidedBy::Rule, rule, "a rule allows the host"),
-            Basis::List(pattern) => {
-                PolicyDecision::allow(DecidedBy::HostList, pattern, "the host is on the list of the run")
-            }
+            Basis::List(pattern) => PolicyDecision::allow(
+                DecidedBy::HostList,
+                pattern,
+                "the host is on the list of the server or run",
+            ),
         },
     });
 }

@@ -8,18 +8,17 @@ use super::ServedFiles;
 use super::judge::{JudgedAccess, operation};
 use super::permissions::{JudgedVersions, Permitting};
 use super::searching::{Part, Search, SearchAnswer};
-use crate::run_notes::{calls_in_progress, claimed_reason};
+use crate::run_notes::{calls_in_progress, claimed_reason, waiting_programs};
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::{cache_around, project_around};
 use ironcurtain_consent::{
     CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved, Offer,
-    QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
+    QuestionKey, Reach, RequestedAccess, SessionDenial, Stop, file_state,
 };
 use ironcurtain_judging::{allowed_by, denied_by};
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
 use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
-use ironcurtain_visible as visible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +29,9 @@ const MAX_ROUNDS: usize = 200;
 
 /// Maximum number of questions about one access. The user is asked again only if the file has changed.
 const MAX_QUESTIONS: usize = 3;
+
+/// Reason for denying further files.
+const FULL: &str = "the sandbox has been allowed too many different files";
 
 /// Access that a program is waiting for.
 #[derive(Debug, Clone)]
@@ -43,8 +45,8 @@ pub(super) struct AskedByProgram {
 pub(super) enum Together {
     /// A single access. If there is a receiver, it changes when a search starts that may include the access.
     Alone(Option<watch::Receiver<u64>>),
-    /// This number of accesses to files in one folder.
-    With(usize),
+    /// Accesses to several files in one folder, which this sentence names.
+    With(String),
     /// None yet: the question is raised before the program opens the path. The agent may have given a reason.
     Raised(Option<String>),
 }
@@ -78,6 +80,13 @@ impl ServedFiles {
         for _ in 0..MAX_ROUNDS {
             let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
             match &judged.verdict {
+                // A paused run is frozen, but a server's process keeps running.
+                Verdict::Allow(_) if self.services.broker.stops().is_paused(&self.id) => {
+                    let denial = Denial::invalid(Stop::Paused.to_string());
+                    self.record_denial(wanted, &denial, &judged).await;
+                    *why = Some(denial.reason.to_string());
+                    return AccessAnswer::Denied;
+                }
                 Verdict::Allow(permit) => match self.allow(wanted, permit, &judged).await {
                     Some(answer) => return answer,
                     None => continue,
@@ -136,7 +145,7 @@ impl ServedFiles {
                 let begun = Some(waiting.begun.clone());
                 return self.question(asked, escalation, judged, Together::Alone(begun)).await;
             }
-            Part::Joins(answer) => self.searched(answer).await,
+            Part::Joins { answer, is_named } => self.searched(answer, is_named).await,
             Part::Asks(search) => self.search(asked, search).await?,
         };
         match answer {
@@ -160,7 +169,7 @@ impl ServedFiles {
             return Ok(SearchAnswer::Again);
         };
         let of_folder = AskedByProgram { wanted: folder, programs: asked.programs.clone() };
-        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.count)).await;
+        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.waiting())).await;
         let answer = match &answered {
             Ok(Some(values)) if !values.is_empty() => SearchAnswer::Once,
             Ok(_) => SearchAnswer::Again,
@@ -178,6 +187,11 @@ impl ServedFiles {
         permit: &Permit,
         judged: &JudgedAccess,
     ) -> Option<AccessAnswer> {
+        let is_standing = permit.allowed_by() != AllowedBy::Answer;
+        if is_standing && self.permissions.is_full(wanted) {
+            self.record_denial(wanted, &Denial::invalid(FULL), judged).await;
+            return Some(AccessAnswer::Denied);
+        }
         let reason = permit.reason();
         let mut entry = self.entry(wanted, judged, Event::Decision, "allowed");
         entry.policy_decision =
@@ -192,20 +206,14 @@ impl ServedFiles {
             return None;
         }
         self.services.grants.used(permit.grants());
-        if permit.allowed_by() == AllowedBy::Answer {
+        if !is_standing {
             return Some(AccessAnswer::Once);
         }
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
         match self.permit(wanted.clone(), versions) {
             Permitting::Permitted => Some(AccessAnswer::Permitted),
-            Permitting::Outdated => None,
-            Permitting::Full => {
-                tracing::error!(
-                    session = self.id,
-                    "the session has reached the maximum number of permitted files; denying another one"
-                );
-                Some(AccessAnswer::Denied)
-            }
+            // The next round denies the access if there are too many.
+            Permitting::Outdated | Permitting::Full => None,
         }
     }
 
@@ -251,7 +259,8 @@ impl ServedFiles {
             deadline: self.services.config.question_deadline(),
         }
         .build();
-        if judged.runs_later {
+        question.also.extend(judged.warning(&wanted.path));
+        if judged.runs_later.is_some() {
             only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
         }
         if let Together::Raised(why) = &together {
@@ -269,15 +278,12 @@ impl ServedFiles {
         let facts: Vec<String> = inspected.paths.iter().map(|found| file_state(&found.path)).collect();
         let denial = SessionDenial::of(&question, scope.clone(), None);
         let identity = QuestionKey::of(&question, &facts);
-        if let Together::With(count) = together {
-            let files = format!("{count} files in this folder are waiting: the program may be searching it.");
-            question.also.push(files);
+        if let Together::With(files) = &together {
+            question.also.push(files.clone());
             question.fits_a_batch = false;
         }
         question.with.extend(calls_in_progress(&(self.calls)()));
-        if !programs.is_empty() {
-            question.with.push(("program".to_owned(), visible::line(&programs.join(" → "))));
-        }
+        question.with.extend(waiting_programs(programs));
         // Offer the folder first for a cache, because a program opens many files in it.
         let is_often = self.asked.is_often(&wanted.path);
         if (is_often || cache.is_some())

@@ -1,17 +1,18 @@
 //! Judges an access to a file by the same rules as a call.
 
 use super::ServedFiles;
-use ironcurtain_autostart::runs_later;
 use ironcurtain_config::PolicySnapshot;
-use ironcurtain_consent::found_paths::FoundPaths;
+use ironcurtain_consent::found_paths::{FoundPath, FoundPaths};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_judging::{InspectedCall, JudgingContext};
-use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy::{
-    AllowedBy, Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
+    AllowedBy, Denial, DeniedBy, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
 };
+use ironcurtain_sandbox::autostart::{self, RunsLater};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Verdict on an access, with the policy and grants that led to it.
@@ -20,8 +21,18 @@ pub(super) struct JudgedAccess {
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
     pub(super) grants_version: u64,
-    /// `true` if other programs run the file automatically. Each change to such a file requires its own approval.
-    pub(super) runs_later: bool,
+    /// Condition under which other programs run the file automatically. Each change to such a file requires its own
+    /// approval.
+    pub(super) runs_later: Option<RunsLater>,
+}
+
+impl JudgedAccess {
+    /// Returns a sentence that says when other programs run the file, if its name does not reveal it.
+    pub(super) fn warning(&self, path: &str) -> Option<String> {
+        let when = self.runs_later.as_ref()?.when;
+        let is_known = autostart::runs_later(path, Some(self.snapshot.home.as_str())).is_some();
+        (!is_known).then(|| format!("This is a program that runs {when}."))
+    }
 }
 
 impl ServedFiles {
@@ -42,24 +53,72 @@ impl ServedFiles {
         let own_file = self.profile.settings_file(&wanted.path, &table);
         let context = JudgingContext { approved: approved.to_vec(), ..self.judging(&snapshot, &table) };
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
-        let home = &snapshot.home;
         // The agent may change its own settings, even if other programs run them.
         let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
-        let path = CanonicalPath::assume_canonical(&wanted.path);
-        let runs_later = is_changed && path.is_ok_and(|path| runs_later(&path, home));
+        let runs_later = if is_changed { self.startup.runs_later(&wanted.path) } else { None };
         let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
-        let verdict = if runs_later { asked_each_time(verdict) } else { verdict };
+        let verdict = match self.denial_by_place(wanted, own_file.is_some(), &context, &inspected.paths) {
+            Some(denial) => Verdict::Deny(denial),
+            None if runs_later.is_some() => asked_each_time(verdict),
+            None => verdict,
+        };
         JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
+    }
+
+    /// Returns the denial of a path that the server's entry closes, or of a change to a folder that affects a path in it
+    /// that must not change. A folder that does not exist yet can arrive with all its files when it is moved there.
+    fn denial_by_place(
+        &self,
+        wanted: &PermittedAccess,
+        is_own: bool,
+        context: &JudgingContext,
+        found: &FoundPaths,
+    ) -> Option<Denial> {
+        let path = Path::new(&wanted.path);
+        if self.closed.covers(path) {
+            return Some(Denial::protected("the server's entry in `mcp-servers.json` closes this path"));
+        }
+        let operations: &[FileOperation] = match wanted.access {
+            FileAccess::Read => &[],
+            FileAccess::Write | FileAccess::ReadWrite => &[FileOperation::Write],
+            // The files may be moved to a place where they can be read.
+            FileAccess::Delete => &[FileOperation::Read, FileOperation::Delete],
+        };
+        let is_file = |found: &FoundPath| match found.target {
+            PathKind::File { .. } | PathKind::Special => true,
+            PathKind::Folder | PathKind::Missing => false,
+        };
+        if operations.is_empty() || is_own || found.iter().all(is_file) {
+            return None;
+        }
+        let folder = CanonicalPath::assume_canonical(&wanted.path).ok()?;
+        if self.closed.touches(path) || context.snapshot.protected.would_be_exposed_by(&folder, true) {
+            return Some(Denial::protected("it contains a path that must not be changed"));
+        }
+        let arguments = arguments(&wanted.path);
+        let denial = |operation: &FileOperation| {
+            let located = context.plan_folder(*operation, &arguments).and_then(|plan| plan.locate(context));
+            match located.map(|located| context.judge(located).verdict) {
+                Ok(Verdict::Deny(denial)) | Err(denial) => Some(denial),
+                Ok(Verdict::Allow(_) | Verdict::Escalate(_)) => None,
+            }
+        };
+        let is_about_contents =
+            |denial: &Denial| matches!(denial.by, DeniedBy::Rule | DeniedBy::ProtectedPath);
+        operations.iter().filter_map(denial).find(is_about_contents)
     }
 
     /// Returns `true` if everything in a folder may be read, changed and deleted without a question. Blocks while the
     /// path is resolved.
     pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
         let context = self.judging(&self.services.snapshot(), table);
-        if context.snapshot.protected.would_be_exposed_by(folder, true) {
+        // The view hides closed paths, and a mount would show them.
+        if self.closed.touches(folder.as_path())
+            || context.snapshot.protected.would_be_exposed_by(folder, true)
+        {
             return false;
         }
         let arguments = arguments(folder.as_str());

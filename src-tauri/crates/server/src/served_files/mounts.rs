@@ -95,7 +95,9 @@ impl GrantedMounts {
                 self.held.insert(path.clone(), holders);
             }
         }
-        if let Some((path, holders)) = self.held.iter().find(|(path, _)| !wanted.contains(*path)) {
+        // A held folder that was replaced is elsewhere now, where nothing allows it.
+        let is_revoked = |path: &CanonicalPath| !wanted.contains(path) || replaced.contains(path);
+        if let Some((path, holders)) = self.held.iter().find(|(path, _)| is_revoked(path)) {
             files.end_holding(path, holders).await;
         }
         let is_cancelled = self.next.take_if(|(path, _)| !wanted.contains(path)).is_some();

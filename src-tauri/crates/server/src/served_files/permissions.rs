@@ -33,17 +33,22 @@ struct Permitted {
 }
 
 impl Permitted {
+    /// Returns `true` if the access is permitted or can be added.
+    fn has_room_for(&self, access: &PermittedAccess) -> bool {
+        let is_within = self.accesses.len() < MAX_COUNT && self.length + access.path.len() <= MAX_PATHS_LEN;
+        is_within || self.accesses.contains(access)
+    }
+
     /// Adds an access. Returns `false` if a limit is reached.
     fn insert(&mut self, access: PermittedAccess) -> bool {
-        let length = self.length + access.path.len();
-        if self.accesses.contains(&access) {
-            return true;
-        }
-        if self.accesses.len() >= MAX_COUNT || length > MAX_PATHS_LEN {
+        if !self.has_room_for(&access) {
             return false;
         }
-        self.length = length;
-        self.accesses.insert(access)
+        let length = access.path.len();
+        if self.accesses.insert(access) {
+            self.length += length;
+        }
+        true
     }
 
     fn remove(&mut self, access: &PermittedAccess) {
@@ -76,6 +81,12 @@ impl Permissions {
         let mut all = Permitted::default();
         permitted.for_each(|access| _ = all.insert(access));
         Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
+    }
+
+    /// Returns `true` if the access is not permitted and no further access can be.
+    pub(super) fn is_full(&self, access: &PermittedAccess) -> bool {
+        let permitted = self.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        !permitted.has_room_for(access)
     }
 
     /// Records that the file view has applied the permissions of this version.

@@ -1,6 +1,7 @@
 //! Combines reads of many files into one question about their folder.
 
 use super::ServedFiles;
+use ironcurtain_visible as visible;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,9 @@ const MANY: usize = 20;
 
 /// Maximum number of remembered folders that the user cannot be asked about.
 const MAX_UNASKABLE: usize = 1_000;
+
+/// Maximum total length of the paths that a question about a folder names, in bytes.
+const MAX_NAMES_LEN: usize = 4096;
 
 /// Reads of a run that are waiting for an answer.
 #[derive(Debug)]
@@ -25,9 +29,18 @@ pub(super) struct Searches {
 struct State {
     waiting: BTreeMap<u64, String>,
     last: u64,
-    current: Option<(PathBuf, watch::Receiver<Option<SearchAnswer>>)>,
+    current: Option<Current>,
     /// Folders that the user cannot be asked about.
     unaskable: HashSet<PathBuf>,
+}
+
+/// Latest question about a folder.
+#[derive(Debug)]
+struct Current {
+    folder: PathBuf,
+    /// Files that the question names.
+    named: HashSet<String>,
+    answer: watch::Receiver<Option<SearchAnswer>>,
 }
 
 /// Answer for all reads that are waiting in a folder.
@@ -35,6 +48,7 @@ struct State {
 pub(super) enum SearchAnswer {
     /// Each read is judged again.
     Again,
+    /// Allows the reads that the question names.
     Once,
     Denied,
 }
@@ -43,8 +57,8 @@ pub(super) enum SearchAnswer {
 pub(super) enum Part<'a> {
     /// The read needs its own question.
     Alone(WaitingRead<'a>),
-    /// The read waits for the answer about the folder.
-    Joins(watch::Receiver<Option<SearchAnswer>>),
+    /// The read waits for the answer about the folder. `is_named` is `true` if the question names the file.
+    Joins { answer: watch::Receiver<Option<SearchAnswer>>, is_named: bool },
     /// The read must ask about the folder, on behalf of all reads in it.
     Asks(Search),
 }
@@ -52,8 +66,8 @@ pub(super) enum Part<'a> {
 /// Question about a folder. If it is dropped without an answer, all its reads are judged again.
 pub(super) struct Search {
     pub(super) folder: String,
-    /// Number of files that are waiting.
-    pub(super) count: usize,
+    /// Files that are waiting.
+    pub(super) files: Vec<String>,
     answer: watch::Sender<Option<SearchAnswer>>,
 }
 
@@ -66,6 +80,20 @@ pub(super) struct WaitingRead<'a> {
 }
 
 impl Search {
+    /// Returns a sentence that names the waiting files.
+    pub(super) fn waiting(&self) -> String {
+        let name = |file: &String| {
+            let name = Path::new(file).strip_prefix(&self.folder).ok().and_then(Path::to_str);
+            visible::quoted(&visible::whole_path(name.unwrap_or(file)))
+        };
+        let names: Vec<String> = self.files.iter().map(name).collect();
+        let count = names.len();
+        format!(
+            "{count} files in this folder are waiting: {}. The program may be searching the folder.",
+            names.join(", ")
+        )
+    }
+
     pub(super) fn answer(self, answer: SearchAnswer) {
         // Waiting reads, if any, receive the answer through the channel.
         self.answer.send_replace(Some(answer));
@@ -90,26 +118,29 @@ impl Searches {
         let is_open = |answer: &watch::Receiver<Option<SearchAnswer>>| {
             answer.has_changed().is_ok() && answer.borrow().is_none()
         };
-        if let Some((folder, answer)) = &state.current
+        if let Some(Current { folder, named, answer }) = &state.current
             && is_open(answer)
             && Path::new(path).starts_with(folder)
         {
-            return Part::Joins(answer.clone());
+            return Part::Joins { answer: answer.clone(), is_named: named.contains(path) };
         }
         let mut paths: HashSet<&str> = state.waiting.values().map(String::as_str).collect();
         paths.insert(path);
         let folder = common(&paths);
-        let is_one_open = state.current.as_ref().is_some_and(|(_, answer)| is_open(answer));
+        let is_one_open = state.current.as_ref().is_some_and(|current| is_open(&current.answer));
         if paths.len() >= self.many
+            && paths.iter().map(|path| path.len()).sum::<usize>() <= MAX_NAMES_LEN
             && !is_one_open
             && !state.unaskable.contains(&folder)
             && let Some(text) = folder.to_str().map(str::to_owned)
         {
-            let count = paths.len();
+            let named: HashSet<String> = paths.into_iter().map(str::to_owned).collect();
+            let mut files: Vec<String> = named.iter().cloned().collect();
+            files.sort();
             let (answer, answered) = watch::channel(None);
-            state.current = Some((folder, answered));
+            state.current = Some(Current { folder, named, answer: answered });
             self.begun.send_modify(|begun| *begun += 1);
-            return Part::Asks(Search { folder: text, count, answer });
+            return Part::Asks(Search { folder: text, files, answer });
         }
         state.last += 1;
         let id = state.last;
@@ -148,10 +179,18 @@ fn common(paths: &HashSet<&str>) -> PathBuf {
 
 impl ServedFiles {
     /// Waits for the answer about a folder.
-    pub(super) async fn searched(&self, mut answer: watch::Receiver<Option<SearchAnswer>>) -> SearchAnswer {
+    pub(super) async fn searched(
+        &self,
+        mut answer: watch::Receiver<Option<SearchAnswer>>,
+        is_named: bool,
+    ) -> SearchAnswer {
         let answered = answer.wait_for(Option::is_some).await;
-        // If the question was dropped, judge each read again.
-        answered.ok().and_then(|answer| *answer).unwrap_or(SearchAnswer::Again)
+        match answered.ok().and_then(|answer| *answer) {
+            Some(SearchAnswer::Once) if !is_named => SearchAnswer::Again,
+            Some(answer) => answer,
+            // The question was dropped.
+            None => SearchAnswer::Again,
+        }
     }
 }
 
@@ -173,8 +212,15 @@ mod tests {
             }
         }
         let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
-        assert_eq!((search.folder.as_str(), search.count), ("/h/d", 20));
-        let Part::Joins(answer) = searches.enter("/h/d/z") else { panic!() };
+        assert_eq!((search.folder.as_str(), search.files.len()), ("/h/d", 20));
+        let waiting_files = search.waiting();
+        assert!(
+            waiting_files.starts_with("20 files in this folder are waiting: 0/x, 1/x, 10/x,"),
+            "{waiting_files}"
+        );
+        // An answer for this time does not include a file that the question does not name.
+        let Part::Joins { is_named: true, .. } = searches.enter("/h/d/7/x") else { panic!() };
+        let Part::Joins { answer, is_named: false } = searches.enter("/h/d/z") else { panic!() };
         // A file in another folder needs its own question.
         assert!(matches!(searches.enter("/other"), Part::Alone(_)));
         search.answer(SearchAnswer::Once);
@@ -194,6 +240,14 @@ mod tests {
         let waiting: Vec<Part<'_>> = (0..3).map(|number| searches.enter(&format!("/d/{number}"))).collect();
         assert!(waiting.iter().all(|part| matches!(part, Part::Alone(_))));
         assert!(matches!(searches.enter("/d/more"), Part::Asks(_)));
+    }
+
+    #[test]
+    fn files_with_very_long_names_need_their_own_questions() {
+        let searches = Searches::new(5);
+        let long = |number: usize| format!("/d/{number}{}", "x".repeat(2000));
+        let waiting: Vec<Part<'_>> = (0..9).map(|number| searches.enter(&long(number))).collect();
+        assert!(waiting.iter().all(|part| matches!(part, Part::Alone(_))));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::network::{ServesNetwork, Serving};
 use ironcurtain_autostart::{Autostart, WatchedServer};
 use ironcurtain_config::{FileView, Server};
 use ironcurtain_containment::{
-    Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
+    ClosedPaths, Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
 use ironcurtain_egress::Dialer;
 use ironcurtain_grants::mounts::Need;
@@ -100,6 +100,14 @@ impl Containment {
             Self::Plain | Self::Remote => {}
         }
         containment
+    }
+
+    /// Returns the paths that the server's entry closes to a server whose files are served.
+    pub(super) fn closed(&self, around: &Surroundings) -> ClosedPaths {
+        match self {
+            Self::Asking(profile) => around.closed(profile),
+            Self::Native(..) | Self::Srt(..) | Self::Plain | Self::Remote => ClosedPaths::default(),
+        }
     }
 
     /// Returns the paths that the server's entry makes writable and that must be mounted separately.

@@ -102,3 +102,19 @@ fn programs_do_not_trace_each_other() {
     let trace = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.ptrace(0, 0, 0, 0), ctypes.get_errno())";
     assert_eq!(shell.run(&format!("/usr/bin/python3 -c '{trace}'")), "-1 1\nstatus 0\n");
 }
+
+#[test]
+fn startup_files_are_recognized_in_the_users_home_alone() {
+    let place = place();
+    place.file("made/autostart/evil.desktop");
+    // `HOME` names another folder, as a server's entry can.
+    let mut shell = Shell::allowed(place);
+    let rename = |to: &str| format!("/usr/bin/python3 -c 'import os; os.rename(\"made\", \"{to}\")' 2>&1");
+    assert!(shell.run(&rename(".config")).contains("Invalid cross-device link"));
+    assert!(shell.run("ln -s /tmp/x .bashrc 2>&1").contains("Operation not permitted"));
+    assert_eq!(shell.asked(), []);
+    assert_eq!(shell.run(&rename("plain")), "status 0\n");
+    assert!(
+        !fs::exists(shell.path(".config")).unwrap() && fs::exists(shell.path("plain/autostart")).unwrap()
+    );
+}

@@ -10,6 +10,7 @@ use crate::served_files::{
 };
 use crate::server::process::{AskingConnections, ProcessHold};
 use ironcurtain_consent::Principal;
+use ironcurtain_containment::ClosedPaths;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::Resolver;
 use ironcurtain_protocol::{RunAsk, RunNote};
@@ -30,6 +31,16 @@ pub struct AskingOptions {
     pub calls: Arc<CallsInProgress>,
     /// Access counts of the session.
     pub counts: Arc<AccessCounts>,
+}
+
+/// Parts of the session that a process's files depend on.
+pub(super) struct SessionParts<'a> {
+    pub(super) session: &'a str,
+    pub(super) resolver: &'a Resolver,
+    /// Writable folders that are mounted from the start.
+    pub(super) mounted: Vec<Need>,
+    pub(super) closed: ClosedPaths,
+    pub(super) log: SessionLog,
 }
 
 /// File and port access of one process. Dropping this value withdraws its questions.
@@ -55,7 +66,7 @@ impl ServedProcess {
     /// Starts serving a process's files and ports.
     pub(super) fn start(
         options: &AskingOptions,
-        (session, resolver, mounted, log): (&str, &Resolver, &[Need], SessionLog),
+        SessionParts { session, resolver, mounted, closed, log }: SessionParts<'_>,
         network: Option<&ServerNetwork>,
         (pid, connections): (u32, AskingConnections),
     ) -> io::Result<Self> {
@@ -77,8 +88,9 @@ impl ServedProcess {
             resolver: resolver.clone(),
             notes,
             profile: ProfileGrants::default(),
-            mounted: mounted.iter().map(|need| need.path.clone()).collect(),
             working_folder: None,
+            mounted: mounted.into_iter().map(|need| need.path).collect(),
+            closed,
             pid,
             calls: Box::new(move || calls()),
             counts: options.counts.clone(),

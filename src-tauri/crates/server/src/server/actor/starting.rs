@@ -1,7 +1,7 @@
 //! Starts a server process with its mounts.
 
 use super::running::{Handshake, Running};
-use super::served::ServedProcess;
+use super::served::{ServedProcess, SessionParts};
 use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
 use crate::network::ServesNetwork;
@@ -89,8 +89,14 @@ impl Actor {
         let Some(((options, connections), pid)) = o.asking.as_ref().zip(asking).zip(pid) else {
             return Ok(None);
         };
-        let mounted = o.containment.as_ref().map(|containment| containment.standing(&o.around));
-        let of_session = (o.session.as_str(), &o.resolver, &*mounted.unwrap_or_default(), o.log.clone());
+        let Ok(containment) = &o.containment else { return Ok(None) };
+        let of_session = SessionParts {
+            session: &o.session,
+            resolver: &o.resolver,
+            mounted: containment.standing(&o.around),
+            closed: containment.closed(&o.around),
+            log: o.log.clone(),
+        };
         ServedProcess::start(options, of_session, o.network.as_deref(), (pid, connections))
             .map(Box::new)
             .map(Some)

@@ -104,10 +104,12 @@ fn spec(
         argv,
         env: environment(start.server, start.around.home.as_path(), proxy, std::env::vars_os()),
         cwd: None,
+        home: Some(start.around.home.as_str().to_owned()),
         view: shown,
         mounts,
         closed: own.iter().flat_map(in_mount).collect(),
         kept: own.iter().flat_map(kept).collect(),
+        hidden: if view == Some(FileView::HostRead) { vec![] } else { start.around.closed(profile).hidden },
         network: match (start.network, view) {
             (None, _) => NetworkAccess::None,
             (Some(_), Some(_)) => NetworkAccess::Proxied,

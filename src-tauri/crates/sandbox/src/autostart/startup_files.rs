@@ -1,0 +1,145 @@
+//! Recognizes autostart files that their names do not reveal: files in bare repositories, and targets of symlinks in the
+//! home directory or of the user's git configuration.
+
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{
+    RunsLater,
+    git::UserConfig,
+    links::{is_linked, links_in, way},
+    name_table::{HOOK_FOLDER, KnownName, NameTable, RunVerdict, home_names, is_git_by_name},
+    paths::{above, join, last},
+};
+use crate::place::is_below;
+
+/// Time after which the targets are determined again.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Maximum number of targets.
+const MAX_TARGETS: usize = 2_000;
+
+/// Autostart files of one user, determined from the files on disk.
+#[derive(Debug)]
+pub struct StartupFiles {
+    home: String,
+    targets: Mutex<Targets>,
+}
+
+/// Paths that symlinks and configurations refer to.
+#[derive(Debug, Default)]
+struct Targets {
+    since: Option<Instant>,
+    git: UserConfig,
+    found: Vec<(String, KnownName)>,
+}
+
+impl StartupFiles {
+    /// Creates the recognizer for a user's home directory.
+    #[must_use]
+    pub fn new(home: String) -> Self {
+        Self { home, targets: Mutex::default() }
+    }
+
+    /// Like [`runs_later`](super::runs_later), but also checks files on disk. `path` must not contain symlinks. Blocking.
+    pub fn runs_later(&self, path: &str) -> Option<RunsLater> {
+        let by_name = NameTable::at_home(Some(&self.home)).find(path, is_git).map(|(known, _)| known);
+        let completes = || completes_repository(path).then_some(HOOK_FOLDER);
+        let known = by_name.or_else(|| self.target(path)).or_else(completes)?;
+        Some(RunsLater { when: known.group.when, unasked: known.group.verdict == RunVerdict::Unasked })
+    }
+
+    fn target(&self, path: &str) -> Option<KnownName> {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if targets.since.is_none_or(|since| since.elapsed() >= FRESH) {
+            targets.refresh(&self.home);
+        }
+        let is_it =
+            |(target, known): &&(String, KnownName)| target == path || known.folder && is_below(path, target);
+        targets.found.iter().find(is_it).map(|(_, known)| *known)
+    }
+}
+
+impl Targets {
+    fn refresh(&mut self, home: &str) {
+        self.git.refresh(home);
+        let by_git = self.git.found.iter().cloned();
+        let by_links = home_names().flat_map(|known| {
+            let path = join(home, known.name);
+            let links = match (is_linked(&path), known.folder) {
+                (true, _) => vec![path],
+                (false, true) => links_in(&path),
+                (false, false) => vec![],
+            };
+            links.into_iter().map(move |link| {
+                let folder = Path::new(&link).is_dir();
+                (link, KnownName { folder, ..known })
+            })
+        });
+        // Symlinks on the way are targets too, because they could be replaced.
+        let steps = by_git
+            .chain(by_links)
+            .flat_map(|(path, known)| way(&path).into_iter().map(move |step| (step, known)));
+        self.found = steps.take(MAX_TARGETS).collect();
+        self.since = Some(Instant::now());
+    }
+}
+
+/// Returns `true` if git treats a folder as a repository.
+fn is_git(folder: &str) -> bool {
+    let has = |name: &str| Path::new(folder).join(name).symlink_metadata().is_ok();
+    is_git_by_name(folder) || has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// Returns `true` if a new file can turn its folder into a repository, in which git runs programs.
+fn completes_repository(path: &str) -> bool {
+    ["HEAD", "commondir"].contains(&last(path)) && !is_git(above(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn targets_of_links_and_configurations_and_bare_repositories_are_recognized() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+        let at = |name: &str| join(&home, name);
+        for folder in ["dotfiles", "hooks", "bare.git/objects", "bare.git/refs", ".config", "started"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        symlink("dotfiles/bashrc", at(".bashrc")).unwrap();
+        symlink(at("started"), at(".config/autostart")).unwrap();
+        fs::write(at("bare.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(at(".gitconfig"), format!("[core]\nhooksPath = {}\n", at("hooks"))).unwrap();
+        let files = StartupFiles::new(home.clone());
+        let runs = |name: &str| files.runs_later(&at(name)).is_some();
+        for name in [
+            "dotfiles/bashrc",
+            "started/a.desktop",
+            "hooks/pre-commit",
+            "bare.git/hooks/post-update",
+            "bare.git/config",
+            "new/HEAD",
+            ".bashrc",
+            ".git/hooks/pre-commit",
+        ] {
+            assert!(runs(name), "{name}");
+        }
+        for name in [
+            "dotfiles/notes",
+            "hooked",
+            "bare.git/objects/aa/bb",
+            "plain/config",
+            "plain/hooks/x",
+            ".git/HEAD",
+        ] {
+            assert!(!runs(name), "{name}");
+        }
+    }
+}
