@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     CleanRoot,
     /// Tests that need no display.
     Tests,
+    /// Programs that servers from npm and PyPI work with.
+    Servers,
     /// Tests of the app on a private display.
     DisplayTests,
 }
@@ -51,7 +53,7 @@ pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Pack
 }
 
 use Proof::{Apt, Module, Program};
-use Purpose::{App, CleanRoot, Compile, DisplayTests, Packages, Sandbox, Tests};
+use Purpose::{App, CleanRoot, Compile, DisplayTests, Packages, Sandbox, Servers, Tests};
 
 const LIST: &[(Purpose, Package)] = &[
     (Compile, named("build-essential", "gcc", "base-devel", Program("cc"))),
@@ -108,6 +110,8 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
     (Tests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
     (Tests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
+    (Servers, debian("postgresql", Apt)),
+    (Servers, named("pandoc", "pandoc", "pandoc", Program("pandoc"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),
     (DisplayTests, debian("dbus-x11", Apt)),
