@@ -7,7 +7,7 @@
 #[path = "foreign-servers/table.rs"]
 mod table;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Answer, Consent, Lifetime, Piece, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, start};
@@ -150,8 +150,14 @@ fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
     let added = on_terminal(&words, &ours, &person)?;
     let seconds = began.elapsed().as_secs_f64();
     if !added.is_ok {
-        let last: Vec<&str> = added.text.lines().filter(|line| !line.trim().is_empty()).collect();
-        bail!("{}", last.iter().skip(last.len().saturating_sub(4)).copied().collect::<Vec<_>>().join(" "));
+        let result = added.text.rsplit("ironcurtain: ").next().unwrap_or_default();
+        let is_as_wanted = match server.wanted {
+            Wanted::Works(_) => false,
+            Wanted::Names(texts) => names(result, texts),
+            Wanted::Asks(host) => added.text.contains(host) && added.questions > 1,
+        };
+        let result = format!("not added: {result}");
+        return Ok(Row { seconds, typed: added.questions, asked: Vec::new(), result, is_as_wanted });
     }
     let user = Arc::new(Willing::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -168,10 +174,14 @@ fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
     let (is_error, result) = called?;
     let is_as_wanted = match server.wanted {
         Wanted::Works(text) => !is_error && result.contains(text),
-        Wanted::Names(text) => is_error && result.to_lowercase().contains(text),
+        Wanted::Names(texts) => !is_error || names(&result, texts),
         Wanted::Asks(host) => asked.iter().any(|asked| asked.contains(host)),
     };
     Ok(Row { seconds, typed: added.questions, asked, result, is_as_wanted })
+}
+
+fn names(error: &str, texts: &[&str]) -> bool {
+    texts.iter().any(|text| error.to_lowercase().contains(text))
 }
 
 /// Runs `ironcurtain` on a terminal, and answers each question with yes.
