@@ -179,6 +179,8 @@ fn login_token_is_used_renewed_and_removed() {
     let checked = run(&ours, &["doctor"], "");
     assert!(checked.1.contains("server far: it requires a login"), "{checked:?}");
     assert!(refused_initialize(&world).contains(&wanted));
+    let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+    assert!(unlocked.0, "{unlocked:?}");
     let shown = log_in(command(&world, &[]));
     for line in [
         format!("Server: far, {}", host.url()),

@@ -220,6 +220,9 @@ fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(boo
     shim.args(["--server", server.name]).env("IRONCURTAIN_HOME", ours).current_dir("/");
     let mut shim = JsonProcess::start(shim.stderr(Stdio::inherit()));
     let mut request = |id: u32, method: &str, params: Value| {
+        if id > 1 {
+            shim.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        }
         shim.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let message = shim.receive(TIMEOUT).with_context(|| format!("no response to `{method}`"))?;

@@ -19,7 +19,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    fn set(&self, id: &str, login: StoredLogin) {
+    pub(super) fn set(&self, id: &str, login: StoredLogin) {
         *self.login.lock().unwrap() = Some(login.with_id(id));
     }
 
