@@ -103,10 +103,11 @@ export const planOpening = (server, wanted) => invoke("plan_opening", { server, 
 export const writeOpening = () => invoke("write_opening");
 /** @type {(server: string, opening: import("./types.js").Opening) => Promise<string>} */
 export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
-/** @type {(server: string, id: string | null, secret: string | null) => Promise<import("./types.js").PlannedLogin>} The client's id and secret, if the user registered one. */
-export const planLogin = (server, id, secret) => invoke("plan_login", { server, client_id: id, client_secret: secret });
-/** @type {() => Promise<string>} Starts the login that was shown, and waits for the browser. */
-export const logIn = () => invoke("log_in");
+/** @type {(server: string, client: { id: string, secret: string, redirect: string } | null) => Promise<import("./types.js").PlannedLogin>} The client, if the user registered one. */
+export const planLogin = (server, client) =>
+  invoke("plan_login", { server, client_id: client?.id ?? null, client_secret: client?.secret ?? null, redirect: client?.redirect ?? null });
+/** @type {(number: number) => Promise<string>} Starts the login that was shown, and waits for the browser. */
+export const logIn = (number) => invoke("log_in", { number });
 /** @type {(server: string) => Promise<string>} */
 export const logOut = (server) => invoke("log_out", { server });
 /** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null means the default. */

@@ -12,7 +12,9 @@ import { SERVERS } from "./texts/servers.js";
 
 /** The planned login. @type {{ server: string, planned: import("./types.js").PlannedLogin } | null} */
 let planned = null;
-/** Typed client ids and secrets, by server. @type {Map<string, { id: string, secret: string }>} */
+/** Number of plans requested. */
+let requested = 0;
+/** Typed clients, by server. @type {Map<string, { id: string, secret: string, redirect: string }>} */
 const clients = new Map();
 
 /**
@@ -25,6 +27,7 @@ export function loginPanel(server, done) {
   if (planned?.server === server.name) return panel(server, planned.planned, done);
   return html`
     ${server.login ? html`<p>${loginText(server.login)}</p>` : nothing}
+    ${server.login_required ? html`<p>${SERVERS.loginRequired}</p>` : nothing}
     ${clientFields(server)}
     <div class="both start">
       ${loginButton(server)}
@@ -53,11 +56,15 @@ const loginButton = (server) =>
     again: true,
     act: async () => {
       const client = clients.get(server.name);
+      const request = ++requested;
       try {
-        planned = { server: server.name, planned: await planning("login", () => backend.planLogin(server.name, client?.id ?? null, client?.secret ?? null)) };
+        const plan = await planning("login", () => backend.planLogin(server.name, client ?? null));
+        // A slow server must not replace the plan that the user is reading.
+        if (request !== requested) return;
+        planned = { server: server.name, planned: plan };
       } catch (problem) {
         // The authorization server may need a client that the user registered.
-        if (!client) clients.set(server.name, { id: "", secret: "" });
+        if (!client) clients.set(server.name, { id: "", secret: "", redirect: "" });
         throw problem;
       }
       focusOn(`login-leave:${server.name}`);
@@ -68,8 +75,9 @@ const loginButton = (server) =>
 function clientFields(server) {
   const client = clients.get(server.name);
   if (!client) return nothing;
-  const type = (/** @type {"id" | "secret"} */ what) => (/** @type {Event} */ event) => {
-    clients.set(server.name, { ...client, [what]: parts.valueOf(event) });
+  const type = (/** @type {"id" | "secret" | "redirect"} */ what) => (/** @type {Event} */ event) => {
+    // The fields that were drawn may be older than what was typed.
+    clients.set(server.name, { ...(clients.get(server.name) ?? client), [what]: parts.valueOf(event) });
     redraw();
   };
   return html`
@@ -77,6 +85,7 @@ function clientFields(server) {
     <div class="form">
       ${parts.field(SERVERS.clientId, html`<input type="text" autocomplete="off" data-key="login-client:${server.name}" .value=${live(client.id)} @input=${type("id")}>`)}
       ${parts.field(SERVERS.clientSecret, html`<input type="password" autocomplete="off" data-key="login-secret:${server.name}" .value=${live(client.secret)} @input=${type("secret")}>`)}
+      ${parts.field(SERVERS.clientRedirect, html`<input type="text" autocomplete="off" placeholder="http://localhost:3118/callback" data-key="login-redirect:${server.name}" .value=${live(client.redirect)} @input=${type("redirect")}>`)}
     </div>`;
 }
 
@@ -98,7 +107,7 @@ const panel = (server, login, done) =>
       label: SERVERS.openBrowserLabel(server.name),
       act: async () => {
         try {
-          const words = await backend.logIn();
+          const words = await backend.logIn(login.number);
           clients.delete(server.name);
           await done(words);
         } finally {

@@ -65,8 +65,9 @@
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
  *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
  *   suspended?: Suspended | null, can_log_in?: boolean, login?: { issuer: string, scopes: string[], has_ended: boolean } | null,
+ *   login_required?: boolean,
  *   changed_tools: ChangedTool[] }} Server
- * @typedef {{ lines: string[], question: string }} PlannedLogin
+ * @typedef {{ number: number, lines: string[], question: string }} PlannedLogin
  * @typedef {{ change: string, tool: string, state: "suspended" | "new" | "kept" | "removed", hints: string[],
  *   parts: { part: string, words: { is: "same" | "removed" | "added", text: string }[] }[] }} ChangedTool
  *   `change` identifies the definition that is shown.

@@ -6,7 +6,7 @@ use crate::hostile;
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{DenialReach, Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request, WaitingChoice};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -59,6 +59,45 @@ fn question_rate_limit_denies_and_notifies_once() {
     assert!(world.user.notices()[0].contains("has asked you 2 questions within a minute"));
     let record = world.log();
     assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and reason, three times: {record}");
+}
+
+#[test]
+fn questions_of_other_servers_join_the_list_beyond_the_total() {
+    let world = World::with(|prepared| {
+        hostile::install_as(prepared, &["hostile", "git", "notes"]);
+        let settings = json!({ "questionsPerMinute": 1, "denialHoldsSeconds": 0 });
+        std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
+    });
+    let files: Vec<_> = (0..7).map(|n| world.file(&format!("docs/{n}.txt"), &format!("text {n}"))).collect();
+    let begin = |client: &mut Client, tool: &str, file: &Path| {
+        world.user.will(Next::Ignore);
+        client.begin_call(tool, json!({ "path": file }))
+    };
+    let (mut first, mut git, mut notes) =
+        (world.connect("hostile"), world.connect("git"), world.connect("notes"));
+    let opened = begin(&mut first, "open", &files[0]);
+    eventually("the question is open", TIMEOUT, || world.user.count() == 1);
+    for file in &files[1..4] {
+        world.user.will(Next::Deny);
+        look(&mut world.connect("hostile"), file).refused("the user denied this call");
+    }
+    let full = "was asked 4 times within a minute";
+    look(&mut world.connect("hostile"), &files[4]).refused(full);
+    // The questions of two other servers join the open one. Each gets its own answer.
+    let joined = begin(&mut git, "open", &files[5]);
+    eventually("the question joins", TIMEOUT, || world.user.count() == 5);
+    let changes = begin(&mut notes, "change", &files[6]);
+    eventually("the question joins", TIMEOUT, || world.user.count() == 6);
+    world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert_eq!(first.outcome(opened).ok(), "text 0");
+    git.outcome(joined).refused("the user denied this call");
+    assert_eq!(world.questions().waiting.len(), 1, "the third is not answered with the others");
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    notes.outcome(changes).refused("the user denied this call");
+    // Without an open question, there is no list to join.
+    look(&mut world.connect("git"), &files[4]).refused(full);
+    assert_eq!(world.user.asked().len(), 6);
 }
 
 #[test]

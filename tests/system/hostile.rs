@@ -103,6 +103,23 @@ pub fn install(prepared: &Prepared) {
     configure(prepared, &json!({}));
 }
 
+/// Configures the hostile server under each of these names.
+pub fn install_as(prepared: &Prepared, names: &[&str]) {
+    configure(prepared, &json!({}));
+    let servers: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({ "command": program() }))).collect();
+    let mut all = annotations();
+    for name in names {
+        let text = all["servers"]["hostile"].to_string();
+        let text = text.replace("\"serverName\":\"hostile\"", &format!("\"serverName\":\"{name}\""));
+        all["servers"][*name] = serde_json::from_str(&text).unwrap();
+    }
+    std::fs::write(prepared.home.config.join("mcp-servers.json"), Value::Object(servers).to_string())
+        .unwrap();
+    let file = prepared.home.policy().join("tool-annotations.json");
+    std::fs::write(file, all.to_string()).unwrap();
+}
+
 fn configure(prepared: &Prepared, env: &Value) {
     let servers = json!({ "hostile": { "command": program(), "env": env } });
     let policy = prepared.home.policy();

@@ -197,7 +197,7 @@
     write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "Changes apply to new sessions."; },
     plan_login: ({ server, client_id }) => {
       if (server === "hub" && !client_id) throw { code: "storage", message: "`https://hub.example` does not let programs register themselves" };
-      return { lines: [`Server: ${server}, https://mcp.example.com/mcp`, "Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write"], question: `Open \`auth.example.com\` in your browser, to log in for \`${server}\`?` };
+      return { number: made.calls.filter(([command]) => command === "plan_login").length, lines: [`Server: ${server}, https://mcp.example.com/mcp`, "Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write"], question: `Open \`auth.example.com\` in your browser, to log in for \`${server}\`?` };
     },
     log_in: () => { const [, { server }] = made.calls.findLast(([command]) => command === "plan_login"); made.servers.servers.find(({ name }) => name === server).login = { issuer: "https://auth.example.com", scopes: ["read", "write"], has_ended: false }; return `You are logged in to ${server}.`; },
     log_out: ({ server }) => { made.servers.servers.find(({ name }) => name === server).login = null; return `You are logged out of ${server}.`; },

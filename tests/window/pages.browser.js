@@ -391,7 +391,7 @@ test("server limits change after a summary, and invalid numbers are not treated 
 
 test("login shows who gets a token before the browser opens, and can be ended", async () => {
   await browser.go("settings");
-  await made(`for (const name of ["far", "hub"]) made.servers.servers.push({ ...made.servers.servers[0], name, remote: true, sandboxed: false, can_log_in: true, login: null, limits: [], live: [] })`);
+  await made(`for (const name of ["far", "hub"]) made.servers.servers.push({ ...made.servers.servers[0], name, remote: true, sandboxed: false, can_log_in: true, login: null, login_required: name === "hub", limits: [], live: [] })`);
   await browser.run(`location.hash = "servers"; return true`);
   await browser.until(`document.querySelector("#page-servers h1") !== null`);
   await browser.settled();
@@ -404,6 +404,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await press("login:far");
   await press("login-open:far");
   await says("You are logged in to far.");
+  assert.deepEqual(await called("log_in"), [{ number: 2 }], "the login that was shown");
   await says("Logged in at https://auth.example.com (read, write)");
   // The list is read when the page is opened. The row stays open.
   await made(`made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
@@ -419,12 +420,14 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await says("You are logged out of far.");
   // For an authorization server without dynamic registration, the user enters a client id.
   await press("server:hub");
+  await says("It requires you to log in");
   await press("login:hub");
   await says("does not let programs register themselves");
   await browser.run(`const field = document.querySelector('${key("login-client:hub")}'); field.value = "mine"; field.dispatchEvent(new Event("input")); return true`);
+  await browser.run(`const field = document.querySelector('${key("login-redirect:hub")}'); field.value = "http://localhost:3118/callback"; field.dispatchEvent(new Event("input")); return true`);
   await press("login:hub");
   await says("to log in for hub?");
-  assert.deepEqual((await called("plan_login")).map(({ server, client_id }) => [server, client_id]), [["far", null], ["far", null], ["hub", null], ["hub", "mine"]]);
+  assert.deepEqual((await called("plan_login")).map(({ server, client_id, redirect }) => [server, client_id, redirect]), [["far", null, null], ["far", null, null], ["hub", null, null], ["hub", "mine", "http://localhost:3118/callback"]]);
   await press("server:filesystem");
   await says("the session's own folder");
   assert.equal(await browser.run(`document.querySelector('${key("login:filesystem")}')`), null, "a local server has no login");

@@ -177,6 +177,7 @@ export const SERVERS = {
   loginAgain: "Log in again\u2026",
   loginLabel: (/** @type {string} */ name) => `Log in\u2026 to ${name}`,
   loggedIn: (/** @type {string} */ issuer, /** @type {string[]} */ scopes) => `Logged in at ${issuer}${scopes.length === 0 ? "" : ` (${scopes.join(", ")})`}`,
+  loginRequired: "It requires you to log in",
   loginEnded: (/** @type {string} */ issuer) => `Your login at ${issuer} has expired`,
   openBrowser: { ready: "Open browser", going: "Waiting for your browser\u2026", done: "Logged in", failed: "Not logged in" },
   openBrowserLabel: (/** @type {string} */ name) => `Open browser: log in to ${name}`,
@@ -186,6 +187,7 @@ export const SERVERS = {
   clientText: "Register an application there, with the redirect address http://127.0.0.1/callback.",
   clientId: "Client id",
   clientSecret: "Client secret, if it has one",
+  clientRedirect: "Redirect address, if it needs a fixed port",
 
   // Its limits
   limits: "Limits",

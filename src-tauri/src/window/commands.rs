@@ -77,8 +77,8 @@ commands! {
     server_change::remove_server();
     server_change::restore_server(name);
     server_change::forget_server(name);
-    login::plan_login(server, client_id, client_secret);
-    login::log_in();
+    login::plan_login(server, client_id, client_secret, redirect);
+    login::log_in(number);
     login::log_out(server);
     identity::decide_identity(server, found, keep);
     changed_tools::decide_tool(server, change, decision);

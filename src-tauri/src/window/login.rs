@@ -6,7 +6,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
-use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
+use ironcurtain_admin::login::{LoginOptions, LoginPlan, RedirectAddress, open_in_browser};
 use ironcurtain_config::Servers;
 use ironcurtain_secrets::{Logins, Secret, in_time};
 use ironcurtain_server::process::{self, EndedLogin};
@@ -14,13 +14,15 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Login that is waiting for the user's confirmation.
+/// Login that is waiting for the user's confirmation, and its number. A server that answers late can replace the plan
+/// while the user is reading another one, so the confirmation names the number that was shown.
 #[derive(Default)]
-pub(super) struct LoginDraft(Mutex<Option<LoginPlan>>);
+pub(super) struct LoginDraft(Mutex<(u32, Option<LoginPlan>)>);
 
 /// Planned login.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedLogin {
+    number: u32,
     lines: Vec<String>,
     question: String,
 }
@@ -30,28 +32,39 @@ pub(super) async fn plan_login(
     server: String,
     client_id: Option<String>,
     client_secret: Option<String>,
+    redirect: Option<String>,
 ) -> Result<PlannedLogin, CommandError> {
     let trusted = trusted(state)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let client_secret = given(client_secret).map(|text| Secret::typed(Secret::new(text).reveal()));
     let client_secret = client_secret.transpose().map_err(CommandError::malformed)?;
-    let options = LoginOptions { client_id: given(client_id), client_secret, scopes: None };
+    let redirect = given(redirect)
+        .map(|address| address.parse::<RedirectAddress>())
+        .transpose()
+        .map_err(CommandError::malformed)?;
+    let options = LoginOptions { client_id: given(client_id), client_secret, redirect, scopes: None };
     let secrets = trusted.daemon.secrets();
     let plan = LoginPlan::discover(&trusted.home, &secrets, (&server, options)).await;
     let plan = plan.map_err(CommandError::refused)?;
-    let planned = PlannedLogin { lines: plan.lines(), question: plan.question() };
-    *state.login.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
-    Ok(planned)
+    let (lines, question) = (plan.lines(), plan.question());
+    let mut draft = state.login.0.lock().unwrap_or_else(PoisonError::into_inner);
+    *draft = (draft.0.wrapping_add(1), Some(plan));
+    Ok(PlannedLogin { number: draft.0, lines, question })
 }
 
-pub(super) async fn log_in(state: &AppState) -> Result<String, CommandError> {
-    let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+pub(super) async fn log_in(state: &AppState, number: u32) -> Result<String, CommandError> {
+    let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan = Some(plan).filter(|draft| draft.0 == number).and_then(|mut draft| draft.1.take());
     let plan = plan.ok_or_else(|| CommandError::malformed("nothing to log in to: review the login again"))?;
     let logins = Logins::of(&trusted(state)?.daemon.secrets());
-    let login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
+    let mut login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
+    let replaced = login.replaced.take();
     let name = visible::line(&login.server);
     let stored = in_time(move || logins.begin(&login.server, &login.mark, &login.tokens)).await;
     stored.map_err(CommandError::refused)?;
+    if let Some(replaced) = replaced {
+        replaced.revoke().await;
+    }
     Ok(format!("You are logged in to {name}. Running sessions use the login from now on."))
 }
 

@@ -111,6 +111,8 @@ struct ServerRow {
     can_log_in: bool,
     /// The user's login, if any.
     login: Option<LoginRow>,
+    /// `true` if the server has refused a request because the user must log in.
+    login_required: bool,
 }
 
 /// Login at a remote server.
@@ -198,6 +200,7 @@ impl ServersView {
         let snapshot = PolicySnapshot::load(home, &servers)?;
         let packages = Packages::of(home);
         let logins = Logins::of(&SecretStore::of(&home.state));
+        let required = logins.required().unwrap_or_default();
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
             let changed_tools = changed_tool_rows(home, server.identity())?;
@@ -206,7 +209,10 @@ impl ServersView {
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
             let login = logins.mark(&server.name).map(logged_in);
             let row = row(server, &snapshot.annotations, packages.state(server), live.collect());
-            Ok::<_, ToolPinError>(ServerRow { suspended, changed_tools, login, ..row })
+            let url = server.remote.as_ref().map(|remote| remote.url().as_str());
+            let login_required =
+                login.is_none() && url.is_some() && required.get(&server.name).map(String::as_str) == url;
+            Ok::<_, ToolPinError>(ServerRow { suspended, changed_tools, login, login_required, ..row })
         };
         Ok(Self {
             servers: servers.iter().map(row).collect::<Result<_, _>>()?,
@@ -260,6 +266,7 @@ fn row(
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
         can_log_in: server.remote.as_ref().is_some_and(RemoteServer::uses_login),
         login: None,
+        login_required: false,
     }
 }
 

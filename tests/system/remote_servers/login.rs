@@ -11,7 +11,7 @@ use crate::terminal::{Started, Terminal};
 use crate::world::{World, eventually, installed, programs};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -104,9 +104,13 @@ struct TypedLogin {
 }
 
 impl TypedLogin {
-    fn start(mut command: Command) -> Self {
+    fn start(command: Command) -> Self {
+        Self::start_with(command, &[])
+    }
+
+    fn start_with(mut command: Command, options: &[&str]) -> Self {
         let terminal = Terminal::new(40, 1000);
-        command.args(["servers", "login", "far", "--no-browser"]);
+        command.args(["servers", "login", "far", "--no-browser"]).args(options);
         let started = terminal.start(&command);
         Self { terminal, started }
     }
@@ -153,7 +157,7 @@ fn refused_initialize(world: &World) -> String {
 #[test]
 fn login_token_is_used_renewed_and_removed() {
     let host = LoginHost::start();
-    let world = world_of(&json!({ "url": host.url() }));
+    let mut world = world_of(&json!({ "url": host.url() }));
     let ours = world.ours();
     let added = run(&ours, &["servers", "add", &host.url(), "--name", "other", "--yes"], "");
     let wanted = format!("`{}` wants you to log in (401); run: ironcurtain servers login other", host.url());
@@ -164,6 +168,19 @@ fn login_token_is_used_renewed_and_removed() {
         world.user.notices().contains(&"far needs you to log in: ironcurtain servers login far".to_owned())
     });
 
+    let listed = |wanted: &str| {
+        let listed = run(&ours, &["servers", "list"], "");
+        let line = listed.1.lines().find(|line| line.starts_with("far  "));
+        assert!(line.is_some_and(|line| line.ends_with(&format!("{}  {wanted}", host.url()))), "{listed:?}");
+    };
+    // The requirement is known after a restart, and the user is not notified of it again.
+    world.restart();
+    listed("login required");
+    let checked = run(&ours, &["doctor"], "");
+    assert!(checked.1.contains("server far: it requires a login"), "{checked:?}");
+    assert!(refused_initialize(&world).contains(&wanted));
+    let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+    assert!(unlocked.0, "{unlocked:?}");
     let shown = log_in(command(&world, &[]));
     for line in [
         format!("Server: far, {}", host.url()),
@@ -176,10 +193,6 @@ fn login_token_is_used_renewed_and_removed() {
     assert_eq!(client.say("hello").ok(), "hello");
     let first = host.issued();
     assert_eq!(first.len(), 3, "a code and two tokens");
-    let listed = |wanted: &str| {
-        let listed = run(&ours, &["servers", "list"], "");
-        assert!(listed.0 && listed.1.contains(&format!("{}  {wanted}\n", host.url())), "{listed:?}");
-    };
     listed("logged in");
 
     // The session renews the token.
@@ -238,4 +251,66 @@ fn login_registers_and_opens_nothing_without_confirmation() {
     assert!(!piped.0 && piped.1.contains("a login needs your answer: run this in a terminal"), "{piped:?}");
     log_in(command(&world, &[]));
     assert_eq!(world.connect("far").say("hello").ok(), "hello");
+}
+
+#[test]
+fn adding_a_server_that_needs_a_login_offers_the_login() {
+    let host = LoginHost::start();
+    let world = world_of(&json!({ "url": host.url() }));
+    let mut terminal = Terminal::new(40, 1000);
+    let started = terminal.start(&command(&world, &["servers", "add", &host.url(), "--name", "other"]));
+    terminal.shows("to read its list of tools? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Its tools can be listed once you are logged in");
+    terminal.shows("Add it as `other`? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Added `other`");
+    terminal.shows(&format!("Authorization server: {}", host.base()));
+    terminal.shows("in your browser, to log in for `other`? [y/N]");
+    terminal.types("\n");
+    terminal.shows("You are not logged in.");
+    assert_eq!(started.wait(), 0, "the server was added");
+    assert!(host.issued().is_empty());
+}
+
+#[test]
+fn a_registered_client_with_a_fixed_redirect_port_can_log_in() {
+    let host = LoginHost::start();
+    let world = world_of(&json!({ "url": host.url() }));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let redirect = format!("http://localhost:{port}/oauth/callback");
+    let client = json!({ "redirect_uris": [redirect], "token_endpoint_auth_method": "none", "scope": "use" })
+        .to_string();
+    let address = format!("127.0.0.1:{}", host.port);
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let head = format!(
+        "POST /register HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{client}",
+        client.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let registered: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let id = registered["client_id"].as_str().unwrap().to_owned();
+
+    // The authorization server does not know the random port.
+    let mut refused = TypedLogin::start_with(command(&world, &[]), &["--client-id", &id]);
+    let (head, _) = browse(&refused.page());
+    assert!(head.starts_with("HTTP/1.1 400"), "{head}");
+    drop(refused);
+    let mut login =
+        TypedLogin::start_with(command(&world, &[]), &["--client-id", &id, "--redirect", &redirect]);
+    let (head, body) = browse(&login.page());
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("You can close this page"), "{head}\n{body}");
+    login.log_in();
+    assert_eq!(world.connect("far").say("hello").ok(), "hello");
+    // The client and its redirect address are stored with the login.
+    log_in(command(&world, &[]));
+    assert_eq!(world.connect("far").say("hello").ok(), "hello");
+    let wrong = run(
+        &world.ours(),
+        &["servers", "login", "far", "--client-id", "a", "--redirect", "http://evil.example:3118/"],
+        "",
+    );
+    assert!(!wrong.0 && wrong.1.contains("cannot be used as the redirect address"), "{wrong:?}");
 }

@@ -139,7 +139,8 @@ impl Doctor {
                 let checks = futures_util::stream::iter(servers.iter()).map(|server| async {
                     progress(&server.name);
                     match logins.of(server) {
-                        Some(LoginState::Expired) => expired_login(&server.name),
+                        Some(LoginState::Expired) => needed_login(&server.name, "your login has expired"),
+                        Some(LoginState::Required) => needed_login(&server.name, "it requires a login"),
                         login if self.deep => self.started(server, login).await,
                         login => with_login(self.stored(server), login),
                     }
@@ -217,8 +218,8 @@ impl Doctor {
     }
 }
 
-fn expired_login(server: &str) -> Diagnosis {
-    Diagnosis::warning(&format!("server {server}"), "your login has expired")
+fn needed_login(server: &str, says: &str) -> Diagnosis {
+    Diagnosis::warning(&format!("server {server}"), says)
         .with_fix(format!("`ironcurtain servers login {server}`"))
 }
 

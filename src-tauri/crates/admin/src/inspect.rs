@@ -237,7 +237,8 @@ pub(crate) async fn inspect_server(
     let said = conversation.end().await;
     let left = watch.map(|watch| watch.finish()).unwrap_or_default();
     let wants = Wants { hosts: network.refused(), files: wants::files(&said), left };
-    let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
+    let hint = hidden(server, &inspection.home.person, &said).unwrap_or_default();
+    let said = network.failure() + &hint + &said;
     let listed = match listed {
         Ok(Ok(tools)) => Ok(tools),
         Ok(Err(ServerFault::Unanswered(why))) => Err(InspectError::Unanswered(why)),

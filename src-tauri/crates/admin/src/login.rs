@@ -8,12 +8,16 @@ mod browser;
 mod state;
 
 pub use browser::open_in_browser;
+pub use ironcurtain_mcp::remote::login::RedirectAddress;
 pub use state::{LoginState, LoginStates};
 
 use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginOffer, StoredLogin};
+
+use ironcurtain_mcp::remote::login::{
+    CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
+};
 use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
 use ironcurtain_server::process::{login_server, unrecorded};
 use ironcurtain_visible as visible;
@@ -28,6 +32,8 @@ pub struct LoginOptions {
     pub client_id: Option<String>,
     /// Secret of that client.
     pub client_secret: Option<Secret>,
+    /// Redirect address that the user registered for that client, or `None` for a random port.
+    pub redirect: Option<RedirectAddress>,
     /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
@@ -69,10 +75,13 @@ pub enum LogInError {
 
 /// Login that the user has not approved yet.
 pub struct LoginPlan {
+    home: Home,
     server: Server,
     address: String,
     offer: LoginOffer,
     choice: ClientChoice,
+    /// Login that the new one replaces.
+    before: Option<StoredLogin>,
     /// Other servers that use the same authorization server.
     shared_with: Vec<String>,
 }
@@ -85,6 +94,21 @@ pub struct NewLogin {
     pub mark: LoginMark,
     /// Tokens, to be stored under [`ironcurtain_secrets::SecretName::of_login`].
     pub tokens: Secret,
+    /// Earlier login, to be revoked once this one is stored.
+    pub replaced: Option<ReplacedLogin>,
+}
+
+/// Earlier login of a client that IronCurtain registered. No later logout can revoke it, because its tokens are deleted.
+pub struct ReplacedLogin {
+    login: StoredLogin,
+    server: LoginServer,
+}
+
+impl ReplacedLogin {
+    /// Revokes the tokens if the authorization server supports that.
+    pub async fn revoke(self) {
+        self.login.revoke(&self.server).await;
+    }
 }
 
 impl LoginPlan {
@@ -105,20 +129,14 @@ impl LoginPlan {
         }
         let logins = Logins::of(secrets);
         let before = earlier(&logins, name, remote.url()).await?;
-        let own = before.as_ref().and_then(StoredLogin::own_client);
-        let choice = match (options.client_id, own) {
-            (Some(id), _) => ClientChoice {
+        let choice = match options.client_id {
+            Some(id) => ClientChoice {
                 client_id: Some(id),
                 client_secret: options.client_secret.map(|secret| secret.reveal().to_owned()),
+                redirect: options.redirect,
                 ..ClientChoice::default()
             },
-            (None, Some((id, secret))) => ClientChoice {
-                client_id: Some(id.to_owned()),
-                client_secret: secret.map(str::to_owned),
-                issuer: before.as_ref().map(|login| login.issuer().to_owned()),
-                ..ClientChoice::default()
-            },
-            (None, None) => ClientChoice::default(),
+            None => before.as_ref().and_then(StoredLogin::own_client).unwrap_or_default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
         let offer = LoginOffer::discover(login_server(name, remote, unrecorded(name))).await?;
@@ -128,7 +146,8 @@ impl LoginPlan {
             (other != name && mark.issuer == offer.issuer()).then_some(other)
         };
         let shared_with = all.into_iter().filter_map(shares).collect();
-        Ok(Self { address: remote.to_string(), server, offer, choice, shared_with })
+        let (home, address) = (home.clone(), remote.to_string());
+        Ok(Self { home, address, server, offer, choice, before, shared_with })
     }
 
     /// Describes the login: the server that receives the token, the token's issuer, and its scopes.
@@ -153,6 +172,16 @@ impl LoginPlan {
                 "`{name}` gets a token of another host. Log in only if you know that it uses this host."
             ));
         }
+        if !self.offer.has_related_hosts() {
+            lines.push(format!(
+                "You log in at `{}`, but `{}` gets the result. Log in only if both belong to the same service.",
+                self.offer.page_host(),
+                self.offer.token_host()
+            ));
+        }
+        if let Some(resource) = self.offer.wider_resource() {
+            lines.push(format!("The token is valid for all of `{resource}`, not only for `{name}`."));
+        }
         for other in &self.shared_with {
             lines.push(format!(
                 "`{other}` has a login there too. `{name}` gets a token of the same account service."
@@ -174,17 +203,31 @@ impl LoginPlan {
     /// # Errors
     /// Returns [`LogInError`] if a step fails or the user does not complete the login in time.
     pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
-        let listener = CallbackListener::open().await?;
+        let listener = CallbackListener::open(self.choice.redirect.clone()).await?;
         let begun = self.offer.begin(self.choice, &listener.redirect()).await?;
         if !open(begun.page()) {
             return Err(LogInError::NoBrowser(self.server.name));
         }
         let callback = listener.answer(&begun.state()).await?;
         let login = begun.finish(callback).await?;
+        // The entry may have been changed or removed while the user was logging in.
+        let servers = Servers::load(&self.home);
+        let now = servers.as_ref().ok().and_then(|servers| servers.find(Some(self.server.name.as_str())));
+        let (name, remote) = (self.server.name, self.server.remote);
+        let at = remote.as_ref().map(|remote| login_server(&name, remote, unrecorded(&name)));
+        if now.and_then(|server| server.remote.as_ref()) != remote.as_ref() {
+            if let Some(at) = at {
+                login.revoke(&at).await;
+            }
+            return Err(LoginError::Changed(name).into());
+        }
+        // An earlier login with the user's own client may share its grant with this one.
+        let before = self.before.filter(|before| before.own_client().is_none());
+        let replaced = before.zip(at).map(|(login, server)| ReplacedLogin { login, server });
         let mut mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
         mark.ends_at = login.ends_at();
         let tokens = Secret::new(login.with_id(&mark.id).text().to_string());
-        Ok(NewLogin { server: self.server.name, mark, tokens })
+        Ok(NewLogin { server: name, mark, tokens, replaced })
     }
 }
 

@@ -26,6 +26,9 @@ use tokio::time::Instant;
 /// Maximum time that a question stays open, even if the user remains active in the dialog.
 const MAX_DURATION: Duration = Duration::from_secs(30 * 60);
 
+/// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
+const MAX_LISTED: usize = 20;
+
 /// Outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionOutcome {
@@ -159,6 +162,16 @@ impl Broker {
     #[must_use]
     pub fn open_questions(&self) -> Vec<OpenQuestion> {
         self.lock_open().iter().map(|open| open.shown.clone()).collect()
+    }
+
+    /// Returns `true` if the user can answer this question in one list with an open question of the same agent with
+    /// another server.
+    pub(super) fn joins_list(&self, question: &Question) -> bool {
+        let open = self.lock_open();
+        let of_agent =
+            || open.iter().map(|open| &*open.shown.question).filter(|open| open.is_of_same_agent(question));
+        of_agent().count() < MAX_LISTED
+            && of_agent().any(|open| open.server != question.server && question.joins(std::iter::once(open)))
     }
 
     /// Denies the open questions that `is_meant` selects, and returns their ids. `note` is sent to the agent.

@@ -9,7 +9,7 @@
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
 use super::missed::Inquiry;
-use super::rate::TooMany;
+use super::rate::{Asker, TooMany};
 use super::{
     Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionMetrics, QuestionOutcome,
     grants_of,
@@ -137,9 +137,13 @@ impl Exchange<'_> {
             let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
             return Err(self.unasked(&inquiry, why).await);
         }
-        let is_of_a_call = inquiry.question.tool.is_some();
-        let asker = (client.key.as_str(), self.principal.session.as_str());
-        let counted = self.broker.rate.count(asker, is_of_a_call, asked, self.limits.per_minute);
+        let asker = Asker {
+            client: &client.key,
+            session: &self.principal.session,
+            is_of_a_call: inquiry.question.tool.is_some(),
+            is_in_list: self.broker.joins_list(&inquiry.question),
+        };
+        let counted = self.broker.rate.count(asker, asked, self.limits.per_minute);
         if let Err(TooMany { most, wait, is_first }) = counted {
             let seconds = whole_seconds(wait);
             if is_first {

@@ -2,6 +2,8 @@
 //!
 //! - Each session has its own limit, so a busy server does not use up another server's limit. Each client also has a
 //!   limit for all its sessions together, so opening more sessions does not raise it.
+//! - A question that the user can answer in one list with open questions of the agent's other servers does not count
+//!   towards that total, because it opens no further dialog.
 //! - Counts only questions that the user sees, not those that were merged or decided without the user.
 //! - Questions that no call caused (about a host, a workspace or sampling) can use at most half of the limit, so that a
 //!   server cannot block the agent's own questions.
@@ -58,7 +60,21 @@ struct ClientRate {
 struct AskedAt {
     at: Instant,
     is_of_a_call: bool,
+    is_in_list: bool,
     session: String,
+}
+
+/// Session that wants to ask a question.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker<'a> {
+    /// Key of the client.
+    pub(super) client: &'a str,
+    /// Id of the session.
+    pub(super) session: &'a str,
+    /// `true` if a call caused the question.
+    pub(super) is_of_a_call: bool,
+    /// `true` if the question joins the list of the agent's open questions.
+    pub(super) is_in_list: bool,
 }
 
 impl ClientRate {
@@ -87,13 +103,8 @@ impl QuestionRate {
     ///
     /// # Errors
     /// Returns [`TooMany`] if the limit is reached. The caller must then not ask the question.
-    pub(super) fn count(
-        &self,
-        (client, session): (&str, &str),
-        is_of_a_call: bool,
-        now: Instant,
-        most: usize,
-    ) -> Result<(), TooMany> {
+    pub(super) fn count(&self, asker: Asker<'_>, now: Instant, most: usize) -> Result<(), TooMany> {
+        let Asker { client, session, is_of_a_call, is_in_list } = asker;
         let mut all = self.lock();
         all.retain(|_, rate| {
             rate.asked.retain(|asked| now.duration_since(asked.at) < WINDOW);
@@ -108,10 +119,11 @@ impl QuestionRate {
         let rate = all.entry(client.to_owned()).or_default();
         let wait = |at| WINDOW.saturating_sub(now.duration_since(at));
         let is_own = |asked: &AskedAt| asked.session == session;
-        for (most, is_counted) in [
+        let limits = [
             (most, &is_own as &dyn Fn(&AskedAt) -> bool),
-            (most.saturating_mul(SESSIONS_AT_ONCE), &|_: &AskedAt| true),
-        ] {
+            (most.saturating_mul(SESSIONS_AT_ONCE), &|asked: &AskedAt| !asked.is_in_list),
+        ];
+        for (most, is_counted) in limits.into_iter().take(if is_in_list { 1 } else { 2 }) {
             let share = most.div_ceil(2);
             let others = |asked: &AskedAt| is_counted(asked) && !asked.is_of_a_call;
             if !is_of_a_call && let Some(at) = rate.holds(share, others) {
@@ -123,7 +135,7 @@ impl QuestionRate {
             }
         }
         rate.notified = false;
-        rate.asked.push_back(AskedAt { at: now, is_of_a_call, session: session.to_owned() });
+        rate.asked.push_back(AskedAt { at: now, is_of_a_call, is_in_list, session: session.to_owned() });
         Ok(())
     }
 
@@ -224,16 +236,24 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn of<'a>(client: &'a str, session: &'a str) -> Asker<'a> {
+        Asker { client, session, is_of_a_call: true, is_in_list: false }
+    }
+
+    fn by_itself(client: &str) -> Asker<'_> {
+        Asker { is_of_a_call: false, ..of(client, "s") }
+    }
+
     #[test]
     fn questions_per_minute_are_limited_and_reported_once() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
         for n in 0..5 {
-            rate.count(("a", "s"), true, began + SECOND * n, 5).unwrap();
+            rate.count(of("a", "s"), began + SECOND * n, 5).unwrap();
         }
-        let at = |seconds: u32| rate.count(("a", "s"), true, began + SECOND * seconds, 5);
+        let at = |seconds: u32| rate.count(of("a", "s"), began + SECOND * seconds, 5);
         assert_eq!(at(10), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         assert_eq!(at(11), Err(TooMany { most: 5, wait: SECOND * 49, is_first: false }));
-        rate.count(("b", "s"), true, began + SECOND * 11, 5).unwrap();
+        rate.count(of("b", "s"), began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
         assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
         // Questions decided without the user are not counted.
@@ -244,33 +264,48 @@ mod tests {
     #[test]
     fn each_session_has_its_own_limit_below_a_total_of_its_client() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
-        let ask = |session: &str| rate.count(("node", session), true, now, 2);
+        let ask = |session: &str| rate.count(of("node", session), now, 2);
         for session in ["github", "slack", "memory", "sqlite"] {
             assert_eq!((ask(session), ask(session)), (Ok(()), Ok(())), "{session}");
             assert_eq!(ask(session).unwrap_err().most, 2);
         }
         assert_eq!(ask("fifth"), Err(TooMany { most: 8, wait: WINDOW, is_first: false }));
-        assert_eq!(rate.count(("python", "fifth"), true, now, 2), Ok(()), "another client has its own total");
+        assert_eq!(rate.count(of("python", "fifth"), now, 2), Ok(()), "another client has its own total");
+        // Questions that join a list are limited by session only, and use up nothing of the total.
+        let in_list = |session| rate.count(Asker { is_in_list: true, ..of("node", session) }, now, 2);
+        assert_eq!((in_list("fifth"), in_list("fifth")), (Ok(()), Ok(())));
+        assert_eq!(in_list("fifth"), Err(TooMany { most: 2, wait: WINDOW, is_first: true }));
+        assert_eq!(in_list("github").unwrap_err().most, 2, "its own limit is used up");
+        let later = now + WINDOW;
+        for session in ["a", "b", "c"] {
+            let listed = Asker { is_in_list: true, ..of("node", session) };
+            assert_eq!(rate.count(listed, later, 2), Ok(()));
+        }
+        for session in ["d", "e", "f", "g"] {
+            assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
+            assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
+        }
+        assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().most, 8);
     }
 
     #[test]
     fn questions_without_a_call_use_at_most_half_of_the_limit() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
-        let by_itself = |seconds: u32, most| rate.count(("a", "s"), false, began + SECOND * seconds, most);
-        let of_a_call = |seconds: u32, most| rate.count(("a", "s"), true, began + SECOND * seconds, most);
+        let by_itself_at = |seconds: u32, most| rate.count(by_itself("a"), began + SECOND * seconds, most);
+        let of_a_call = |seconds: u32, most| rate.count(of("a", "s"), began + SECOND * seconds, most);
         for seconds in 0..3 {
-            by_itself(seconds, 5).unwrap();
+            by_itself_at(seconds, 5).unwrap();
         }
-        assert_eq!(by_itself(10, 5), Err(TooMany { most: 3, wait: SECOND * 50, is_first: false }));
+        assert_eq!(by_itself_at(10, 5), Err(TooMany { most: 3, wait: SECOND * 50, is_first: false }));
         of_a_call(10, 5).unwrap();
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
-        by_itself(60, 5).unwrap();
+        by_itself_at(60, 5).unwrap();
         // With a limit of one question per minute, either a call or another cause can use it.
-        assert_eq!(rate.count(("b", "s"), false, began, 1), Ok(()));
-        assert_eq!(rate.count(("c", "s"), true, began, 1), Ok(()));
+        assert_eq!(rate.count(by_itself("b"), began, 1), Ok(()));
+        assert_eq!(rate.count(of("c", "s"), began, 1), Ok(()));
         assert_eq!(
-            rate.count(("c", "s"), false, began, 1),
+            rate.count(by_itself("c"), began, 1),
             Err(TooMany { most: 1, wait: WINDOW, is_first: false })
         );
     }
@@ -279,10 +314,10 @@ mod tests {
     fn the_number_of_counted_clients_is_limited() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
         for n in 0..=MAX_CLIENTS {
-            rate.count((&n.to_string(), "s"), true, now, 5).unwrap();
+            rate.count(of(&n.to_string(), "s"), now, 5).unwrap();
         }
         assert_eq!(rate.lock().len(), MAX_CLIENTS);
-        rate.count(("later", "s"), true, now + WINDOW, 5).unwrap();
+        rate.count(of("later", "s"), now + WINDOW, 5).unwrap();
         assert_eq!(rate.lock().len(), 1);
     }
 

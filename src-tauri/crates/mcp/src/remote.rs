@@ -19,6 +19,7 @@ mod headers;
 mod http;
 pub mod login;
 mod renewal;
+mod required_login;
 mod session;
 
 use crate::wire::{Allowance, Input, Output, pair};
@@ -27,6 +28,7 @@ use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
 use ironcurtain_tls::TlsError;
 use login::ServerLogin;
+use required_login::RequiredLogin;
 use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,8 +68,9 @@ pub struct RemoteOptions<'a> {
     pub refused: RefusedLogin,
     /// Login whose token is sent; `None` if the entry has its own credentials.
     pub login: Option<ServerLogin>,
-    /// Called when the server first refuses a request because the user must log in, and again after it has accepted another one.
-    pub needs_login: Box<dyn Fn() + Send + Sync>,
+    /// Called with `true` when the server refuses a request because the user must log in, unless it refused the one
+    /// before too, and with `false` when it then accepts a request or accepts the first one.
+    pub needs_login: Box<dyn Fn(bool) + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
     /// Token that delays the shutdown of the trusted process until the connection has closed.
@@ -153,8 +156,7 @@ pub async fn connect(
         Notes {
             reason: Arc::clone(&reason),
             fault: Arc::clone(&fault),
-            refused_login: Arc::clone(&refused_login),
-            needs_login,
+            login: RequiredLogin::new(Arc::clone(&refused_login), needs_login),
         },
     );
     let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());

@@ -13,17 +13,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironcurtain_paths::{atomic_file, bounded_read, random_name};
 use ring::digest::{SHA256, digest};
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Logins to all servers. All methods block.
 #[derive(Debug, Clone)]
 pub struct Logins {
     list: PathBuf,
+    /// List of the servers that have refused a request because the user must log in, with their URLs.
+    required: PathBuf,
     store: SecretStore,
 }
 
@@ -74,7 +77,9 @@ impl Logins {
     /// Returns the logins whose tokens are in this store.
     #[must_use]
     pub fn of(store: &SecretStore) -> Self {
-        Self { list: store.path().with_file_name("logins.json"), store: store.clone() }
+        let [list, required] =
+            ["logins.json", "logins-required.json"].map(|name| store.path().with_file_name(name));
+        Self { list, required, store: store.clone() }
     }
 
     /// Returns all logins, keyed by server.
@@ -82,10 +87,37 @@ impl Logins {
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be read.
     pub fn all(&self) -> Result<BTreeMap<String, LoginMark>, SecretError> {
-        match bounded_read::text(&self.list).map_err(|problem| self.at(problem))? {
-            Some(text) => Ok(serde_json::from_str(&text).map_err(|problem| self.at(problem.into()))?),
-            None => Ok(BTreeMap::new()),
+        Ok(read(&self.list)?)
+    }
+
+    /// Returns the URLs of the servers that require a login, keyed by server.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the list cannot be read.
+    pub fn required(&self) -> Result<BTreeMap<String, String>, SecretError> {
+        Ok(read(&self.required)?)
+    }
+
+    /// Records that the server at this URL refused a request because the user must log in. Returns `true` if that was
+    /// not known.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the list cannot be written.
+    pub fn note_required(&self, server: &str, url: &str) -> Result<bool, SecretError> {
+        let before =
+            change(&self.required, |all: &mut BTreeMap<_, _>| all.insert(server.to_owned(), url.to_owned()))?;
+        Ok(before.as_deref() != Some(url))
+    }
+
+    /// Records that the server has accepted a request.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the list cannot be written.
+    pub fn note_accepted(&self, server: &str) -> Result<(), SecretError> {
+        if self.required()?.contains_key(server) {
+            change(&self.required, |all: &mut BTreeMap<String, String>| drop(all.remove(server)))?;
         }
+        Ok(())
     }
 
     /// Returns a server's entry, or `None` if it does not exist or the list cannot be read.
@@ -131,11 +163,12 @@ impl Logins {
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
     pub fn note(&self, server: &str, mark: &LoginMark) -> Result<(), SecretError> {
-        self.change(|all| drop(all.insert(server.to_owned(), mark.clone())))
+        change(&self.list, |all: &mut BTreeMap<_, _>| drop(all.insert(server.to_owned(), mark.clone())))?;
+        self.note_accepted(server)
     }
 
-    /// Replaces the tokens of the login with this id. Does nothing if the user has since logged in again or out. The
-    /// caller must hold the server's [`LoginTurn`].
+    /// Replaces the tokens of the login with this id. Returns `false` if the user has since logged in again or out, and
+    /// changes nothing then. The caller must hold the server's [`LoginTurn`].
     ///
     /// # Errors
     /// Returns the same errors as [`Self::begin`].
@@ -144,15 +177,14 @@ impl Logins {
         server: &str,
         (id, ends_at): (&str, Option<u64>),
         tokens: &Secret,
-    ) -> Result<(), SecretError> {
-        let Some(mark) = self.mark(server).filter(|mark| mark.id == id) else { return Ok(()) };
+    ) -> Result<bool, SecretError> {
+        let mark = self.all()?.remove(server).filter(|mark| mark.id == id);
+        let Some(mark) = mark else { return Ok(false) };
         self.store.set(&SecretName::of_login(server), tokens)?;
-        let is_noted = !mark.is_expired && mark.ends_at == ends_at;
-        if is_noted {
-            Ok(())
-        } else {
-            self.amend(server, id, |mark| (mark.is_expired, mark.ends_at) = (false, ends_at))
+        if mark.is_expired || mark.ends_at != ends_at {
+            self.amend(server, id, |mark| (mark.is_expired, mark.ends_at) = (false, ends_at))?;
         }
+        Ok(true)
     }
 
     /// Marks the login with this id as expired. Does nothing if the user has since logged in again or out.
@@ -164,7 +196,7 @@ impl Logins {
     }
 
     fn amend(&self, server: &str, id: &str, amend: impl FnOnce(&mut LoginMark)) -> Result<(), SecretError> {
-        self.change(|all| {
+        change(&self.list, |all: &mut BTreeMap<String, LoginMark>| {
             if let Some(mark) = all.get_mut(server).filter(|mark| mark.id == id) {
                 amend(mark);
             }
@@ -176,9 +208,7 @@ impl Logins {
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
     pub fn strike(&self, server: &str) -> Result<Option<LoginMark>, SecretError> {
-        let mut struck = None;
-        self.change(|all| struck = all.remove(server))?;
-        Ok(struck)
+        change(&self.list, |all: &mut BTreeMap<String, LoginMark>| all.remove(server))
     }
 
     /// Removes a server's tokens, even if they are from an earlier login. Returns them if there were any.
@@ -197,18 +227,30 @@ impl Logins {
             Err(problem) => Err(problem),
         }
     }
+}
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, LoginMark>)) -> Result<(), SecretError> {
-        let _turn = turn(&self.list)?;
-        let mut all = self.all()?;
-        change(&mut all);
-        let text = serde_json::to_vec_pretty(&all).map_err(|problem| self.at(problem.into()))?;
-        Ok(atomic_file::replace_bytes(&self.list, &text).map_err(|problem| self.at(problem))?)
+fn read<T: DeserializeOwned + Default>(list: &Path) -> Result<T, SecretFileError> {
+    match bounded_read::text(list).map_err(|problem| at(list, problem))? {
+        Some(text) => serde_json::from_str(&text).map_err(|problem| at(list, problem.into())),
+        None => Ok(T::default()),
     }
+}
 
-    fn at(&self, source: io::Error) -> SecretFileError {
-        SecretFileError::Logins { path: self.list.clone(), source }
-    }
+/// Changes a list while no other process does.
+fn change<T: DeserializeOwned + Default + Serialize, R>(
+    list: &Path,
+    change: impl FnOnce(&mut T) -> R,
+) -> Result<R, SecretError> {
+    let _turn = turn(list)?;
+    let mut all = read(list)?;
+    let done = change(&mut all);
+    let text = serde_json::to_vec_pretty(&all).map_err(|problem| at(list, problem.into()))?;
+    atomic_file::replace_bytes(list, &text).map_err(|problem| at(list, problem))?;
+    Ok(done)
+}
+
+fn at(list: &Path, source: io::Error) -> SecretFileError {
+    SecretFileError::Logins { path: list.to_path_buf(), source }
 }
 
 #[cfg(test)]
@@ -233,9 +275,9 @@ mod tests {
         assert!(written.contains("https://auth.example") && !written.contains("tokens-1"));
 
         let renewed = Secret::new("tokens-2".into());
-        logins.renew("far", ("another login", None), &renewed).unwrap();
+        assert!(!logins.renew("far", ("another login", None), &renewed).unwrap());
         assert_eq!(logins.tokens("far").unwrap(), tokens, "a login that was replaced is not renewed");
-        logins.renew("far", (&mark.id, None), &renewed).unwrap();
+        assert!(logins.renew("far", (&mark.id, None), &renewed).unwrap());
         assert_eq!(logins.tokens("far").unwrap(), renewed);
 
         let ended = |at: u64| logins.mark("far").unwrap().has_ended(UNIX_EPOCH + Duration::from_secs(at));
@@ -253,6 +295,22 @@ mod tests {
         store.unlock(Secret::new("four words are enough".into())).unwrap();
         assert_eq!(logins.remove_tokens("far").unwrap(), Some(renewed));
         assert_eq!(logins.remove_tokens("far").unwrap(), None);
+    }
+
+    #[test]
+    fn a_required_login_is_remembered_until_the_server_accepts_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = || Logins::of(&SecretStore::of(dir.path()));
+        let url = "https://a.example/mcp";
+        assert!(logins().note_required("far", url).unwrap());
+        assert!(!logins().note_required("far", url).unwrap(), "it is known");
+        assert!(logins().note_required("far", "https://b.example/mcp").unwrap(), "its address has changed");
+        assert_eq!(logins().required().unwrap().into_keys().collect::<Vec<_>>(), ["far"]);
+        logins().note_accepted("other").unwrap();
+        assert_eq!(logins().required().unwrap().len(), 1);
+        let mark = LoginMark::new(url, "https://auth.example", &[]).unwrap();
+        logins().note("far", &mark).unwrap();
+        assert!(logins().required().unwrap().is_empty());
     }
 
     #[test]

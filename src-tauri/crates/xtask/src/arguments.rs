@@ -11,6 +11,7 @@ usage: cargo xtask TASK
   check     check formatting, lints, documentation, dependencies and structure
   test      run every test
   bench     compare IronCurtain's overhead with other programs
+  servers   add servers from npm and PyPI as a user does, and call them
   soak      repeat tests with random seeds for a while
   fuzz      feed random bytes to the parsers and the judge; needs a nightly compiler
   pictures  draw the documentation's pictures from the app
@@ -29,6 +30,7 @@ options:
   bench --with-srt                     compare with srt, installed from npm into target
   bench --smoke                        compute every row once in a debug build
   bench --desktop                      measure the app instead
+  servers [NAME]                       add and call one server only
   soak [NAME] [--minutes N]            run one campaign, for N minutes (10)
   fuzz [TARGET] [--seconds N]          fuzz one target, for N seconds (60)
   package --clean-root                 also install it in a bare Debian and run the demo there (root, on Debian)
@@ -49,6 +51,7 @@ pub(crate) enum Task {
     Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
     Soak { campaign: Option<String>, minutes: u32 },
+    Servers { name: Option<String> },
     Check(Scope),
     CheckCross,
     Book,
@@ -113,6 +116,11 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         Some("soak") => {
             named_for(&rest, "--minutes", 10).map(|(campaign, minutes)| Task::Soak { campaign, minutes })
         }
+        Some("servers") => match rest.as_slice() {
+            [] => Ok(Task::Servers { name: None }),
+            [name] if !name.starts_with('-') => Ok(Task::Servers { name: Some(name.clone()) }),
+            _ => bail!("`servers` takes the name of one server\n\n{HELP}"),
+        },
         Some("book") => flags([], &rest).map(|[]| Task::Book),
         Some("check") if rest == ["--cross"] => Ok(Task::CheckCross),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
@@ -184,6 +192,8 @@ mod tests {
         assert_eq!(task("soak"), Some(Task::Soak { campaign: None, minutes: 10 }));
         let kills = Task::Soak { campaign: Some("kills".into()), minutes: 90 };
         assert_eq!(task("soak kills --minutes 90"), Some(kills));
+        assert_eq!(task("servers"), Some(Task::Servers { name: None }));
+        assert_eq!(task("servers repomix"), Some(Task::Servers { name: Some("repomix".into()) }));
         let arguments = vec!["--answer".to_owned(), "deny".to_owned()];
         assert_eq!(task("demo --answer deny"), Some(Task::Demo { arguments }));
         assert_eq!(task("run -- --background"), Some(Task::Run { arguments: vec!["--background".into()] }));
@@ -200,5 +210,7 @@ mod tests {
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);
         assert_eq!(task("soak --seconds 5"), None);
+        assert_eq!(task("servers --all"), None);
+        assert_eq!(task("servers one two"), None);
     }
 }

@@ -11,6 +11,7 @@ mod book;
 mod cargo;
 mod check;
 mod desktop;
+mod foreign;
 mod fuzz;
 mod machine;
 mod package;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Soak { campaign, minutes }) => suite::soak(campaign.as_deref(), minutes),
+        Ok(Task::Servers { name }) => foreign::run(name.as_deref()),
         Ok(Task::Check(scope)) => check::run(scope),
         Ok(Task::CheckCross) => check::cross(),
         Ok(Task::Book) => book::build(),

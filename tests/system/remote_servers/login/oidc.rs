@@ -131,6 +131,13 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
 
         let (page_again, shown_again) = log_in(&world);
         assert_eq!(client.say("back").ok(), "back");
+        // The new login replaces the earlier one, which is revoked.
+        let replaced = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", renewed[4].as_str()),
+            ("client_id", &client_id),
+        ];
+        assert_eq!(host.post("/token", &replaced)["error"], "invalid_grant");
         let issued = host.issued("/tokens");
         let refresh = &issued[issued.len() - 1];
         let out = run(&ours, &["servers", "logout", "far"], "");

@@ -13,7 +13,7 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Maximum number of hosts to report, and of files to report.
@@ -87,18 +87,24 @@ pub(super) struct TrialNetwork {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
     _keep: watch::Sender<Arc<HostRules>>,
-    refused: Arc<RefusedHosts>,
+    seen: Arc<SeenConnections>,
 }
 
 impl TrialNetwork {
     pub(super) fn new(server: &str, rules: HostRules) -> Self {
         let (keep, rules) = watch::channel(Arc::new(rules));
-        Self { server: server.to_owned(), rules, _keep: keep, refused: Arc::default() }
+        Self { server: server.to_owned(), rules, _keep: keep, seen: Arc::default() }
     }
 
     /// Returns the hosts to which connections were refused.
     pub(super) fn refused(&self) -> BTreeSet<String> {
-        self.refused.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.seen.refused).clone()
+    }
+
+    /// Returns the reason the first allowed connection failed, to be appended to an error message. Empty if none failed.
+    pub(super) fn failure(&self) -> String {
+        let reason = lock(&self.seen.failed).clone();
+        reason.map(|reason| format!("; a connection failed: {reason}")).unwrap_or_default()
     }
 }
 
@@ -108,7 +114,7 @@ impl ServesNetwork for TrialNetwork {
             server: self.server.clone(),
             rules: self.rules.clone(),
             ask: None,
-            record: self.refused.clone(),
+            record: self.seen.clone(),
             resolve: Arc::new(SystemResolver::default()),
             limits: ProxyLimits::default(),
             connections: Connections::default(),
@@ -118,18 +124,32 @@ impl ServesNetwork for TrialNetwork {
 }
 
 #[derive(Default)]
-struct RefusedHosts(Mutex<BTreeSet<String>>);
+struct SeenConnections {
+    refused: Mutex<BTreeSet<String>>,
+    /// Reason of the first failure.
+    failed: Mutex<Option<String>>,
+}
 
-impl Record for RefusedHosts {
+impl Record for SeenConnections {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
-        if matches!(event.verdict, ConnectionVerdict::Refused { .. }) {
-            let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if refused.len() < MAX_COUNT {
-                refused.insert(format!("{}:{}", event.host, event.port));
+        match event.verdict {
+            ConnectionVerdict::Allowed(_) => {}
+            ConnectionVerdict::Refused { .. } => {
+                let mut refused = lock(&self.refused);
+                if refused.len() < MAX_COUNT {
+                    refused.insert(format!("{}:{}", event.host, event.port));
+                }
+            }
+            ConnectionVerdict::Failed { reason, .. } => {
+                lock(&self.failed).get_or_insert_with(|| visible::line(&reason));
             }
         }
         Box::pin(std::future::ready(Ok(())))
     }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -146,5 +166,29 @@ mod tests {
         told.sort();
         assert_eq!(told, words);
         assert!(Wants { files: files("all is well at '/home/u'"), ..Wants::default() }.is_empty());
+    }
+    #[test]
+    fn the_first_failed_connection_is_named() {
+        let network = TrialNetwork::new("far", HostRules::default());
+        let seen = |host: &str, verdict| {
+            let (server, host) = ("far".to_owned(), host.to_owned());
+            let protocol = ironcurtain_egress::Protocol::Connect;
+            drop(network.seen.record(ConnectionEvent {
+                server,
+                protocol,
+                host,
+                port: 443,
+                verdict,
+                addresses: vec![],
+            }));
+        };
+        seen("a.example", ConnectionVerdict::Refused { code: "unlisted", reason: "no rule".into() });
+        assert_eq!(network.failure(), "");
+        for host in ["b.example", "c.example"] {
+            let reason = format!("`{host}` cannot be resolved");
+            seen(host, ConnectionVerdict::Failed { code: "unresolvable", reason });
+        }
+        assert_eq!(network.failure(), "; a connection failed: `b.example` cannot be resolved");
+        assert_eq!(network.refused(), BTreeSet::from(["a.example:443".to_owned()]));
     }
 }

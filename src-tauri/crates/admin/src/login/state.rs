@@ -22,21 +22,26 @@ pub enum LoginState {
     Expired,
     /// There is no login for the server's URL. The server may not need one.
     NotLoggedIn,
+    /// There is no login for the server's URL, and the server has refused a request because of that.
+    Required,
 }
 
 /// Snapshot of the logins to all servers.
 #[derive(Debug)]
 pub struct LoginStates {
     marks: BTreeMap<String, LoginMark>,
+    /// URLs of the servers that require a login.
+    required: BTreeMap<String, String>,
     now: SystemTime,
 }
 
 impl LoginStates {
-    /// Reads the list of logins. Treats an unreadable list as empty.
+    /// Reads the lists of logins. Treats an unreadable list as empty.
     #[must_use]
     pub fn load(home: &Home) -> Self {
-        let marks = Logins::of(&SecretStore::of(&home.state)).all().unwrap_or_default();
-        Self { marks, now: SystemTime::now() }
+        let logins = Logins::of(&SecretStore::of(&home.state));
+        let (marks, required) = (logins.all().unwrap_or_default(), logins.required().unwrap_or_default());
+        Self { marks, required, now: SystemTime::now() }
     }
 
     /// Returns a server's login state, or `None` if the server is local or its entry contains credentials.
@@ -44,7 +49,9 @@ impl LoginStates {
     pub fn of(&self, server: &Server) -> Option<LoginState> {
         let remote = server.remote.as_ref().filter(|remote| remote.uses_login())?;
         let mark = self.marks.get(&server.name).filter(|mark| mark.url == remote.url().as_str());
+        let is_required = self.required.get(&server.name).is_some_and(|url| url == remote.url().as_str());
         Some(match mark {
+            None if is_required => LoginState::Required,
             None => LoginState::NotLoggedIn,
             Some(mark) if mark.has_ended(self.now) => LoginState::Expired,
             Some(mark) => LoginState::LoggedIn { ends_at: mark.ends_at },
@@ -62,6 +69,7 @@ impl fmt::Display for LoginState {
             }
             Self::Expired => f.write_str("login expired"),
             Self::NotLoggedIn => f.write_str("not logged in"),
+            Self::Required => f.write_str("login required"),
         }
     }
 }
@@ -86,15 +94,19 @@ mod tests {
         let home = Home::under(&dir.path().join("ic"), dir.path());
         home.prepare().unwrap();
         let text = r#"{ "mcpServers": { "local": { "command": "/usr/bin/true" }, "far": { "url": "https://a.example/mcp" },
+            "other": { "url": "https://a.example/mcp" },
             "own": { "url": "https://a.example/mcp", "headers": { "Authorization": "Bearer x" } } } }"#;
         std::fs::write(home.config.join("mcp-servers.json"), text).unwrap();
         let servers = Servers::load(&home).unwrap();
         let state = |mark: Option<&LoginMark>, name: &str| {
             let marks = mark.map(|mark| (name.to_owned(), mark.clone())).into_iter().collect();
-            let states = LoginStates { marks, now: UNIX_EPOCH + Duration::from_secs(1_000) };
+            let required = BTreeMap::from([("other".to_owned(), "https://a.example/mcp".to_owned())]);
+            let states = LoginStates { marks, required, now: UNIX_EPOCH + Duration::from_secs(1_000) };
             states.of(servers.find(Some(name)).unwrap())
         };
         let mark = LoginMark::new("https://a.example/mcp", "https://auth.example", &[]).unwrap();
+        assert_eq!(state(None, "other"), Some(LoginState::Required));
+        assert_eq!(state(Some(&mark), "other"), Some(LoginState::LoggedIn { ends_at: None }));
         let elsewhere = LoginMark { url: "https://b.example/mcp".into(), ..mark.clone() };
         let expired = LoginMark { is_expired: true, ..mark.clone() };
         let until = |at: u64| LoginMark { ends_at: Some(at), ..mark.clone() };

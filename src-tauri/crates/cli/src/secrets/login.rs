@@ -49,7 +49,7 @@ impl LoginKeeper {
 
     /// Stores a login.
     pub fn keep(self, login: NewLogin) -> anyhow::Result<()> {
-        let (logins, NewLogin { server, mark, tokens }) = (Logins::of(&self.store), login);
+        let (logins, NewLogin { server, mark, tokens, .. }) = (Logins::of(&self.store), login);
         let Some(mut connection) = self.unlocked else {
             return ask(move || logins.begin(&server, &mark, &tokens));
         };

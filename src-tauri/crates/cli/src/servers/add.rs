@@ -4,6 +4,7 @@
 //! - Nothing is downloaded, started or contacted before the user has confirmed the program or address.
 //! - The server is tried without the user's secrets. Its tools and the access that it requested are shown before the
 //!   user decides.
+//! - Offers the login right after adding a server that requires one.
 //! - Without a terminal, `--yes` (which allows only the access shown) or `--later` is required.
 
 mod options;
@@ -13,6 +14,7 @@ mod token;
 pub use options::{AddOptions, given_secret};
 pub use report::command_words;
 
+use super::login::{self, LoginArguments};
 use super::{programs, show};
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -52,6 +54,7 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         adding: options.addition(home, bundle.as_ref(), screen)?,
         replace: options.replace,
         kept: Value::Null,
+        needs_login: false,
     };
     wanted.kept = super::identity::note_kept(home, &wanted.adding.name, screen)?;
     let may_ask = screen.has_terminal() && !screen.is_json();
@@ -65,6 +68,12 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     let done = if options.later { wanted.written(token, None)? } else { wanted.tried(token)? };
     if done == ExitCode::SUCCESS {
         bundle.into_iter().for_each(Bundle::keep);
+        if wanted.needs_login && may_ask && !options.yes {
+            // The server has been added, so a failed login is not an error of this command.
+            if let Err(problem) = login::login(home, &LoginArguments::at(&wanted.adding.name), screen) {
+                screen.note(&format!("You are not logged in: {problem:#}"))?;
+            }
+        }
     }
     Ok(done)
 }
@@ -78,6 +87,8 @@ struct Wanted<'a> {
     replace: bool,
     /// State stored under the server's name, as JSON.
     kept: Value,
+    /// `true` if the server refused the trial because the user must log in.
+    needs_login: bool,
 }
 
 /// Result of a trial that the user accepted.
@@ -225,8 +236,9 @@ impl Wanted<'_> {
 
     /// Accepts a failed start of a server that needs a secret or a login, because the trial passes none. Returns any
     /// other error.
-    fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
+    fn excused(&mut self, problem: InspectError) -> anyhow::Result<()> {
         if let InspectError::NeedsLogin(why) = &problem {
+            self.needs_login = true;
             return self.screen.note(&format!("Its tools can be listed once you are logged in: {why}"));
         }
         if self.among()?.1.secret_names().is_empty() {

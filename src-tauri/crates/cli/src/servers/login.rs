@@ -9,7 +9,7 @@ use crate::screen::Screen;
 use crate::secrets::{LoginKeeper, TypedSecret};
 use anyhow::bail;
 use clap::Args;
-use ironcurtain_admin::login::{LoginOptions, LoginPlan, open_in_browser};
+use ironcurtain_admin::login::{LoginOptions, LoginPlan, RedirectAddress, open_in_browser};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::EndedLoginView;
 use serde_json::json;
@@ -21,9 +21,13 @@ pub struct LoginArguments {
     /// Name of the server.
     name: String,
     /// Client id that you registered at the authorization server, for one that does not register programs itself. Its redirect
-    /// address is `http://127.0.0.1/callback`.
+    /// address is `http://127.0.0.1/callback`, unless you pass another one with `--redirect`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
+    /// Redirect address that you registered for that client, if it needs a fixed port, such as
+    /// `http://localhost:3118/callback`.
+    #[arg(long, value_name = "ADDRESS", requires = "client_id")]
+    redirect: Option<RedirectAddress>,
     /// Type the secret of that client; it is stored with the login.
     #[arg(long, requires = "client_id")]
     client_secret: bool,
@@ -33,6 +37,14 @@ pub struct LoginArguments {
     /// Print the address of the page instead of opening it.
     #[arg(long)]
     no_browser: bool,
+}
+
+impl LoginArguments {
+    /// Returns the arguments of a login without options.
+    pub fn at(name: &str) -> Self {
+        let name = name.to_owned();
+        Self { name, client_id: None, redirect: None, client_secret: false, scope: None, no_browser: false }
+    }
 }
 
 /// Logs in to a server.
@@ -51,7 +63,8 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         false => None,
     };
     let scopes = arguments.scope.as_ref().map(|all| all.split_whitespace().map(str::to_owned).collect());
-    let options = LoginOptions { client_id: arguments.client_id.clone(), client_secret, scopes };
+    let (client_id, redirect) = (arguments.client_id.clone(), arguments.redirect.clone());
+    let options = LoginOptions { client_id, client_secret, redirect, scopes };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let plan = runtime.block_on(LoginPlan::discover(home, keeper.store(), (name, options)))?;
     let lines: TextLines = plan.lines().iter().collect();
@@ -67,12 +80,16 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         let is_shown = is_open || shows().is_ok();
         is_shown && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
     };
-    let login = runtime.block_on(plan.perform(opened))?;
+    let mut login = runtime.block_on(plan.perform(opened))?;
     let scopes = match login.mark.scopes.as_slice() {
         [] => String::new(),
         scopes => format!(" ({})", scopes.join(", ")),
     };
+    let replaced = login.replaced.take();
     keeper.keep(login)?;
+    if let Some(replaced) = replaced {
+        runtime.block_on(replaced.revoke());
+    }
     screen.note(&format!(
         "You are logged in to `{name}`{scopes}. Running sessions use the login from now on."
     ))?;

@@ -147,3 +147,41 @@ fn an_agent_is_identified_by_its_process_not_its_name() {
     assert!(!one.is_of_same_agent(&taken_over), "the process id was reused by another program");
     assert!(!of("one", None).is_of_same_agent(&of("two", None)), "unidentified clients are never the same");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_question_joins_the_list_of_its_agents_other_servers() {
+    let of = |id: &str, session: &str, server: &str, file: &str| {
+        let process = ironcurtain_protocol::ProcessView { pid: 7, exe: None, name: "claude".into() };
+        let mut asked = Question { session: session.into(), server: server.into(), ..question(id) };
+        asked.client.chain = vec![process];
+        asked.consequences[0].object = vec![super::super::Piece::Path(file.into())];
+        asked
+    };
+    let (broker, scope) = (broker(Arc::new(Kept::default())), scope());
+    let mut waits = std::task::Context::from_waker(std::task::Waker::noop());
+    let new = of("new", "s2", "git", "/home/u/b.txt");
+    assert!(!broker.joins_list(&new), "no question is open");
+    let open = |question: Question| {
+        let (broker, scope) = (broker.clone(), &scope);
+        async move { broker.ask(question, scope, std::future::pending()).await }
+    };
+    let mut first = Box::pin(open(of("one", "s1", "filesystem", "/home/u/a.txt")));
+    assert!(first.as_mut().poll(&mut waits).is_pending());
+    assert!(broker.joins_list(&new));
+    assert!(!broker.joins_list(&of("new", "s2", "filesystem", "/home/u/b.txt")), "the same server");
+    let mut other = new.clone();
+    other.client.chain[0].pid = 8;
+    assert!(!broker.joins_list(&other), "another agent");
+    let alone = Question { fits_a_batch: false, ..new.clone() };
+    assert!(!broker.joins_list(&alone), "it must be answered alone");
+    let mut more: Vec<_> = (1..MAX_LISTED)
+        .map(|n| Box::pin(open(of(&n.to_string(), "s3", "time", &format!("/home/u/{n}")))))
+        .collect();
+    for asked in &mut more {
+        assert!(broker.joins_list(&new));
+        assert!(asked.as_mut().poll(&mut waits).is_pending());
+    }
+    assert!(!broker.joins_list(&new), "the list is full");
+    drop(first);
+    assert!(broker.joins_list(&new));
+}

@@ -9,6 +9,7 @@ use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
+use super::required_login::RequiredLogin;
 use super::session::SessionState;
 use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
@@ -19,7 +20,6 @@ use hyper::header::HeaderMap;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -67,10 +67,8 @@ pub(super) struct Notes {
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
-    /// Set while the server refuses requests because the user must log in.
-    pub(super) refused_login: Arc<AtomicBool>,
-    /// Called each time `refused_login` is set.
-    pub(super) needs_login: Box<dyn Fn() + Send + Sync>,
+    /// Requirement that the user must log in.
+    pub(super) login: RequiredLogin,
 }
 
 /// Request that awaits its response.
@@ -191,7 +189,13 @@ impl Exchange {
                 Err(
                     fault @ (Fault::Unauthorized { .. } | Fault::Login(_) | Fault::WebPage | Fault::Form(_)),
                 ) => {
-                    return self.say(&format!("failed to listen for unsolicited messages: {fault}")).await;
+                    let text = format!("failed to listen for unsolicited messages: {fault}");
+                    self.say(&text).await;
+                    if !fault.needs_login() {
+                        return;
+                    }
+                    self.notes.login.refuse();
+                    self.notes.login.until_accepted().await;
                 }
                 Err(Fault::Forgotten) => match self.renew(&session).await {
                     Ok(()) => position = Position::default(),
@@ -221,10 +225,12 @@ impl Exchange {
 
     /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
-        if fault.needs_login() && !self.notes.refused_login.swap(true, Ordering::Relaxed) {
-            (self.notes.needs_login)();
+        if fault.needs_login() {
+            self.notes.login.refuse();
         }
         let message = fault.to_string();
+        // An authorization server may echo the tokens that were sent to it.
+        let message = String::from_utf8_lossy(&(self.redact)(message.as_bytes())).into_owned();
         let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &message);
         *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = message;
         self.pass(&line).await
@@ -246,7 +252,7 @@ impl Exchange {
         let foreign = |text: &[u8]| self.foreign(text);
         match Head::of(&reply.response, awaited.is_some(), has_session, self.http.refused(), foreign) {
             Head::Good => {
-                self.notes.refused_login.store(false, Ordering::Relaxed);
+                self.notes.login.accept();
                 Ok(Some(reply))
             }
             Head::Faulty(fault) => Err(fault),

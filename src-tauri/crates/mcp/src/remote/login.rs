@@ -18,7 +18,7 @@ mod revocation;
 mod stored;
 
 pub use access::{LoginStore, ServerLogin};
-pub use callback::{Callback, CallbackListener};
+pub use callback::{Callback, CallbackListener, RedirectAddress};
 pub use error::{LoginError, login_command, typed};
 pub use offer::{BegunLogin, ClientChoice, LoginOffer};
 pub use stored::StoredLogin;

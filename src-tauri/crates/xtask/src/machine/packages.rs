@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     CrateTests,
     /// Tests that need no display.
     Tests,
+    /// Programs that servers from npm and PyPI work with.
+    Servers,
     /// Tests of the app on a private display.
     DisplayTests,
 }
@@ -53,7 +55,7 @@ pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Pack
 }
 
 use Proof::{Apt, Module, Program};
-use Purpose::{App, CleanRoot, Compile, CrateTests, DisplayTests, Packages, Sandbox, Tests};
+use Purpose::{App, CleanRoot, Compile, CrateTests, DisplayTests, Packages, Sandbox, Servers, Tests};
 
 const LIST: &[(Purpose, Package)] = &[
     (Compile, named("build-essential", "gcc", "base-devel", Program("cc"))),
@@ -113,6 +115,8 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("gnupg", "gnupg2", "gnupg", Program("gpg"))),
     (CrateTests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
     (CrateTests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
+    (Servers, debian("postgresql", Apt)),
+    (Servers, named("pandoc", "pandoc", "pandoc", Program("pandoc"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),
     (DisplayTests, debian("dbus-x11", Apt)),

@@ -3,7 +3,7 @@
 //! - When the user logs in or out, the change takes effect with the next request.
 //! - If several connections or processes need a new token for the same server, only one of them renews it.
 //! - A renewal completes and is stored even if its request is cancelled, because a refresh token may be valid for only
-//!   one use.
+//!   one use. If the user has logged out by then, the new tokens are revoked.
 
 use super::LoginServer;
 use super::error::LoginError;
@@ -11,9 +11,15 @@ use super::refresh::renewed;
 use super::stored::StoredLogin;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// Maximum number of renewals per minute on one connection.
+const MAX_RENEWALS: usize = 5;
 
 /// Access to the stored login of one server.
 pub trait LoginStore: Send + Sync {
@@ -27,8 +33,8 @@ pub trait LoginStore: Send + Sync {
     /// value releases the lock.
     fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
 
-    /// Stores a renewed login, unless the user has since logged in again or out.
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>>;
+    /// Stores a renewed login. Returns `false` without storing it if the user has since logged in again or out.
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>>;
 
     /// Records that the user must log in again.
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
@@ -44,6 +50,8 @@ pub struct ServerLogin {
 struct LoginSource {
     server: LoginServer,
     store: Box<dyn LoginStore>,
+    /// Times of the renewals within the last minute.
+    renewals: SyncMutex<VecDeque<Instant>>,
 }
 
 struct HeldLogin {
@@ -60,7 +68,8 @@ impl ServerLogin {
         store: Box<dyn LoginStore>,
         waited_for: Option<TaskTrackerToken>,
     ) -> Self {
-        Self { source: Arc::new(LoginSource { server, store }), held: Arc::default(), waited_for }
+        let source = LoginSource { server, store, renewals: SyncMutex::default() };
+        Self { source: Arc::new(source), held: Arc::default(), waited_for }
     }
 
     /// Returns the `Authorization` header for a request, or `None` without a login. Renews a token that expires soon.
@@ -140,6 +149,7 @@ impl LoginSource {
             // Another connection or process has renewed the login.
             Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
             Some(_) => {
+                self.count_renewal()?;
                 let login = renewed(&self.server, &stale).await;
                 if let Err(LoginError::Expired { .. }) = &login {
                     self.store.note_expired(&stale).await;
@@ -147,7 +157,11 @@ impl LoginSource {
                 let login = login?;
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *held = Some(HeldLogin { login: login.clone(), is_saved: false });
-                self.store.save(&login).await?;
+                let is_kept = self.store.save(&login).await?;
+                if !is_kept && self.store.mark().await.is_none() {
+                    // The logout could not revoke tokens that did not exist yet.
+                    login.revoke(&self.server).await;
+                }
                 Some(login)
             }
         };
@@ -159,6 +173,18 @@ impl LoginSource {
         let header = login.as_ref().and_then(bearer);
         *held = login.map(HeldLogin::saved);
         Ok(header)
+    }
+
+    /// Counts a renewal. A server that refuses every token must not cause a renewal for each request.
+    fn count_renewal(&self) -> Result<(), LoginError> {
+        let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        renewals.retain(|at| at.elapsed() < Duration::from_secs(60));
+        if renewals.len() >= MAX_RENEWALS {
+            let reason = format!("the server refused {MAX_RENEWALS} new tokens within a minute");
+            return Err(LoginError::Step { step: "renewing the login", reason });
+        }
+        renewals.push_back(Instant::now());
+        Ok(())
     }
 }
 

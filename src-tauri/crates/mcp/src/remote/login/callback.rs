@@ -1,4 +1,4 @@
-//! Receives the browser's redirect on a random loopback port.
+//! Receives the browser's redirect on a loopback port: a random one, or the one that the user registered.
 //!
 //! - Only a request with this login's `state` completes the login. Any other request gets an error page.
 //! - Connections from other users' processes are rejected.
@@ -8,6 +8,7 @@ use super::error::{LoginError, said};
 use super::peer::is_own;
 use std::collections::HashMap;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,14 +27,44 @@ const MAX_HEAD_LEN: usize = 16 * 1024;
 /// Maximum number of connections that are read concurrently.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Path of the redirect URI.
-const PATH: &str = "/callback";
+/// Minimum port of a redirect address. Lower ports belong to the system.
+const MIN_PORT: u16 = 1024;
+
+/// Loopback address to which the browser is redirected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedirectAddress {
+    /// Host and port, as in the `Host` header.
+    authority: String,
+    port: u16,
+    path: String,
+}
+
+impl FromStr for RedirectAddress {
+    type Err = LoginError;
+
+    fn from_str(text: &str) -> Result<Self, LoginError> {
+        let refused = || LoginError::Redirect(said(text));
+        let url = Url::parse(text).map_err(|_| refused())?;
+        let port = url.port().filter(|port| *port >= MIN_PORT).ok_or_else(refused)?;
+        let host =
+            url.host_str().filter(|host| ["127.0.0.1", "localhost"].contains(host)).ok_or_else(refused)?;
+        let address = Self { authority: format!("{host}:{port}"), port, path: url.path().to_owned() };
+        // The authorization server compares the text, so the URL must not contain more than is used here.
+        if address.to_string() == text { Ok(address) } else { Err(refused()) }
+    }
+}
+
+impl fmt::Display for RedirectAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.path)
+    }
+}
 
 /// Listener for the browser's redirect.
 #[derive(Debug)]
 pub struct CallbackListener {
     listener: TcpListener,
-    port: u16,
+    address: RedirectAddress,
 }
 
 /// Parameters of a successful redirect.
@@ -57,20 +88,26 @@ enum Heard {
 }
 
 impl CallbackListener {
-    /// Binds a random port on the loopback interface.
+    /// Binds the port of this address on the loopback interface, or a random port.
     ///
     /// # Errors
-    /// Returns [`LoginError::Listen`] if no port can be bound.
-    pub async fn open() -> Result<Self, LoginError> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    /// Returns [`LoginError::Listen`] if the port cannot be bound.
+    pub async fn open(address: Option<RedirectAddress>) -> Result<Self, LoginError> {
+        let port = address.as_ref().map_or(0, |address| address.port);
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, port })
+        let address = address.unwrap_or_else(|| RedirectAddress {
+            authority: format!("127.0.0.1:{port}"),
+            port,
+            path: "/callback".to_owned(),
+        });
+        Ok(Self { listener, address })
     }
 
     /// Returns the redirect URI.
     #[must_use]
     pub fn redirect(&self) -> String {
-        format!("http://127.0.0.1:{}{PATH}", self.port)
+        self.address.to_string()
     }
 
     /// Waits up to five minutes for a redirect with this `state`, then closes the port.
@@ -88,10 +125,10 @@ impl CallbackListener {
             let heard = tokio::select! {
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     let (stream, _) = accepted?;
-                    let (state, port) = (state.to_owned(), self.port);
+                    let (state, address) = (state.to_owned(), self.address.clone());
                     connections.spawn(async move {
                         let is_own = is_own(&stream);
-                        let served = serve(stream, is_own, &state, port);
+                        let served = serve(stream, is_own, &state, &address);
                         tokio::time::timeout(REQUEST_TIMEOUT, served).await.unwrap_or(Heard::Other)
                     });
                     continue;
@@ -108,11 +145,11 @@ impl CallbackListener {
 }
 
 /// Reads one request and sends the response.
-async fn serve(mut stream: TcpStream, is_own: bool, state: &str, port: u16) -> Heard {
+async fn serve(mut stream: TcpStream, is_own: bool, state: &str, address: &RedirectAddress) -> Heard {
     // Do not read requests from other users.
     let heard = match is_own {
         true => match head(&mut stream).await {
-            Some(head) => heard(&head, state, port),
+            Some(head) => heard(&head, state, address),
             None => return Heard::Other,
         },
         false => Heard::Other,
@@ -148,17 +185,17 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-fn heard(head: &str, state: &str, port: u16) -> Heard {
+fn heard(head: &str, state: &str, address: &RedirectAddress) -> Heard {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Heard::Other };
-    let host = format!("127.0.0.1:{port}");
+    let RedirectAddress { authority: host, path, .. } = address;
     let is_host = |line: &str| {
         line.split_once(':')
-            .is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == host)
+            .is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == *host)
     };
     let Ok(url) = Url::parse(&format!("http://{host}{target}")) else { return Heard::Other };
-    if !lines.any(is_host) || url.path() != PATH || !target.starts_with(PATH) {
+    if !lines.any(is_host) || url.path() != path || !target.starts_with(path.as_str()) {
         return Heard::Other;
     }
     let mut values = HashMap::new();
@@ -187,9 +224,13 @@ fn heard(head: &str, state: &str, port: u16) -> Heard {
 mod tests {
     use super::*;
 
+    fn at(authority: &str, path: &str) -> RedirectAddress {
+        RedirectAddress { authority: authority.into(), port: 7, path: path.into() }
+    }
+
     fn of(target: &str) -> String {
         let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n");
-        match heard(&head, "s1", 7) {
+        match heard(&head, "s1", &at("127.0.0.1:7", "/callback")) {
             Heard::Answer(Callback { code, issuer, .. }) => {
                 format!("{}, {}", code.as_str(), issuer.unwrap_or_default())
             }
@@ -226,7 +267,9 @@ mod tests {
             let address = listener.local_addr().unwrap();
             let mut client = TcpStream::connect(address).await.unwrap();
             let (stream, _) = listener.accept().await.unwrap();
-            let served = tokio::spawn(async move { serve(stream, is_own, "s1", address.port()).await });
+            let served = tokio::spawn(async move {
+                serve(stream, is_own, "s1", &at(&address.to_string(), "/callback")).await
+            });
             if is_own {
                 let head = format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: {address}\r\n\r\n");
                 client.write_all(head.as_bytes()).await.unwrap();
@@ -240,7 +283,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_login_ends_after_five_minutes() {
-        let (listener, began) = (CallbackListener::open().await.unwrap(), tokio::time::Instant::now());
+        let (listener, began) = (CallbackListener::open(None).await.unwrap(), tokio::time::Instant::now());
         let late = listener.answer("s1").await.unwrap_err();
         assert!(matches!(late, LoginError::TimedOut(5)), "{late}");
         assert_eq!(began.elapsed().as_secs(), 300);
@@ -249,8 +292,47 @@ mod tests {
     #[test]
     fn a_request_for_another_host_is_not_an_answer() {
         let head = |host: &str| format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert!(matches!(heard(&head("127.0.0.1:7"), "s1", 7), Heard::Answer(_)));
-        assert!(matches!(heard(&head("evil.example:7"), "s1", 7), Heard::Other));
-        assert!(matches!(heard(&head("127.0.0.1:7"), "", 7), Heard::Other));
+        let (random, registered) = (at("127.0.0.1:7", "/callback"), at("localhost:7", "/callback"));
+        let is_answer = |host: &str, state: &str, address: &RedirectAddress| {
+            matches!(heard(&head(host), state, address), Heard::Answer(_))
+        };
+        assert!(is_answer("127.0.0.1:7", "s1", &random) && !is_answer("evil.example:7", "s1", &random));
+        assert!(!is_answer("127.0.0.1:7", "", &random));
+        assert!(is_answer("localhost:7", "s1", &registered) && !is_answer("127.0.0.1:7", "s1", &registered));
+        assert!(!is_answer("localhost:7", "s1", &at("localhost:7", "/other")));
+    }
+
+    #[tokio::test]
+    async fn a_registered_redirect_address_is_a_loopback_port() {
+        let parsed = |text: &str| text.parse::<RedirectAddress>();
+        for wrong in [
+            "http://127.0.0.1/callback",
+            "http://127.0.0.1:80/callback",
+            "http://127.0.0.1:1023/callback",
+            "http://0.0.0.0:3118/callback",
+            "http://[::1]:3118/callback",
+            "http://evil.example:3118/callback",
+            "http://localhost.evil.example:3118/callback",
+            "http://me@localhost:3118/callback",
+            "https://localhost:3118/callback",
+            "http://localhost:3118/callback?a=b",
+            "http://localhost:3118/callback#a",
+            "http://localhost:3118/a/../callback",
+            "http://localhost:3118",
+            "callback",
+        ] {
+            assert!(matches!(parsed(wrong), Err(LoginError::Redirect(_))), "{wrong}");
+        }
+        for right in
+            ["http://localhost:3118/callback", "http://127.0.0.1:1024/", "http://localhost:65535/a/b"]
+        {
+            assert_eq!(parsed(right).unwrap().to_string(), right);
+        }
+        let free = CallbackListener::open(None).await.unwrap().address.port;
+        let address = parsed(&format!("http://localhost:{free}/oauth/callback")).unwrap();
+        let listener = CallbackListener::open(Some(address.clone())).await.unwrap();
+        assert_eq!(listener.redirect(), format!("http://localhost:{free}/oauth/callback"));
+        let taken = CallbackListener::open(Some(address)).await.unwrap_err();
+        assert!(matches!(taken, LoginError::Listen(_)), "another program has the port: {taken}");
     }
 }

@@ -27,7 +27,7 @@ pub enum LoginError {
     #[error(
         "`{issuer}` does not let programs register themselves; register an application there with the redirect address \
          `http://127.0.0.1/callback`, then run: ironcurtain servers login {server} --client-id ID   (add --client-secret if it gives you \
-         a secret; if the server also takes tokens, you can run: ironcurtain servers add {url} --token)",
+         a secret, and --redirect if it needs a fixed port; if the server also takes tokens, you can run: ironcurtain servers add {url} --token)",
         server = typed(.server), url = typed(.url)
     )]
     NeedsClient {
@@ -70,6 +70,23 @@ pub enum LoginError {
         /// URL of the server.
         url: String,
     },
+    /// The server names more scopes than can be shown.
+    #[error(
+        "`{server}` requests more scopes than can be shown; choose some: ironcurtain servers login {typed} --scope SCOPES",
+        typed = typed(.server)
+    )]
+    TooManyScopes {
+        /// Name of the server.
+        server: String,
+    },
+    /// The redirect address is not supported.
+    #[error(
+        "`{0}` cannot be used as the redirect address; expected `http://127.0.0.1:PORT/PATH` or `http://localhost:PORT/PATH`, with a port of 1024 or more"
+    )]
+    Redirect(String),
+    /// The server's entry was changed or removed while the user was logging in.
+    #[error("the entry of `{0}` changed during the login, so the token was discarded")]
+    Changed(String),
     /// The token has scopes that the user did not approve.
     #[error(
         "the authorization server granted more than was requested (`{extra}`), so its token was discarded{advice}",

@@ -17,7 +17,8 @@ use ironcurtain_tls::{TlsClient, TlsError, secured};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde::Deserialize;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use url::{Position, Url};
 
@@ -26,6 +27,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum size of a response, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
+
+/// Maximum number of requests of one login. A login with one authorization server needs about ten.
+const MAX_REQUESTS: u32 = 40;
 
 /// Error returned when a login's HTTP request fails.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +50,8 @@ pub(super) enum LoginRequestError {
     Slow { host: String },
     #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = MAX_BYTES >> 10)]
     Body { host: String },
+    #[error("the login needs more than {MAX_REQUESTS} requests")]
+    TooMany,
     #[error(transparent)]
     Setup(#[from] TlsError),
 }
@@ -53,6 +59,9 @@ pub(super) enum LoginRequestError {
 /// HTTP client that rmcp uses for the login.
 pub(super) struct LoginHttpClient {
     server: LoginServer,
+    requests: AtomicU32,
+    /// URL of the last GET request that was not a redirect's target, if it was answered with a redirect.
+    redirected: Mutex<Option<Url>>,
     found: Mutex<Option<Url>>,
     error: Mutex<Option<String>>,
 }
@@ -63,14 +72,23 @@ impl OAuthHttpClient for LoginHttpClient {
             let sent = Url::parse(&request.request.uri().to_string()).ok();
             let is_get = request.request.method() == Method::GET;
             let response = self.fetch(request.request).await?;
-            if is_get && response.status() == StatusCode::OK {
-                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = sent;
-            } else if !is_get {
-                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error_code(&response);
+            if !is_get {
+                *lock(&self.error) = error_code(&response);
+                return Ok(response);
+            }
+            let first = lock(&self.redirected).take().or(sent);
+            if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
+                *lock(&self.redirected) = first;
+            } else if response.status() == StatusCode::OK {
+                *lock(&self.found) = first;
             }
             Ok(response)
         })
     }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the OAuth error code in a response from the token endpoint (RFC 6749, section 5.2).
@@ -87,17 +105,23 @@ fn error_code(response: &Response<Vec<u8>>) -> Option<String> {
 
 impl LoginHttpClient {
     pub(super) fn new(server: LoginServer) -> Self {
-        Self { server, found: Mutex::default(), error: Mutex::default() }
+        Self {
+            server,
+            requests: AtomicU32::new(0),
+            redirected: Mutex::default(),
+            found: Mutex::default(),
+            error: Mutex::default(),
+        }
     }
 
-    /// Returns the URL of the last GET request that returned status 200.
+    /// Returns the URL of the last GET request that returned status 200, before any redirect.
     pub(super) fn found(&self) -> Option<Url> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.found).clone()
     }
 
     /// Returns the OAuth error code in the response to the last POST request, if any.
     pub(super) fn error(&self) -> Option<String> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.error).clone()
     }
 
     pub(super) async fn fetch(
@@ -109,6 +133,9 @@ impl LoginHttpClient {
             || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
         let parsed = Url::parse(&url).map_err(|_| not_secure())?;
         let target = self.server.checked(&parsed)?;
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
+            return Err(LoginRequestError::TooMany);
+        }
         let host = target.to_string();
         let fetched = self.send(&parsed, &target, request);
         tokio::time::timeout(TIMEOUT, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))

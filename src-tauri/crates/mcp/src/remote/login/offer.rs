@@ -1,6 +1,6 @@
 //! Steps of a login: discovers the authorization server, opens the login page, and exchanges the code for tokens.
 
-use super::callback::Callback;
+use super::callback::{Callback, RedirectAddress};
 use super::error::{LoginError, said, shown};
 use super::http_client::LoginHttpClient;
 use super::stored::{AUTH_METHODS, StoredLogin};
@@ -8,10 +8,12 @@ use super::{LoginServer, unlogged};
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
-/// Query parameters that the authorization endpoint's URL must not already contain.
-const RESERVED: [&str; 8] = [
+/// Query parameters that the authorization endpoint's URL must not already contain. The last five change the request
+/// or its answer in a way that the user does not see (RFC 9101, RFC 9396, OpenID Connect).
+const RESERVED: [&str; 13] = [
     "state",
     "resource",
     "redirect_uri",
@@ -20,16 +22,29 @@ const RESERVED: [&str; 8] = [
     "client_id",
     "scope",
     "response_type",
+    "request",
+    "request_uri",
+    "response_mode",
+    "authorization_details",
+    "claims",
 ];
 
 /// Client name used for registration.
 const CLIENT_NAME: &str = "IronCurtain Desktop";
+
+/// Timeout for the whole discovery.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum length of the requested scopes and of the issuer, in bytes. The user must be able to read them.
+const MAX_SHOWN_LEN: usize = 1000;
 
 /// Login that a server offers, before a client is registered.
 pub struct LoginOffer {
     server: LoginServer,
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
+    /// Resource indicator for which the token is valid (RFC 8707).
+    resource: String,
     scopes: Vec<String>,
 }
 
@@ -42,6 +57,8 @@ pub struct ClientChoice {
     pub client_secret: Option<String>,
     /// Authorization server that a stored client id is for.
     pub issuer: Option<String>,
+    /// Redirect address that the user registered for that client, or `None` for a random port.
+    pub redirect: Option<RedirectAddress>,
     /// Scopes to request instead of the server's.
     pub scopes: Option<Vec<String>>,
 }
@@ -61,19 +78,26 @@ impl LoginOffer {
     /// Returns [`LoginError`] if the server offers no login, or if an endpoint's URL is not allowed.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
         let http = Arc::new(LoginHttpClient::new(server.clone()));
-        let failed =
-            |problem| LoginError::of("reading where to log in", &problem, &server, &[]).or_a_token(&server);
+        let failed = |problem| LoginError::of(DISCOVERING, &problem, &server, &[]).or_a_token(&server);
+        // The manager sends its URL to the authorization server as the resource. A query may contain an API key.
+        let mut base = server.url.clone();
+        base.set_query(None);
+        base.set_fragment(None);
         let discovered = unlogged(async {
             let client = http.clone();
-            let mut manager =
-                AuthorizationManager::new_with_oauth_http_client(server.url.clone(), client).await?;
+            let mut manager = AuthorizationManager::new_with_oauth_http_client(base.clone(), client).await?;
             let resolved = manager.resolve_metadata().await?;
             let found = http.found();
             manager.set_metadata(resolved.metadata.clone());
             let scopes = manager.select_initial_scopes(&[]).await;
             Ok::<_, AuthError>((manager, resolved, found, scopes))
         });
-        let (manager, resolved, found, scopes) = discovered.await.map_err(failed)?;
+        let discovered = tokio::time::timeout(DISCOVERY_TIMEOUT, discovered).await;
+        let slow = |_| LoginError::Step {
+            step: DISCOVERING,
+            reason: format!("no answer within {} s", DISCOVERY_TIMEOUT.as_secs()),
+        };
+        let (mut manager, resolved, found, scopes) = discovered.map_err(slow)?.map_err(failed)?;
         if !resolved.source.is_discovered() {
             return Err(LoginError::NotOffered { url: shown(&server.url) });
         }
@@ -88,7 +112,20 @@ impl LoginOffer {
             checked(&server, endpoint)?;
         }
         check_query(&metadata.authorization_endpoint)?;
-        Ok(Self { server, manager, metadata, scopes })
+        if metadata.issuer.as_ref().is_some_and(|issuer| issuer.len() > MAX_SHOWN_LEN) {
+            let reason = "the issuer is too long".to_owned();
+            return Err(LoginError::Step { step: CHECKING, reason });
+        }
+        // The manager reveals the resource only in the address of a login page.
+        let page = unlogged(async {
+            manager.configure_client(OAuthClientConfig::new("", "http://127.0.0.1/callback"))?;
+            manager.get_authorization_url(&[]).await
+        });
+        let page = page.await.map_err(failed)?;
+        let resource = Url::parse(&page).ok().and_then(|page| parameter(&page, "resource"));
+        let resource = resource.unwrap_or_else(|| base.to_string());
+        let scopes = scopes.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned).collect();
+        Ok(Self { server, manager, metadata, resource, scopes })
     }
 
     /// Returns the authorization server's issuer.
@@ -101,6 +138,31 @@ impl LoginOffer {
     #[must_use]
     pub fn page_host(&self) -> String {
         host(&self.metadata.authorization_endpoint).unwrap_or_default()
+    }
+
+    /// Returns the host that receives the result of the login and issues the tokens.
+    #[must_use]
+    pub fn token_host(&self) -> String {
+        host(&self.metadata.token_endpoint).unwrap_or_default()
+    }
+
+    /// Returns `true` if the login page's host vouches for the host that receives the result: they are equal, or one is
+    /// a subdomain of the other. Otherwise, a hostile authorization server may have named another service's page.
+    #[must_use]
+    pub fn has_related_hosts(&self) -> bool {
+        let (page, token) = (self.page_host(), self.token_host());
+        let is_below =
+            |one: &str, other: &str| one.strip_suffix(other).is_some_and(|rest| rest.ends_with('.'));
+        page == token || is_below(&page, &token) || is_below(&token, &page)
+    }
+
+    /// Returns the URL for which the token is valid, if that includes more than the server's URL.
+    #[must_use]
+    pub fn wider_resource(&self) -> Option<&str> {
+        let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
+        let resource = Url::parse(&self.resource).ok();
+        let is_wider = resource.is_none_or(|resource| path(&resource) != path(&self.server.url));
+        is_wider.then_some(self.resource.as_str())
     }
 
     /// Returns the hosts of all endpoints, except the issuer's host.
@@ -127,13 +189,16 @@ impl LoginOffer {
     /// Checks that a client is available for this authorization server.
     ///
     /// # Errors
-    /// Returns [`LoginError::NeedsClient`] if the user must register a client, or [`LoginError::OtherIssuer`] if the
-    /// stored client is for another authorization server.
+    /// Returns [`LoginError::NeedsClient`] if the user must register a client, [`LoginError::OtherIssuer`] if the stored
+    /// client is for another authorization server, or [`LoginError::TooManyScopes`] if the scopes are too long to show.
     pub fn check(&self, choice: &ClientChoice) -> Result<(), LoginError> {
         let now = self.issuer();
         if let Some(before) = choice.issuer.as_deref().filter(|before| *before != now) {
             let (server, before, now) = (self.server.name.clone(), said(before), said(now));
             return Err(LoginError::OtherIssuer { server, before, now });
+        }
+        if self.scopes(choice).join(" ").len() > MAX_SHOWN_LEN {
+            return Err(LoginError::TooManyScopes { server: self.server.name.clone() });
         }
         if choice.client_id.is_none() && self.metadata.registration_endpoint.is_none() {
             let (server, url) = (self.server.name.clone(), shown(&self.server.url));
@@ -149,9 +214,9 @@ impl LoginOffer {
     pub async fn begin(self, choice: ClientChoice, redirect: &str) -> Result<BegunLogin, LoginError> {
         self.check(&choice)?;
         let scopes = self.scopes(&choice).to_vec();
-        let ClientChoice { client_id, client_secret, .. } = choice;
+        let ClientChoice { client_id, client_secret, redirect: own_redirect, .. } = choice;
         let is_own_client = client_id.is_some();
-        let Self { server, mut manager, metadata, .. } = self;
+        let Self { server, mut manager, metadata, resource, .. } = self;
         let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let begun = unlogged(async {
             let client = match client_id {
@@ -169,14 +234,12 @@ impl LoginOffer {
         let (client, page) =
             begun.map_err(|problem| LoginError::of("starting the login", &problem, &server, &[]))?;
         let page = checked(&server, &page)?;
-        let value =
-            |key: &str| page.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
         let methods = metadata.additional_fields.get(AUTH_METHODS);
         let revocation_endpoint = revocation(&metadata).map(str::to_owned);
         let login = StoredLogin {
             id: String::new(),
             url: server.url.to_string(),
-            resource: value("resource").unwrap_or_else(|| server.url.to_string()),
+            resource,
             issuer: metadata.issuer,
             authorization_endpoint: metadata.authorization_endpoint,
             token_endpoint: metadata.token_endpoint,
@@ -187,6 +250,7 @@ impl LoginOffer {
             revocation_endpoint,
             client_id: client.client_id,
             client_secret: client.client_secret,
+            redirect: own_redirect.filter(|_| is_own_client).map(|redirect| redirect.to_string()),
             is_own_client,
             scopes,
             access_token: String::new(),
@@ -207,11 +271,7 @@ impl BegunLogin {
     /// Returns the `state` that the redirect must contain.
     #[must_use]
     pub fn state(&self) -> String {
-        self.page
-            .query_pairs()
-            .find(|(key, _)| key == "state")
-            .map(|(_, value)| value.into_owned())
-            .unwrap_or_default()
+        parameter(&self.page, "state").unwrap_or_default()
     }
 
     /// Exchanges the authorization code for tokens.
@@ -232,6 +292,9 @@ impl BegunLogin {
     }
 }
 
+/// Name of the step that reads the metadata, for error messages.
+const DISCOVERING: &str = "reading where to log in";
+
 /// Name of the step that checks the metadata, for error messages.
 const CHECKING: &str = "checking the authorization server's addresses";
 
@@ -242,18 +305,39 @@ fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
     Ok(parsed)
 }
 
-/// Checks that the metadata names an issuer with the same origin as the URL that it was read from.
+/// Checks that the metadata names an issuer that owns the URL from which the metadata was read.
 fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result<(), LoginError> {
-    let expected = found.map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     let received = metadata.issuer.as_deref();
-    let is_same = |issuer: &str| {
-        let origin = Url::parse(issuer).ok().map(|issuer| issuer.origin());
-        origin.is_some_and(|origin| origin.is_tuple() && found.is_some_and(|found| found.origin() == origin))
-    };
-    if received.is_some_and(is_same) {
+    // Text that is not in its normal form may look like another host.
+    let is_normal =
+        |issuer: &Url, text: &str| issuer.as_str().trim_end_matches('/') == text.trim_end_matches('/');
+    let issuer = received.and_then(|text| Url::parse(text).ok().filter(|issuer| is_normal(issuer, text)));
+    if issuer.zip(found).is_some_and(|(issuer, found)| owns(&issuer, found)) {
         return Ok(());
     }
-    Err(LoginError::Issuer { expected: said(&expected), received: said(received.unwrap_or("nobody")) })
+    let expected = found.map(|url| match url.path().split_once("/.well-known/") {
+        Some((tenant, _)) => format!("{}{tenant}", url.origin().ascii_serialization()),
+        None => url.origin().ascii_serialization(),
+    });
+    let (expected, received) = (said(&expected.unwrap_or_default()), said(received.unwrap_or("nobody")));
+    Err(LoginError::Issuer { expected, received })
+}
+
+/// Returns `true` if the issuer has the URL's origin and path. On a host that serves pages of many users, a user's page
+/// is thus not metadata of the host itself. A user name, which looks like a host, is not allowed.
+fn owns(issuer: &Url, found: &Url) -> bool {
+    if !issuer.username().is_empty() || issuer.password().is_some() || issuer.query().is_some() {
+        return false;
+    }
+    let Some((before, after)) = found.path().split_once("/.well-known/") else { return false };
+    let path = issuer.path().trim_matches('/');
+    // RFC 8414 inserts the well-known part before the issuer's path, OpenID Connect appends it. The host itself may
+    // publish the metadata of any issuer on it.
+    let is_inserted = before.is_empty()
+        && after.split_once('/').is_none_or(|(_, inserted)| inserted.trim_matches('/') == path);
+    issuer.origin().is_tuple()
+        && issuer.origin() == found.origin()
+        && (path == before.trim_matches('/') || is_inserted)
 }
 
 /// Checks that the authorization endpoint's URL contains no parameter that the login itself sets.
@@ -274,6 +358,11 @@ fn endpoints(metadata: &AuthorizationMetadata) -> impl Iterator<Item = &str> {
 
 fn revocation(metadata: &AuthorizationMetadata) -> Option<&str> {
     metadata.additional_fields.get("revocation_endpoint")?.as_str()
+}
+
+/// Returns the value of a query parameter.
+fn parameter(url: &Url, wanted: &str) -> Option<String> {
+    url.query_pairs().find(|(key, _)| key == wanted).map(|(_, value)| value.into_owned())
 }
 
 fn host(url: &str) -> Option<String> {

@@ -10,20 +10,22 @@ use hyper::{Method, Request};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 impl StoredLogin {
-    /// Revokes the refresh token, or the access token if there is no refresh token. Returns `true` if the authorization
-    /// server confirms the revocation.
+    /// Revokes the access token and the refresh token, if there is one. Returns `true` if the authorization server confirms
+    /// the revocation of the last one.
     pub async fn revoke(&self, server: &LoginServer) -> bool {
-        let Some(request) = self.revocation() else { return false };
-        let answer = LoginHttpClient::new(server.clone()).fetch(request).await;
-        answer.is_ok_and(|answer| answer.status().is_success())
+        let http = LoginHttpClient::new(server.clone());
+        let refresh = self.refresh_token.iter().map(|token| (token, "refresh_token"));
+        let mut is_revoked = false;
+        // Revoking a refresh token does not always revoke its access tokens (RFC 7009, section 2.1).
+        for (token, kind) in std::iter::once((&self.access_token, "access_token")).chain(refresh) {
+            let Some(request) = self.revocation(token, kind) else { return false };
+            is_revoked = http.fetch(request).await.is_ok_and(|answer| answer.status().is_success());
+        }
+        is_revoked
     }
 
     /// Returns the revocation request, or `None` if the authorization server does not support revocation.
-    fn revocation(&self) -> Option<Request<Vec<u8>>> {
-        let (token, kind) = match &self.refresh_token {
-            Some(refresh) => (refresh, "refresh_token"),
-            None => (&self.access_token, "access_token"),
-        };
+    fn revocation(&self, token: &str, kind: &str) -> Option<Request<Vec<u8>>> {
         let mut request = Request::new(Vec::new());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.revocation_endpoint.as_ref()?.parse().ok()?;

@@ -1,7 +1,9 @@
 //! Stored form of a login: the tokens, the client, and the authorization server that the user approved.
 
 use super::error::{LoginError, login_command, said};
+use super::offer::ClientChoice;
 use oauth2::TokenResponse;
+use oauth2::basic::BasicTokenType;
 use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +31,9 @@ pub struct StoredLogin {
     pub(super) revocation_endpoint: Option<String>,
     pub(super) client_id: String,
     pub(super) client_secret: Option<String>,
+    /// Redirect address that the user registered for the client, or `None` for a random port.
+    #[serde(default)]
+    pub(super) redirect: Option<String>,
     /// `true` if the user provided the client, `false` if IronCurtain registered it.
     pub(super) is_own_client: bool,
     /// Scopes that the user approved, replaced by the granted ones once known. Empty if none were named.
@@ -96,10 +101,16 @@ impl StoredLogin {
         &self.scopes
     }
 
-    /// Returns the id and secret of the client that the user provided, or `None` if IronCurtain registered the client.
+    /// Returns the client that the user provided, or `None` if IronCurtain registered the client.
     #[must_use]
-    pub fn own_client(&self) -> Option<(&str, Option<&str>)> {
-        self.is_own_client.then_some((self.client_id.as_str(), self.client_secret.as_deref()))
+    pub fn own_client(&self) -> Option<ClientChoice> {
+        self.is_own_client.then(|| ClientChoice {
+            client_id: Some(self.client_id.clone()),
+            client_secret: self.client_secret.clone(),
+            issuer: Some(self.issuer().to_owned()),
+            redirect: self.redirect.as_ref().and_then(|redirect| redirect.parse().ok()),
+            scopes: None,
+        })
     }
 
     /// Returns `true` if the access token has expired or is about to.
@@ -122,7 +133,7 @@ impl StoredLogin {
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
         let granted = self.granted(server, response)?;
-        self.take(response);
+        self.take(response)?;
         if let Some(granted) = granted {
             self.scopes = granted;
         }
@@ -139,8 +150,7 @@ impl StoredLogin {
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
         self.granted(server, response)?;
-        self.take(response);
-        Ok(())
+        self.take(response)
     }
 
     /// Returns the scopes that a response names, or `None` if it names none. Fails if a scope is not in `self.scopes`.
@@ -166,12 +176,19 @@ impl StoredLogin {
         Ok(Some(granted).filter(|granted| !granted.is_empty()))
     }
 
-    fn take(&mut self, response: &OAuthTokenResponse) {
+    fn take(&mut self, response: &OAuthTokenResponse) -> Result<(), LoginError> {
+        let token = response.access_token().secret();
+        let is_sendable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if *response.token_type() != BasicTokenType::Bearer || !is_sendable {
+            let reason = "the authorization server issued no bearer token (RFC 6750)".to_owned();
+            return Err(LoginError::Step { step: "using the token", reason });
+        }
         self.access_token = response.access_token().secret().clone();
         if let Some(refresh) = response.refresh_token() {
             self.refresh_token = Some(refresh.secret().clone());
         }
         self.expires_at = response.expires_in().map(|after| now().saturating_add(after).as_secs());
+        Ok(())
     }
 
     /// Returns the authorization server's metadata that a renewal needs.

@@ -1,7 +1,9 @@
 //! Logins to local test servers, honest and hostile. Each refused case has an allowed counterpart.
 
 mod attacks;
+mod deception;
 mod hosts;
+mod logout;
 mod renewal;
 
 use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin};
@@ -12,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 /// Starts a login that registers a client and opens a port.
 async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
-    let listener = CallbackListener::open().await?;
+    let listener = CallbackListener::open(None).await?;
     let offer = LoginOffer::discover(server).await?;
     Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
 }
@@ -105,7 +107,7 @@ async fn without_registration_the_user_is_told_to_give_a_client_id() {
         client_secret: Some("s3cret".into()),
         ..ClientChoice::default()
     };
-    let listener = CallbackListener::open().await.unwrap();
+    let listener = CallbackListener::open(None).await.unwrap();
     let begun = offer.begin(own, &listener.redirect()).await.unwrap();
     assert!(begun.page().as_str().contains("client_id=mine") && !begun.page().as_str().contains("s3cret"));
     assert_eq!(hosts.auth.count("/register"), 0);
@@ -114,6 +116,8 @@ async fn without_registration_the_user_is_told_to_give_a_client_id() {
     let callback = listener.answer(&begun.state()).await.unwrap();
     let login = begun.finish(callback).await.unwrap();
     browser.await.unwrap().unwrap();
-    assert_eq!(login.own_client(), Some(("mine", Some("s3cret"))));
+    let own = login.own_client().unwrap();
+    assert_eq!((own.client_id.as_deref(), own.client_secret.as_deref()), (Some("mine"), Some("s3cret")));
+    assert_eq!((own.issuer.as_deref(), own.redirect), (Some(hosts.auth.base.as_str()), None));
     assert!(hosts.auth.last("/token").head.to_lowercase().contains("authorization: basic "));
 }

@@ -1,6 +1,6 @@
 //! Starts the connection to a remote server, with the secrets in its headers or the user's login.
 
-use super::remote_login::{Advice, KeptLogin, Masks, login_server};
+use super::remote_login::{Advice, KeptLogin, Masks, NeededLogin, login_server};
 use super::{Process, ProcessHold, RemoteTransport, ServerStderr};
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::RemoteServer;
@@ -36,16 +36,14 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
         let kept = KeptLogin::new(name, logins.clone(), masks.clone());
         ServerLogin::new(login_server(name, server, dial), Box::new(kept), waited_for.clone())
     });
-    let advice = Advice::of(name, server, logins);
-    let name = name.to_owned();
+    let advice = Advice::of(name, server, logins.clone());
+    let required = NeededLogin { logins, name: name.to_owned(), url: server.url().to_string(), notify };
     let options = RemoteOptions {
         dialer,
         redact: Box::new(move |text| masks.apply(text)),
         refused: Box::new(move |status, scope| advice.words(status, scope)),
         login,
-        needs_login: Box::new(move || {
-            notify(&format!("{name} needs you to log in: ironcurtain servers login {name}"));
-        }),
+        needs_login: Box::new(move |is_needed| drop(tokio::spawn(required.clone().note(is_needed)))),
         memory: &memory,
         waited_for,
     };

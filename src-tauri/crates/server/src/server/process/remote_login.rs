@@ -1,5 +1,6 @@
 //! Provides the user's login to a remote server, and advice if the server rejects credentials.
 
+use super::Notify;
 use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::{
@@ -105,7 +106,7 @@ impl LoginStore for KeptLogin {
         })
     }
 
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         Box::pin(async move {
             // Redact the token before it is sent for the first time.
             self.masks.add(login);
@@ -123,6 +124,32 @@ impl LoginStore for KeptLogin {
             // Ignore the error: the login is then still listed as valid, but the agent gets the error in any case.
             let _ = in_time(move || logins.note_expired(&server, &id)).await;
         })
+    }
+}
+
+/// Records that a server requires a login, and notifies the user.
+#[derive(Clone)]
+pub(super) struct NeededLogin {
+    pub(super) logins: Logins,
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) notify: Notify,
+}
+
+impl NeededLogin {
+    /// Records whether the server requires a login. Notifies the user if that was not known, so a server that refuses
+    /// only some requests cannot cause many notifications.
+    pub(super) async fn note(self, is_needed: bool) {
+        let Self { logins, name, url, notify } = self;
+        let server = name.clone();
+        let noted = in_time(move || match is_needed {
+            true => logins.note_required(&server, &url),
+            false => logins.note_accepted(&server).map(|()| false),
+        });
+        // If the list cannot be written, the user is notified nevertheless.
+        if noted.await.unwrap_or(is_needed) {
+            notify(&format!("{name} needs you to log in: ironcurtain servers login {}", typed(&name)));
+        }
     }
 }
 

@@ -194,6 +194,11 @@ async fn endpoints_at_other_addresses_are_refused_before_anything_is_sent() {
         ),
         (
             "authorization_endpoint",
+            "https://auth.example.com/authorize?request_uri=https://evil.example/request",
+            "the authorization endpoint has a parameter `request_uri` of its own".to_owned(),
+        ),
+        (
+            "authorization_endpoint",
             "https://auth.example.com/authorize?a=1&code%5Fchallenge=x",
             "the authorization endpoint has a parameter `code_challenge` of its own".to_owned(),
         ),
@@ -243,6 +248,8 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
     for (issuer, received) in [
         (json!("https://bank.example"), "`https://bank.example`"),
         (json!(hosts.mcp.base), hosts.mcp.base.as_str()),
+        (json!(hosts.auth.base.replace("//", "//bank.example@")), "bank.example@"),
+        (json!(hosts.auth.base.replace("127.0.0.1", "0x7f.1")), "0x7f.1"),
         (Value::Null, "`nobody`"),
     ] {
         let mut other = metadata.clone();
@@ -326,7 +333,7 @@ async fn a_client_secret_is_not_sent_to_another_authorization_server() {
         client_id: Some("mine".into()),
         client_secret: Some("s3cret".into()),
         issuer: Some(issuer.to_owned()),
-        scopes: None,
+        ..ClientChoice::default()
     };
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     let said = offer.check(&own("https://before.example")).err().unwrap().to_string();

@@ -47,13 +47,17 @@ pub struct FakeHost {
     pub base: String,
     answers: Arc<Mutex<BTreeMap<String, Answer>>>,
     received: Arc<Mutex<Vec<Received>>>,
+    /// Runs before the response at this path is sent.
+    before: Arc<Mutex<Option<Before>>>,
 }
+
+type Before = (String, Box<dyn FnOnce() + Send>);
 
 impl FakeHost {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let host = Self { base, answers: Arc::default(), received: Arc::default() };
+        let host = Self { base, answers: Arc::default(), received: Arc::default(), before: Arc::default() };
         let serving = host.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -70,6 +74,9 @@ impl FakeHost {
         self.received.lock().unwrap().push(Received { head, path: path.clone(), body });
         let none = Answer { status: 404, headers: String::new(), body: String::new() };
         let answer = self.answers.lock().unwrap().get(&path).cloned().unwrap_or(none);
+        if let Some((_, before)) = self.before.lock().unwrap().take_if(|(before, _)| *before == path) {
+            before();
+        }
         let Answer { status, headers, body } = answer;
         let length = body.len();
         let text = format!(
@@ -81,6 +88,11 @@ impl FakeHost {
     pub fn set(&self, path: &str, status: u16, headers: &str, body: &str) {
         let answer = Answer { status, headers: headers.to_owned(), body: body.to_owned() };
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
+    }
+
+    /// Runs the closure before the next response at this path is sent.
+    pub fn before(&self, path: &str, run: impl FnOnce() + Send + 'static) {
+        *self.before.lock().unwrap() = Some((path.to_owned(), Box::new(run)));
     }
 
     pub fn json(&self, path: &str, body: &Value) {

@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex};
 
 /// Store that contains one login.
 #[derive(Clone, Default)]
-struct Kept {
-    login: Arc<Mutex<Option<StoredLogin>>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
+pub(super) struct Kept {
+    pub(super) login: Arc<Mutex<Option<StoredLogin>>>,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     is_broken: Arc<AtomicBool>,
     expired: Arc<Mutex<Vec<String>>>,
 }
 
 impl Kept {
-    fn set(&self, id: &str, login: StoredLogin) {
+    pub(super) fn set(&self, id: &str, login: StoredLogin) {
         *self.login.lock().unwrap() = Some(login.with_id(id));
     }
 
@@ -48,16 +48,17 @@ impl LoginStore for Kept {
         Box::pin(async { Ok(Box::new(turn.lock_owned().await) as Box<dyn Send>) })
     }
 
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         if self.is_broken.load(Ordering::Relaxed) {
             let problem = LoginError::Store { server: "far".into(), reason: "broken".into() };
             return Box::pin(async { Err(problem) });
         }
         let mut stored = self.login.lock().unwrap();
-        if stored.as_ref().is_some_and(|stored| stored.id() == login.id()) {
+        let is_kept = stored.as_ref().is_some_and(|stored| stored.id() == login.id());
+        if is_kept {
             *stored = Some(login.clone());
         }
-        Box::pin(async { Ok(()) })
+        Box::pin(async move { Ok(is_kept) })
     }
 
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
@@ -66,7 +67,7 @@ impl LoginStore for Kept {
     }
 }
 
-async fn kept(hosts: &Hosts) -> (Kept, ServerLogin) {
+pub(super) async fn kept(hosts: &Hosts) -> (Kept, ServerLogin) {
     let kept = Kept::default();
     kept.set("first", logged_in(hosts.server(), "code=code-1").await.unwrap());
     (kept.clone(), connection(hosts, &kept))
@@ -76,7 +77,7 @@ fn connection(hosts: &Hosts, kept: &Kept) -> ServerLogin {
     ServerLogin::new(hosts.server(), Box::new(kept.clone()), None)
 }
 
-fn bearer(header: Option<HeaderValue>) -> String {
+pub(super) fn bearer(header: Option<HeaderValue>) -> String {
     header.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
@@ -295,7 +296,7 @@ impl LoginStore for Between {
     fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         self.0.turn()
     }
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), LoginError>> {
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         self.0.save(login)
     }
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
@@ -310,29 +311,6 @@ async fn tokens_of_an_earlier_login_are_not_sent() {
     let between = ServerLogin::new(hosts.server(), Box::new(Between(kept)), None);
     assert_eq!(between.header().await.unwrap(), None);
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-1");
-}
-
-#[tokio::test]
-async fn a_logout_revokes_the_refresh_token_where_the_authorization_server_offers_it() {
-    let hosts = Hosts::start().await;
-    let login = logged_in(hosts.server(), "code=code-1").await.unwrap();
-    assert!(!login.revoke(&hosts.server()).await);
-    let endpoint = format!("{}/revoke", hosts.auth.base);
-    hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
-    let mut login = logged_in(hosts.server(), "code=code-1").await.unwrap();
-    assert!(!login.revoke(&hosts.server()).await, "it answers with 404");
-    hosts.auth.set("/revoke", 200, "", "");
-    assert!(login.revoke(&hosts.server()).await);
-    let form = hosts.auth.last("/revoke").form();
-    let field = |key: &str| form.get(key).map(String::as_str);
-    assert_eq!((field("token"), field("token_type_hint")), (Some("refresh-1"), Some("refresh_token")));
-    assert_eq!((field("client_id"), field("client_secret")), (Some("c1"), None));
-    login.client_secret = Some("s/1".into());
-    assert!(login.revoke(&hosts.server()).await);
-    let last = hosts.auth.last("/revoke");
-    assert!(last.head.to_lowercase().contains("authorization: basic "), "{}", last.head);
-    assert!(last.head.contains("YzE6cyUyRjE="), "`c1:s%2F1`: {}", last.head);
-    assert!(!login.revoke(&hosts.strict()).await, "the entry does not allow its address");
 }
 
 #[tokio::test]

@@ -1,0 +1,159 @@
+//! Servers that users find in their registries, as their documentation says to add them, with a first call of each.
+
+use serde_json::{Value, json};
+
+/// Server, and the expected result of its first call.
+pub struct Foreign {
+    /// Name that `servers add` gives it.
+    pub name: &'static str,
+    /// Words that the user types after `servers add`.
+    pub typed: &'static [&'static str],
+    /// Variables in the documentation's settings snippet, if the user pastes one.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Tool and arguments of the first call, as JSON.
+    pub call: (&'static str, &'static str),
+    pub wanted: Wanted,
+}
+
+/// Expected result of the first call.
+pub enum Wanted {
+    /// The call succeeds, and its result contains this text.
+    Works(&'static str),
+    /// The call works, or an error names what is missing with one of these texts.
+    Names(&'static [&'static str]),
+    /// The user is asked about this host, when the server is added or called.
+    Asks(&'static str),
+}
+
+impl Foreign {
+    /// Returns the settings snippet, if the user pastes one.
+    pub fn snippet(&self, fill: impl Fn(&str) -> String) -> Option<Value> {
+        if self.env.is_empty() {
+            return None;
+        }
+        let env: serde_json::Map<String, Value> =
+            self.env.iter().map(|(key, value)| ((*key).to_owned(), json!(fill(value)))).collect();
+        let (command, args) = self.typed.split_first()?;
+        let args: Vec<String> = args.iter().map(|word| fill(word)).collect();
+        Some(json!({ "mcpServers": { self.name: { "command": command, "args": args, "env": env } } }))
+    }
+}
+
+/// The servers. `{home}` stands for the user's home directory, `{postgres}` for the database's URL, and `{chromium}`
+/// for the browser.
+pub const SERVERS: [Foreign; 14] = [
+    Foreign {
+        name: "calculator",
+        typed: &["uvx", "mcp-server-calculator"],
+        env: &[],
+        call: ("calculate", r#"{"expression": "21 * 2"}"#),
+        wanted: Wanted::Works("42"),
+    },
+    Foreign {
+        name: "excel-mcp-server",
+        typed: &["uvx", "excel-mcp-server", "stdio"],
+        env: &[],
+        call: ("create_workbook", r#"{"path": "{home}/docs/table.xlsx", "sheets": ["one"]}"#),
+        wanted: Wanted::Works("table.xlsx"),
+    },
+    Foreign {
+        name: "repomix",
+        typed: &["npx", "-y", "repomix", "--mcp"],
+        env: &[],
+        call: ("pack_codebase", r#"{"directory": "{home}/app"}"#),
+        wanted: Wanted::Works("totalFiles"),
+    },
+    Foreign {
+        name: "eslint",
+        typed: &["npx", "-y", "@eslint/mcp@latest"],
+        env: &[],
+        call: ("lint-files", r#"{"filePaths": ["{home}/app/index.js"]}"#),
+        wanted: Wanted::Works("no-unused-vars"),
+    },
+    Foreign {
+        name: "kubernetes",
+        typed: &["npx", "-y", "mcp-server-kubernetes"],
+        env: &[],
+        call: ("kubectl_context", r#"{"operation": "list"}"#),
+        wanted: Wanted::Names(&["kubectl"]),
+    },
+    Foreign {
+        name: "aws-documentation",
+        typed: &["uvx", "awslabs.aws-documentation-mcp-server@latest"],
+        env: &[],
+        call: (
+            "read_documentation",
+            r#"{"url": "https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html"}"#,
+        ),
+        wanted: Wanted::Asks("docs.aws.amazon.com"),
+    },
+    Foreign {
+        name: "firecrawl",
+        typed: &["npx", "-y", "firecrawl-mcp"],
+        env: &[("FIRECRAWL_API_KEY", "fc-0123456789abcdef")],
+        call: ("firecrawl_scrape", r#"{"url": "https://example.com"}"#),
+        wanted: Wanted::Asks("api.firecrawl.dev"),
+    },
+    Foreign {
+        name: "mongodb",
+        typed: &["npx", "-y", "mongodb-mcp-server@latest", "--readOnly"],
+        env: &[("MDB_MCP_CONNECTION_STRING", "mongodb://127.0.0.1:27017/test")],
+        call: ("list-databases", "{}"),
+        wanted: Wanted::Names(&["27017"]),
+    },
+    Foreign {
+        name: "postgres",
+        typed: &["npx", "-y", "@modelcontextprotocol/server-postgres", "{postgres}"],
+        env: &[],
+        call: ("query", r#"{"sql": "SELECT 21 * 2 AS answer"}"#),
+        wanted: Wanted::Works("42"),
+    },
+    Foreign {
+        name: "chrome-devtools",
+        typed: &[
+            "npx",
+            "-y",
+            "chrome-devtools-mcp@latest",
+            "--headless",
+            "--isolated",
+            "--executablePath={chromium}",
+            "--chromeArg=--no-sandbox",
+        ],
+        env: &[],
+        call: ("new_page", r#"{"url": "data:text/html,<title>hello</title>"}"#),
+        wanted: Wanted::Works("data:text/html"),
+    },
+    Foreign {
+        name: "mermaid",
+        typed: &["npx", "-y", "mcp-mermaid"],
+        env: &[],
+        call: ("generate_mermaid_diagram", r#"{"mermaid": "graph TD; A-->B", "outputType": "svg"}"#),
+        // It needs a browser that Playwright installs in `~/.cache`.
+        wanted: Wanted::Names(&["executable doesn't exist"]),
+    },
+    Foreign {
+        name: "pandoc",
+        typed: &["uvx", "mcp-pandoc"],
+        env: &[],
+        call: (
+            "convert-contents",
+            r##"{"contents": "# hello", "input_format": "markdown", "output_format": "html"}"##,
+        ),
+        // Its dependency `pandoc` has no wheel.
+        wanted: Wanted::Names(&["no wheels for `pandoc`"]),
+    },
+    Foreign {
+        name: "docker",
+        typed: &["uvx", "mcp-server-docker"],
+        env: &[],
+        call: ("list_containers", "{}"),
+        wanted: Wanted::Names(&["needs python 3.12", "docker"]),
+    },
+    Foreign {
+        name: "qdrant",
+        typed: &["uvx", "mcp-server-qdrant"],
+        env: &[("QDRANT_LOCAL_PATH", "{home}/qdrant"), ("COLLECTION_NAME", "notes")],
+        call: ("qdrant-store", r#"{"information": "hello"}"#),
+        wanted: Wanted::Asks("huggingface.co"),
+    },
+];

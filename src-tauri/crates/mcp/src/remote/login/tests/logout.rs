@@ -1,0 +1,84 @@
+//! Tests that a logout ends the login at the authorization server too.
+
+use super::hosts::{Hosts, tokens};
+use super::logged_in;
+use super::renewal::{bearer, kept};
+use crate::remote::login::LoginError;
+use serde_json::json;
+use std::sync::Arc;
+
+#[tokio::test]
+async fn a_logout_revokes_both_tokens_where_the_authorization_server_offers_it() {
+    let hosts = Hosts::start().await;
+    let login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    assert!(!login.revoke(&hosts.server()).await);
+    let endpoint = format!("{}/revoke", hosts.auth.base);
+    hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
+    let mut login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    assert!(!login.revoke(&hosts.server()).await, "it answers with 404");
+    hosts.auth.set("/revoke", 200, "", "");
+    assert!(login.revoke(&hosts.server()).await);
+    let kinds: Vec<String> = hosts
+        .auth
+        .received()
+        .iter()
+        .filter(|one| one.path == "/revoke")
+        .map(|one| one.form()["token_type_hint"].clone())
+        .collect();
+    assert_eq!(kinds[kinds.len() - 2..], ["access_token", "refresh_token"]);
+    let form = hosts.auth.last("/revoke").form();
+    let field = |key: &str| form.get(key).map(String::as_str);
+    assert_eq!((field("token"), field("token_type_hint")), (Some("refresh-1"), Some("refresh_token")));
+    assert_eq!((field("client_id"), field("client_secret")), (Some("c1"), None));
+    login.client_secret = Some("s/1".into());
+    assert!(login.revoke(&hosts.server()).await);
+    let last = hosts.auth.last("/revoke");
+    assert!(last.head.to_lowercase().contains("authorization: basic "), "{}", last.head);
+    assert!(last.head.contains("YzE6cyUyRjE="), "`c1:s%2F1`: {}", last.head);
+    assert!(!login.revoke(&hosts.strict()).await, "the entry does not allow its address");
+}
+
+#[tokio::test]
+async fn tokens_renewed_during_a_logout_are_revoked() {
+    let hosts = Hosts::start().await;
+    let endpoint = format!("{}/revoke", hosts.auth.base);
+    hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
+    hosts.auth.set("/revoke", 200, "", "");
+    let (kept, login) = kept(&hosts).await;
+    let (first, login) = (login.header().await.unwrap(), Arc::new(login));
+    hosts.auth.json("/token", &tokens(2, "read"));
+    let stored = kept.login.lock().unwrap().clone().unwrap();
+    // The authorization server answers once the user has logged out, or logged in again.
+    for (now, revoked) in
+        [(None, vec!["access-2", "refresh-2"]), (Some(stored.clone().with_id("second")), vec![])]
+    {
+        kept.set("first", stored.clone());
+        let (there, at) = (kept.login.clone(), hosts.auth.count("/revoke"));
+        hosts.auth.before("/token", move || there.lock().unwrap().clone_from(&now));
+        assert_eq!(login.after(first.as_ref()).await.unwrap(), None);
+        let received = hosts.auth.received();
+        let sent = received
+            .iter()
+            .filter(|one| one.path == "/revoke")
+            .skip(at)
+            .map(|one| one.form()["token"].clone());
+        assert_eq!(sent.collect::<Vec<_>>(), revoked);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_every_token_causes_a_limited_number_of_renewals() {
+    let hosts = Hosts::start().await;
+    let (_, login) = kept(&hosts).await;
+    let mut now = login.header().await.unwrap();
+    for number in 2..7 {
+        hosts.auth.json("/token", &tokens(number, "read"));
+        now = login.after(now.as_ref()).await.unwrap();
+        assert_eq!(bearer(now.clone()), format!("Bearer access-{number}"));
+    }
+    let sent = hosts.auth.count("/token");
+    let refused = login.after(now.as_ref()).await.unwrap_err();
+    assert!(matches!(refused, LoginError::Step { .. }), "{refused}");
+    assert!(refused.to_string().contains("the server refused 5 new tokens within a minute"), "{refused}");
+    assert_eq!((hosts.auth.count("/token"), bearer(login.header().await.unwrap())), (sent, bearer(now)));
+}
