@@ -226,7 +226,7 @@ fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(boo
         shim.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let message = shim.receive(TIMEOUT).with_context(|| format!("no response to `{method}`"))?;
-            if message["id"] == json!(id) && message.get("method").is_none() {
+            if message.get("id") == Some(&json!(id)) && message.get("method").is_none() {
                 return anyhow::Ok(message);
             }
         }
@@ -234,17 +234,17 @@ fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(boo
     let client = json!({ "name": "agent", "version": "1" });
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
     let answer = request(1, "initialize", params)?;
-    if let Some(error) = answer["error"]["message"].as_str() {
+    if let Some(error) = answer.pointer("/error/message").and_then(Value::as_str) {
         return Ok((true, error.to_owned()));
     }
     let arguments: Value = serde_json::from_str(arguments)?;
     let answer = request(2, "tools/call", json!({ "name": server.call.0, "arguments": arguments }))?;
-    if let Some(error) = answer["error"]["message"].as_str() {
+    if let Some(error) = answer.pointer("/error/message").and_then(Value::as_str) {
         return Ok((true, error.to_owned()));
     }
-    let content = answer["result"]["content"].as_array().cloned().unwrap_or_default();
-    let texts: Vec<&str> = content.iter().filter_map(|one| one["text"].as_str()).collect();
-    Ok((answer["result"]["isError"] == json!(true), texts.join(" ")))
+    let content = answer.pointer("/result/content").and_then(Value::as_array).cloned().unwrap_or_default();
+    let texts: Vec<&str> = content.iter().filter_map(|one| one.get("text")?.as_str()).collect();
+    Ok((answer.pointer("/result/isError") == Some(&json!(true)), texts.join(" ")))
 }
 
 /// PostgreSQL on a port of this computer, which a user other than root runs.
