@@ -5,6 +5,7 @@
 
 use super::resolve::{Profile, expand_home, normal};
 use super::served::{ClosedPaths, served_view};
+use super::view_error::ViewError;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
 use ironcurtain_grants::mounts::Need;
@@ -31,51 +32,6 @@ pub struct Surroundings {
     pub sandboxes: CanonicalPath,
     /// Folders that contain the servers' data folders. Each server sees only its own.
     pub data: [PathBuf; 2],
-}
-
-/// Path in an entry that must stay inaccessible to the server.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ViewError {
-    /// The path is invalid.
-    #[error("`{0}` is not a valid path, so no server can get access to it")]
-    NotAPath(String),
-    /// The path is, or is inside, one of IronCurtain's own folders.
-    #[error("`{0}` belongs to IronCurtain, so no server can get access to it")]
-    Own(CanonicalPath),
-    /// The folder contains a protected path.
-    #[error(
-        "`{path}` contains the protected `{inside}`, which the `roots` view cannot hide; name folders inside it, or use the `host-read` view"
-    )]
-    Holds {
-        /// Path in the entry.
-        path: CanonicalPath,
-        /// Protected path inside it.
-        inside: CanonicalPath,
-    },
-    /// The user's organization denies access to the path, or to a path inside it.
-    #[error("`{path}` cannot be opened, because of your organization's rule `{rule}`")]
-    Managed {
-        /// Path in the entry.
-        path: CanonicalPath,
-        /// Name of the rule.
-        rule: String,
-    },
-    /// The folder contains a path that the entry itself hides.
-    #[error("`{path}` contains `{inside}`, which the server must not see; name folders inside it")]
-    Hidden {
-        /// Path in the entry.
-        path: String,
-        /// Hidden path inside it.
-        inside: String,
-    },
-    /// The path contains or is inside a path that no server may change.
-    #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
-    ReadOnly {
-        /// Path in the entry.
-        path: String,
-        /// Path that no server may change.
-        inside: CanonicalPath,
-    },
 }
 
 /// Kernel file systems, of which every sandbox has its own.
@@ -177,12 +133,6 @@ impl Surroundings {
         self.permits(profile, FileView::Roots)?;
         let read = self.paths(&profile.allow_read);
         let writable = self.paths(&profile.allow_write);
-        for path in read.iter().chain(&writable) {
-            self.may_be_opened(path, FileView::Roots)?;
-        }
-        for path in &writable {
-            self.may_be_changed(path, FileView::Roots)?;
-        }
         let closed = self.closed(profile);
         for path in read.iter().chain(&writable) {
             closed.may_be_mounted(path)?;

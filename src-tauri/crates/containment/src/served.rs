@@ -1,6 +1,6 @@
 //! View for a sandbox whose files are served.
 
-use super::ViewError;
+use super::view_error::ViewError;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ProtectedPaths;
 use ironcurtain_sandbox::View;

@@ -4,16 +4,9 @@
 //! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule allows or asks
 //!   about something in it. The judge alone applies all other rules.
 
-use crate::{Access, Decision, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule, RuleReason};
+use crate::protected::ManagedPath;
+use crate::{Access, Decision, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
-
-/// Path that a managed rule closes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ManagedPath {
-    pub(crate) path: CanonicalPath,
-    /// Rule that closes the path.
-    pub(crate) by: RuleReason,
-}
 
 impl ProtectedPaths {
     /// Returns a copy that also contains the paths that the managed rules in `policy` close for reading or for changes.

@@ -7,7 +7,6 @@
 //!   inside it.
 
 use crate::RuleReason;
-use crate::managed_paths::ManagedPath;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
@@ -30,6 +29,14 @@ pub struct ReadOnlyPath {
     pub path: CanonicalPath,
     /// Reason the path is read-only.
     pub is: ReadOnlyReason,
+}
+
+/// Path that a managed rule closes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ManagedPath {
+    pub(crate) path: CanonicalPath,
+    /// Rule that closes the path.
+    pub(crate) by: RuleReason,
 }
 
 /// Reason a path is read-only.

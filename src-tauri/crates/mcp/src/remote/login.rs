@@ -9,6 +9,7 @@
 
 mod access;
 mod callback;
+mod client_choice;
 mod error;
 mod http_client;
 mod offer;
@@ -19,8 +20,9 @@ mod stored;
 
 pub use access::{LoginStore, ServerLogin};
 pub use callback::{Callback, CallbackListener, RedirectAddress};
+pub use client_choice::ClientChoice;
 pub use error::{LoginError, login_command, typed};
-pub use offer::{BegunLogin, ClientChoice, LoginOffer};
+pub use offer::{BegunLogin, LoginOffer};
 pub use stored::StoredLogin;
 
 use ironcurtain_egress::{Dialer, Host, HostPort, HostRules};

@@ -33,8 +33,8 @@ use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess, ServiceLin
 use ironcurtain_secrets::{Filled, filled_env};
 use ironcurtain_server_identity::FoundIdentity;
 use ironcurtain_services::IdentityGate;
-pub(super) use remote::Notify;
 use remote::RemoteStart;
+pub(super) use remote_login::Notify;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,7 @@
 //! Steps of a login: discovers the authorization server, opens the login page, and exchanges the code for tokens.
 
-use super::callback::{Callback, RedirectAddress};
+use super::callback::Callback;
+use super::client_choice::ClientChoice;
 use super::error::{LoginError, said, shown};
 use super::http_client::LoginHttpClient;
 use super::stored::{AUTH_METHODS, StoredLogin};
@@ -46,21 +47,6 @@ pub struct LoginOffer {
     /// Resource indicator for which the token is valid (RFC 8707).
     resource: String,
     scopes: Vec<String>,
-}
-
-/// Client and scopes for a login.
-#[derive(Clone, Default)]
-pub struct ClientChoice {
-    /// Id of a client that the user registered, or `None` to register one automatically.
-    pub client_id: Option<String>,
-    /// Secret of that client.
-    pub client_secret: Option<String>,
-    /// Authorization server that a stored client id is for.
-    pub issuer: Option<String>,
-    /// Redirect address that the user registered for that client, or `None` for a random port.
-    pub redirect: Option<RedirectAddress>,
-    /// Scopes to request instead of the server's.
-    pub scopes: Option<Vec<String>>,
 }
 
 /// Login whose page is ready to be opened in a browser.

@@ -1,7 +1,7 @@
 //! Stored form of a login: the tokens, the client, and the authorization server that the user approved.
 
+use super::client_choice::ClientChoice;
 use super::error::{LoginError, login_command, said};
-use super::offer::ClientChoice;
 use oauth2::TokenResponse;
 use oauth2::basic::BasicTokenType;
 use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};

@@ -8,10 +8,6 @@ use ironcurtain_mcp::remote::login::ServerLogin;
 use ironcurtain_mcp::remote::{RemoteConnection, RemoteEndpoint, RemoteOptions, connect};
 use ironcurtain_secrets::{Filled, Logins, SecretStore, filled_headers};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// Callback that notifies the user.
-pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options for connecting to a remote server.
 pub(super) struct RemoteStart<'a> {

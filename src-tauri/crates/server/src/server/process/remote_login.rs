@@ -1,6 +1,5 @@
 //! Provides the user's login to a remote server, and advice if the server rejects credentials.
 
-use super::Notify;
 use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::{
@@ -11,6 +10,9 @@ use ironcurtain_secrets::{
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Callback that notifies the user.
+pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Returns the parameters for logging in to a server.
 #[must_use]

@@ -1,0 +1,48 @@
+//! Error about a path in an entry.
+
+use ironcurtain_paths::CanonicalPath;
+
+/// Path in an entry that must stay inaccessible to the server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// The path is invalid.
+    #[error("`{0}` is not a valid path, so no server can get access to it")]
+    NotAPath(String),
+    /// The path is, or is inside, one of IronCurtain's own folders.
+    #[error("`{0}` belongs to IronCurtain, so no server can get access to it")]
+    Own(CanonicalPath),
+    /// The folder contains a protected path.
+    #[error(
+        "`{path}` contains the protected `{inside}`, which the `roots` view cannot hide; name folders inside it, or use the `host-read` view"
+    )]
+    Holds {
+        /// Path in the entry.
+        path: CanonicalPath,
+        /// Protected path inside it.
+        inside: CanonicalPath,
+    },
+    /// The user's organization denies access to the path, or to a path inside it.
+    #[error("`{path}` cannot be opened, because of your organization's rule `{rule}`")]
+    Managed {
+        /// Path in the entry.
+        path: CanonicalPath,
+        /// Name of the rule.
+        rule: String,
+    },
+    /// The folder contains a path that the entry itself hides.
+    #[error("`{path}` contains `{inside}`, which the server must not see; name folders inside it")]
+    Hidden {
+        /// Path in the entry.
+        path: String,
+        /// Hidden path inside it.
+        inside: String,
+    },
+    /// The path contains or is inside a path that no server may change.
+    #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
+    ReadOnly {
+        /// Path in the entry.
+        path: String,
+        /// Path that no server may change.
+        inside: CanonicalPath,
+    },
+}
