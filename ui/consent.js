@@ -20,7 +20,7 @@ const REACHES = [["call", "Deny this call"], ["waiting", "Deny this and everythi
 
 /** @param {QuestionPage} page */
 const drawn = (page) => html`
-  <header>${[page.notice, page.band].map((band) => (band ? html`<p class="band">${band}</p>` : nothing))}</header>
+  <header>${[page.host, page.notice, page.band].map((band) => (band ? html`<p class="band">${band}</p>` : nothing))}</header>
   <main id="upper" tabindex="-1">
     <div id="reading">
     <h1>${words(page.headline)}</h1>
