@@ -15,6 +15,7 @@ use crate::changed_tools::ChangedTools;
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
+use crate::desktop_consent::DesktopConsent;
 use crate::health::{Concern, Health};
 use crate::identity_gate::Identities;
 use crate::machine::{Machine, MachineOptions};
@@ -192,6 +193,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let identities = Identities::open(&options.home, audit.clone(), health.clone()).await;
     let changed_tools = ChangedTools::new(&options.home, health.clone());
     let stops = Stops::open(options.home.lockdown());
+    let desktop = Arc::new(DesktopConsent::new(consent));
     let services = Services {
         machine,
         programs: ServerPrograms {
@@ -201,7 +203,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
             secrets: SecretStore::of(&options.home.state),
         },
         record_head: RecordHead::new(options.home.clone(), audit.clone(), health.clone()),
-        broker: Broker::new(consent, stops, options.home.other.as_ref().map(ToString::to_string)),
+        broker: Broker::new(desktop.clone(), stops, options.home.other.as_ref().map(ToString::to_string)),
         home: options.home,
         config,
         snapshots: reloader.snapshots(),
@@ -210,6 +212,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         grants,
         identities,
         changed_tools,
+        desktop,
+        attached_hosts: Arc::default(),
         health,
         workspaces,
         metrics: Metrics::default(),

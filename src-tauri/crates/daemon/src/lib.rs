@@ -6,11 +6,13 @@
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
 mod accepting;
+mod attach;
 mod changed_tools;
 mod control;
 mod daemon;
 mod daemon_state;
 mod descriptors;
+mod desktop_consent;
 mod event_log;
 mod health;
 mod identity;

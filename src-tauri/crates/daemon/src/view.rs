@@ -6,7 +6,7 @@ mod questions;
 
 pub(crate) use activity::activity;
 pub use activity::shown_entry;
-pub(crate) use questions::questions;
+pub(crate) use questions::{effect, questions};
 
 use crate::server::still_there;
 use crate::workspaces::Declined;

@@ -107,6 +107,7 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
     (Tests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
+    (Tests, named("openssh-server", "openssh-server", "openssh", Apt)),
     (Tests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),
