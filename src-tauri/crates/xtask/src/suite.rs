@@ -51,10 +51,15 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
 /// Runs the stages. After a failure, the later stages still run if their tests were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
-        Scope::Everything => {
-            &[Purpose::Compile, Purpose::Sandbox, Purpose::Tests, Purpose::App, Purpose::DisplayTests]
-        }
-        Scope::Fast => &[Purpose::Compile],
+        Scope::Everything => &[
+            Purpose::Compile,
+            Purpose::Sandbox,
+            Purpose::CrateTests,
+            Purpose::Tests,
+            Purpose::App,
+            Purpose::DisplayTests,
+        ],
+        Scope::Fast => &[Purpose::Compile, Purpose::Sandbox, Purpose::CrateTests],
     };
     let mut ready = course.prepare("System packages", || machine::prepare(purposes))?.is_some();
     if scope == Scope::Everything {

@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Packages,
     /// Testing the distribution packages in a bare system.
     CleanRoot,
+    /// Tests of single crates, which need no server from npm or PyPI.
+    CrateTests,
     /// Tests that need no display.
     Tests,
     /// Tests of the app on a private display.
@@ -51,7 +53,7 @@ pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Pack
 }
 
 use Proof::{Apt, Module, Program};
-use Purpose::{App, CleanRoot, Compile, DisplayTests, Packages, Sandbox, Tests};
+use Purpose::{App, CleanRoot, Compile, CrateTests, DisplayTests, Packages, Sandbox, Tests};
 
 const LIST: &[(Purpose, Package)] = &[
     (Compile, named("build-essential", "gcc", "base-devel", Program("cc"))),
@@ -84,9 +86,9 @@ const LIST: &[(Purpose, Package)] = &[
     // Subordinate user ids, with which tests create folders of two users without being root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
     // The system's Python, because sandboxes hide a Python in the home directory.
-    (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
+    (CrateTests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
-    (Tests, named("git", "git", "git", Program("git"))),
+    (CrateTests, named("git", "git", "git", Program("git"))),
     // `srt` needs this program.
     (Tests, named("socat", "socat", "socat", Program("socat"))),
     (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
@@ -99,16 +101,16 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("unzip", "unzip", "unzip", Program("unzip"))),
     // Linked into pjdfstest.
     (Tests, named("libacl1-dev", "libacl-devel", "acl", Module("libacl"))),
-    (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
-    (Tests, named("iproute2", "iproute", "iproute2", Program("ip"))),
-    (Tests, named("openssl", "openssl", "openssl", Program("openssl"))),
-    (Tests, named("curl", "curl", "curl", Program("curl"))),
+    (CrateTests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
+    (CrateTests, named("iproute2", "iproute", "iproute2", Program("ip"))),
+    (CrateTests, named("openssl", "openssl", "openssl", Program("openssl"))),
+    (CrateTests, named("curl", "curl", "curl", Program("curl"))),
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
-    (Tests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
+    (CrateTests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
+    (CrateTests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (Tests, named("openssh-server", "openssh-server", "openssh", Apt)),
-    (Tests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),
     (DisplayTests, debian("dbus-x11", Apt)),

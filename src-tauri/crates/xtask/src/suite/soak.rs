@@ -43,7 +43,7 @@ pub(crate) fn run(name: Option<&str>, minutes: u32) -> anyhow::Result<()> {
         let all: Vec<&str> = CAMPAIGNS.iter().map(|campaign| campaign.name).collect();
         bail!("unknown campaign; expected one of {}", all.join(", "));
     }
-    machine::prepare(&[Purpose::Compile, Purpose::Sandbox, Purpose::Tests])?;
+    machine::prepare(&[Purpose::Compile, Purpose::Sandbox, Purpose::CrateTests, Purpose::Tests])?;
     servers::install()?;
     heading("Building (some minutes the first time)")?;
     let built = cargo::build(&["--workspace", "--all-targets", "--exclude", APP])?;
