@@ -198,7 +198,7 @@ fn the_desktop_is_asked_and_the_remote_machine_grants_and_enforces() {
     agent.read(&first).ok();
     assert_eq!(desktop.user.count(), 0);
     desktop.user.will(Next::Deny);
-    agent.read(&other).refused("the user denied it");
+    agent.read(&other).refused("the user denied this call");
     assert_eq!(desktop.user.asked().len(), 1);
     assert!(desktop.log().contains("a question of devbox: read "), "{}", desktop.log());
     assert!(remote.log().contains("answers questions from now on"));
@@ -237,7 +237,7 @@ fn the_desktop_limits_the_questions_of_a_remote_machine() {
     let _attach = attach(&desktop, &remote);
     let mut agent = remote.connect();
     for n in 0..5 {
-        agent.read(&file(&remote, &format!("docs/{n}.txt"))).refused("the user denied it");
+        agent.read(&file(&remote, &format!("docs/{n}.txt"))).refused("the user denied this call");
     }
     agent.read(&file(&remote, "docs/6.txt")).refused("too many questions");
     assert_eq!(desktop.user.asked().len(), 5);

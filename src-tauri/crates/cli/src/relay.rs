@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{AttachNote, Purpose};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -31,10 +31,10 @@ pub fn perform() -> anyhow::Result<ExitCode> {
     let to_daemon = ours.try_clone()?;
     // Not joined: it may be waiting for input when the connection ends.
     thread::spawn(move || {
-        let _ = io::copy(&mut &input, &mut &to_daemon);
+        copy(&input, &to_daemon);
         to_daemon.shutdown(Shutdown::Write)
     });
-    let copied = thread::spawn(move || io::copy(&mut &ours, &mut &output));
+    let copied = thread::spawn(move || copy(&ours, &output));
     let why = loop {
         match linked.next()? {
             AttachNote::Code { code } => tell(&format!("the pairing code on this machine is {code}")),
@@ -45,6 +45,23 @@ pub fn perform() -> anyhow::Result<ExitCode> {
     // The trusted process has closed its end, so this ends too.
     let _ = copied.join();
     bail!("{why}")
+}
+
+/// Copies until either side ends. `io::copy` would call `splice`, which locks the pipe while it waits for the socket, so
+/// that sshd could not read it.
+fn copy(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(read) => read,
+            Err(problem) if problem.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        if to.write_all(buffer.get(..read).unwrap_or_default()).is_err() {
+            return;
+        }
+    }
 }
 
 fn file(stream: impl AsFd) -> io::Result<File> {
