@@ -4,6 +4,7 @@ use super::AppState;
 use super::command_error::CommandError;
 use super::file_picker::Picked;
 use crate::backend::Trusted;
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_daemon::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms};
 use ironcurtain_grants::StandingGrant;
@@ -13,7 +14,6 @@ use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::PoisonError;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of revoked grants that can be restored.
 const UNDO: usize = 1000;
@@ -109,10 +109,8 @@ fn revoked_row(grant: String, reply: Reply) -> RevokedRow {
     if let Reply::Revoked { grant: done, restarted, unstored } = &reply
         && *done == grant
     {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_ms = u64::try_from(now.as_millis()).ok();
         let (restarted, note) = (restarted.len(), unstored.clone());
-        return RevokedRow { grant, at_ms, restarted, note, problem: None };
+        return RevokedRow { grant, at_ms: Some(now_ms()), restarted, note, problem: None };
     }
     let problem = Some(CommandError::of(reply).into_message());
     RevokedRow { grant, at_ms: None, restarted: 0, note: None, problem }

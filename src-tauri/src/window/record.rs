@@ -10,6 +10,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use calls::details_of;
 use ironcurtain_admin::export::{ExportError, ExportForm, export};
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Filter, FoundCall, Status, call_of, decisions_by_period, search_calls};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, Reply, Request};
 use meaning::Meanings;
@@ -18,7 +19,6 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum number of calls on a page of the log.
 const MAX_CALLS: usize = 1000;
@@ -145,11 +145,6 @@ fn page(
     let next = found.last().filter(|_| found.len() == most).map(|last| last.at);
     let call = |FoundCall { entries, .. }| Call::of(entries, meanings);
     Ok(CallPage { calls: found.into_iter().filter_map(call).collect(), next })
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn filter(wanted: &WantedCalls, home: &Path) -> Filter {

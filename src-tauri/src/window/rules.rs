@@ -5,9 +5,10 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::rules::{RulesError, rules_file, rules_in_force, rules_of, write_rules};
 use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
+use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::decisions_by_rule;
 use ironcurtain_config::home::Home;
-use ironcurtain_policy::{Decision, strict};
+use ironcurtain_policy::strict;
 use ironcurtain_policy_tools::diff::diff_rules;
 use ironcurtain_policy_tools::explained::{about, decision_of, missed, reason_of};
 use ironcurtain_policy_tools::lint::{LintFinding, lint};
@@ -15,7 +16,6 @@ use ironcurtain_policy_tools::replay::{AlikeGroups, ReplayComparison};
 use ironcurtain_policy_tools::{Ruling, diff};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Period of the calls used for counting decisions and for trying out rules: one week.
 const WEEK_MS: u64 = 7 * 86_400_000;
@@ -155,7 +155,7 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
         let own = findings.iter().filter(|finding| finding.rule.as_ref() == Some(&name));
         RuleView {
             description: rule.description.clone(),
-            then: word(rule.then),
+            then: rule.then.as_str(),
             reason: rule.reason().to_string(),
             text: texts.get(at).cloned().unwrap_or_default(),
             decided: decided.get(&name).copied().unwrap_or_default(),
@@ -199,7 +199,7 @@ fn explained(judged: &JudgedCall) -> Explained {
     };
     let steps = judged.outcome.iter().flat_map(|explanation| &explanation.steps).map(|step| ExplainedStep {
         about: about(step),
-        decision: word(decision_of(step)),
+        decision: decision_of(step).as_str(),
         by: reason_of(step),
         passed: step
             .passed
@@ -208,7 +208,7 @@ fn explained(judged: &JudgedCall) -> Explained {
             .collect(),
     });
     Explained {
-        decision: word(decision),
+        decision: decision.as_str(),
         by: rule,
         reason,
         steps: steps.collect(),
@@ -256,8 +256,8 @@ fn changed_calls(groups: &AlikeGroups<'_>) -> Vec<ChangedCalls> {
         ChangedCalls {
             server: alike.server.to_owned(),
             tool: alike.tool.to_owned(),
-            then: word(alike.then.0),
-            now: word(alike.now.0),
+            then: alike.then.0.as_str(),
+            now: alike.now.0.as_str(),
             count: calls.len(),
             example: example.unwrap_or_default(),
             reason: now.unwrap_or_default(),
@@ -267,14 +267,5 @@ fn changed_calls(groups: &AlikeGroups<'_>) -> Vec<ChangedCalls> {
 }
 
 fn week_ago() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(WEEK_MS)
-}
-
-fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allow => "allow",
-        Decision::Escalate => "escalate",
-        Decision::Deny => "deny",
-    }
+    now_ms().saturating_sub(WEEK_MS)
 }

@@ -10,7 +10,7 @@ use ironcurtain_audit as audit;
 use ironcurtain_config::home::{Home, UnresolvedPath};
 use ironcurtain_config::{PolicySnapshot, Servers};
 use ironcurtain_consent::located_call::LocatedCall;
-use ironcurtain_daemon::judging::JudgingContext;
+use ironcurtain_judging::JudgingContext;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy_tools::Ruling;
 use ironcurtain_policy_tools::replay::{Obstacle, Recorded, Replay, Replayed};

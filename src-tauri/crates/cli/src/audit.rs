@@ -9,9 +9,10 @@ use crate::screen::Screen;
 use anyhow::Context;
 use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::{record_head, shown_entry};
+use ironcurtain_daemon::shown_entry;
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 use ironcurtain_secrets::{SecretError, in_time};
+use ironcurtain_services::record_head;
 
 /// Verifies the log's hash chain.
 ///

@@ -5,9 +5,9 @@ use crate::connection::Connection;
 use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
 use anyhow::{Context, bail, ensure};
-use chrono::DateTime;
 use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
+use ironcurtain_daemon::time_of_day;
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -99,9 +99,7 @@ fn list(checkpoints: &Checkpoints, screen: Screen) -> anyhow::Result<ExitCode> {
         out.line("There are no checkpoints. Make one: ironcurtain run --checkpoint -- PROGRAM");
     }
     for (id, info) in &all {
-        let time = i64::try_from(info.taken_ms).ok().and_then(DateTime::from_timestamp_millis);
-        let time = time.unwrap_or_default().format("%Y-%m-%d %H:%M:%SZ");
-        out.line(format_args!("{id}  {time}  {}", info.folder));
+        out.line(format_args!("{id}  {}  {}", time_of_day(info.taken_ms), info.folder));
     }
     let value = |(id, info): &(String, ironcurtain_checkpoint::CheckpointInfo)| json!({ "id": id, "folder": info.folder, "takenMs": info.taken_ms });
     screen.show(&out, &json!({ "checkpoints": all.iter().map(value).collect::<Value>() }))?;

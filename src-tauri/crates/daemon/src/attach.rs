@@ -9,7 +9,6 @@ pub(crate) mod desktop;
 mod pairing;
 pub(crate) mod relay;
 
-use crate::services::Services;
 use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_connection::{Peer, send};
 use ironcurtain_export::{DeviceKeyError, KeyStore};
@@ -19,6 +18,7 @@ use ironcurtain_remote::{
     ChannelError, ChannelKey, ChannelStream, MAX_MESSAGE_BYTES, PairedError, PairingError, PairingRefusal,
 };
 use ironcurtain_secrets::in_time;
+use ironcurtain_services::Services;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;

@@ -8,7 +8,6 @@ mod stopping;
 mod undoing;
 
 use crate::daemon_state::DaemonState;
-use crate::server::process::{EndedLogin, log_out};
 use crate::view;
 use ironcurtain_audit as audit;
 use ironcurtain_autostart::DecideError;
@@ -20,6 +19,7 @@ use ironcurtain_protocol::{
     ReplyFrame, Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
+use ironcurtain_server::process::{EndedLogin, log_out};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

@@ -11,24 +11,11 @@ mod take_over;
 pub use changed_servers::ChangedServers;
 pub use manual_grants::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms, VerifiedClient};
 
-use crate::changed_tools::ChangedTools;
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
-use crate::desktop_consent::DesktopConsent;
-use crate::health::{Concern, Health};
-use crate::identity_gate::Identities;
-use crate::machine::{Machine, MachineOptions};
 use crate::managed_policy;
-use crate::metrics::Metrics;
 use crate::record_export::RecordExport;
-use crate::record_head::{self, RecordHead};
-use crate::reload::{InitialState, ReloaderParts};
-use crate::server::{LISTENING, ServerError};
-use crate::services::Services;
-use crate::session_log::SessionLogs;
-use crate::shutdown::Shutdown;
-use crate::workspaces::Workspaces;
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_autostart::{Autostart, AutostartParts};
@@ -44,7 +31,12 @@ use ironcurtain_paths::atomic_file;
 use ironcurtain_protocol::{AskedOn, Reply, Request};
 use ironcurtain_sandbox::SandboxLaunchError;
 use ironcurtain_secrets::SecretStore;
+use ironcurtain_server::{LISTENING, ServerError};
 use ironcurtain_server_identity::bind_existing;
+use ironcurtain_services::{
+    ChangedTools, Concern, DesktopConsent, Health, Identities, InitialState, Machine, MachineOptions,
+    Metrics, RecordHead, ReloaderParts, Services, SessionLogs, Shutdown, Workspaces, record_head,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,13 +1,11 @@
 //! The running daemon's state, shared by connections, control requests and the [`Daemon`](crate::Daemon) handle.
 
 use crate::descriptors;
-use crate::metrics::Gauges;
-use crate::reload::Reloader;
 use crate::run::{DenyingRun, Run};
-use crate::services::Services;
 use crate::session::Session;
 use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
+use ironcurtain_services::{Gauges, Reloader, Services};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,13 +5,13 @@
 //! - The reload task loads the stored bundle like any other policy file: it records each change before applying it.
 
 use crate::daemon_state::DaemonState;
-use crate::health::Concern;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_bundle::{
     BundleClient, BundleStoreError, DownloadError, Downloaded, PolicyBundle, VerifyingKey,
 };
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, SnapshotError};
+use ironcurtain_services::Concern;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,6 @@
 //! - While the export is off, no position is stored, so entries from that time are never exported.
 
 use crate::daemon_state::DaemonState;
-use crate::health::Concern;
 use futures_util::FutureExt;
 use ironcurtain_audit::Audit;
 use ironcurtain_audit::clock::now_ms;
@@ -15,6 +14,7 @@ use ironcurtain_export::{
     HeadsFile, KeyStore, PathForm, PathKey, SignedHead, StateError,
 };
 use ironcurtain_secrets::in_time;
+use ironcurtain_services::Concern;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

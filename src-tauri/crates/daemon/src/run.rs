@@ -14,14 +14,14 @@ mod ssh_upstream;
 mod tool_calls;
 mod tools;
 
-use crate::network::ServerNetwork;
-use crate::served_files::ServedFiles;
-use crate::services::Services;
 pub(crate) use denying::DenyingRun;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{RootView, RunAsk, SessionView};
+use ironcurtain_server::network::ServerNetwork;
+use ironcurtain_server::served_files::ServedFiles;
+use ironcurtain_services::Services;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use std::sync::Arc;

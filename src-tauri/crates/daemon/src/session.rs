@@ -5,6 +5,7 @@
 //!   requests.
 //! - An error in one message never closes the session.
 
+mod answers;
 mod authorize;
 mod blocked;
 mod call;
@@ -33,11 +34,6 @@ mod tasks;
 mod tool_call;
 mod workspace;
 
-use crate::network::ServerNetwork;
-use crate::served_files::AccessCounts;
-use crate::server::ServerHandle;
-use crate::services::Services;
-use crate::session_log::SessionLog;
 use echo::Echo;
 pub use handover::SessionHandover;
 use in_flight::Requests;
@@ -49,6 +45,10 @@ use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
+use ironcurtain_server::ServerHandle;
+use ironcurtain_server::network::ServerNetwork;
+use ironcurtain_server::served_files::AccessCounts;
+use ironcurtain_services::{Services, SessionLog};
 use ironcurtain_visible as visible;
 use issued::Issued;
 use one_time::OneTimeGrants;

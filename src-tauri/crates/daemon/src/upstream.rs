@@ -4,13 +4,13 @@
 //!   channel.
 
 use crate::daemon_state::{DaemonState, NoPlace};
-use crate::services::Services;
 use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
 use ironcurtain_connection::{
     AggregateHost, ClientStdio, TicketError, ToolLookup, UpstreamEvent, UpstreamSession,
 };
 use ironcurtain_grants::{Client, ToolMemory};
 use ironcurtain_mcp::wire::{Inlet, Outlet};
+use ironcurtain_services::Services;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 

@@ -8,8 +8,6 @@ pub(crate) use activity::activity;
 pub use activity::shown_entry;
 pub(crate) use questions::{effect, questions};
 
-use crate::server::still_there;
-use crate::workspaces::Declined;
 use chrono::DateTime;
 use ironcurtain_audit::clock::{millis, now_ms};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
@@ -18,6 +16,8 @@ use ironcurtain_grants::{Ending, Files, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
+use ironcurtain_server::still_there;
+use ironcurtain_services::Declined;
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::time::Duration;

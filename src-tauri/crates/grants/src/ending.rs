@@ -63,7 +63,7 @@ pub struct Ending {
 impl Ending {
     /// Creates the termination of a grant. `at_ms` is in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
-        let entry = Box::new(entry(&grant, why));
+        let entry = Box::new(grant.entry(Event::Revoked, why.sentence()));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
@@ -90,16 +90,6 @@ impl Left {
         let Ending { id, why, at_ms, entry, .. } = ending.clone();
         Self { id, why, at_ms, entry }
     }
-}
-
-fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
-    let mut entry = Entry::new(Event::Revoked, why.sentence());
-    entry.grant_id = Some(grant.id.clone());
-    entry.client = Some(grant.subject.client_name.clone());
-    entry.server_name = Some(grant.subject.server.clone());
-    entry.session.clone_from(&grant.subject.session);
-    grant.what.note_in(&mut entry);
-    entry
 }
 
 /// Termination of a grant as stored in the database.

@@ -3,7 +3,7 @@
 use super::Lifetime;
 use super::client::UNKNOWN;
 use crate::mounts::Need;
-use ironcurtain_audit::Entry;
+use ironcurtain_audit::{Entry, Event};
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolScope};
@@ -77,6 +77,18 @@ impl fmt::Display for Granted {
 }
 
 impl StandingGrant {
+    /// Creates an audit entry about the grant.
+    #[must_use]
+    pub fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {
+        let mut entry = Entry::new(event, summary);
+        entry.grant_id = Some(self.id.clone());
+        entry.client = Some(self.subject.client_name.clone());
+        entry.server_name = Some(self.subject.server.clone());
+        entry.session.clone_from(&self.subject.session);
+        self.what.note_in(&mut entry);
+        entry
+    }
+
     /// Returns the files that the grant opens, if any.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {

@@ -10,13 +10,15 @@
 //! - A single task reads. Senders write directly, so that a call wakes only its server.
 
 mod client_answer;
+mod client_request;
 mod no_answer;
 mod pending;
 mod reader;
 mod roots;
 mod stateless;
 
-pub use client_answer::{ClientAnswer, ClientRequest};
+pub use client_answer::ClientAnswer;
+pub use client_request::ClientRequest;
 pub use no_answer::{NoAnswer, ServerExit};
 pub use pending::{OnAnswer, PendingRequest, RequestHandle, ServerAnswer};
 pub(crate) use reader::SAMPLING;

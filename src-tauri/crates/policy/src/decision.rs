@@ -14,6 +14,18 @@ pub enum Decision {
     Deny,
 }
 
+impl Decision {
+    /// Returns the keyword in policy files.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Escalate => "escalate",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// Reason a call is allowed. If several reasons apply, the first one in this list is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

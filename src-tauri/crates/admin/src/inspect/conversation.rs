@@ -1,12 +1,12 @@
 //! Exchanges MCP messages with a server that is being inspected.
 
 use super::fault::{MAX_BYTES, MESSAGE, ServerFault};
-use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
 use ironcurtain_mcp::wire::{
     Id, Incoming, Input, Line, Lines, Output, Response, error_line, notification_line, request_line,
     result_line,
 };
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_server::process::{Process, ProcessHold, ServerStderr};
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::json;

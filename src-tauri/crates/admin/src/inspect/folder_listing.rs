@@ -3,8 +3,8 @@
 use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;
 use ironcurtain_config::Servers;
-use ironcurtain_daemon::server::process::{LoneProcess, ServerStderr};
 use ironcurtain_mcp::wire::Input;
+use ironcurtain_server::process::{LoneProcess, ServerStderr};
 use ironcurtain_visible as visible;
 use serde_json::json;
 use std::path::Path;

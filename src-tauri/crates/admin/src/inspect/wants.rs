@@ -4,11 +4,11 @@
 //! - Files: those named in operating system errors that the server printed. These are guesses for display, and grant
 //!   nothing.
 
-use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver,
 };
+use ironcurtain_server::network::{ServesNetwork, Serving};
 use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 use std::net::TcpListener;

@@ -1,9 +1,9 @@
 //! Errors from building a package.
 
 use ironcurtain_containment::{ProgramError, ViewError};
-use ironcurtain_daemon::server::SupervisorError;
 use ironcurtain_egress::RuleError;
 use ironcurtain_sandbox::SandboxLaunchError;
+use ironcurtain_server::SupervisorError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

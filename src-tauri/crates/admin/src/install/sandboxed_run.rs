@@ -6,13 +6,13 @@
 use super::build_error::{BuildError, text};
 use ironcurtain_config::{FileView, LimitSettings};
 use ironcurtain_containment::{Profile, Surroundings, limits};
-use ironcurtain_daemon::server::control::SupervisorControl;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver, serve,
 };
 use ironcurtain_mcp::wire::Input;
 use ironcurtain_sandbox::{KillHandle, LaunchedSandbox, NetworkAccess, Spec, UnixSockets, launch};
+use ironcurtain_server::control::SupervisorControl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

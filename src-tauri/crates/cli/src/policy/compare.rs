@@ -1,6 +1,5 @@
 //! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the first.
 
-use super::explain::word;
 use super::{PolicyInputs, PolicyReport};
 use crate::lines::TextLines;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
@@ -53,7 +52,7 @@ fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
     match outcome {
         ProbeOutcome::Uncovered => "deny (no rule)".to_owned(),
         ProbeOutcome::Allow | ProbeOutcome::Escalate | ProbeOutcome::Deny => {
-            format!("{} (`{rule}`)", word(outcome.decision()))
+            format!("{} (`{rule}`)", outcome.decision().as_str())
         }
     }
 }
@@ -71,7 +70,7 @@ pub fn as_json(difference: &Difference) -> Value {
 }
 
 fn change_as_json(change: &DecisionChange) -> Value {
-    let side = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": word(outcome.decision()), "rule": rule });
+    let side = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": outcome.decision().as_str(), "rule": rule });
     let mut told = json!({
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
         "old": side(&change.old), "new": side(&change.new), "probes": change.probes,

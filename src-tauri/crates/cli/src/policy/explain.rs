@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
 use ironcurtain_consent::found_paths::FoundPath;
 use ironcurtain_policy::{
-    Decision, Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
+    Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
 };
 use ironcurtain_policy_tools::Ruling;
 use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed, reason_of};
@@ -47,15 +47,6 @@ pub fn report(
     Ok(PolicyReport { text, json, good: true })
 }
 
-/// Returns a decision's keyword in policy files.
-pub fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allow => "allow",
-        Decision::Escalate => "escalate",
-        Decision::Deny => "deny",
-    }
-}
-
 fn path_in_words(text: &mut TextLines, found: &FoundPath) {
     text.line(format_args!("  `{}` is {}", found.argument, found.written));
     for link in &found.links {
@@ -71,7 +62,7 @@ fn step_in_words(text: &mut TextLines, step: &ExplanationStep) {
     for (rule, miss) in &step.passed {
         text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
     }
-    text.line(format_args!("    {}: {}", word(decision_of(step)), reason_of(step)));
+    text.line(format_args!("    {}: {}", decision_of(step).as_str(), reason_of(step)));
 }
 
 fn verdict_in_words(text: &mut TextLines, verdict: &Verdict) {
@@ -125,7 +116,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     };
     json!({
         "server": server, "tool": tool, "paths": paths, "steps": steps,
-        "decision": word(decision), "rule": rule, "reason": reason, "asked": asked, "others": others,
+        "decision": decision.as_str(), "rule": rule, "reason": reason, "asked": asked, "others": others,
     })
 }
 
@@ -152,7 +143,7 @@ fn others(verdict: &Verdict) -> Vec<Value> {
 }
 
 fn step_as_json(step: &ExplanationStep) -> Value {
-    let decision = word(decision_of(step));
+    let decision = decision_of(step).as_str();
     let by = match &step.settled_by {
         SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
         SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),

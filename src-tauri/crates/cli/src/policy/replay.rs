@@ -1,6 +1,5 @@
 //! `policy replay`: re-evaluates recorded calls with the current policy.
 
-use super::explain::word;
 use super::{PolicyReport, since};
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -76,9 +75,9 @@ fn group_in_words(text: &mut TextLines, what: &str, alike: &AlikeCalls<'_>, call
         "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} ({})",
         alike.server,
         alike.tool,
-        word(alike.then.0),
+        alike.then.0.as_str(),
         alike.then.1,
-        word(alike.now.0),
+        alike.now.0.as_str(),
         alike.now.1,
         counted(calls.len(), "call"),
         entries(calls.iter().map(|(call, _)| *call)),
@@ -98,7 +97,7 @@ fn entries<'a>(calls: impl Iterator<Item = &'a Recorded> + Clone) -> String {
 }
 
 fn group_as_json(alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) -> Value {
-    let side = |(decision, rule): (Decision, &str)| json!({ "decision": word(decision), "rule": rule });
+    let side = |(decision, rule): (Decision, &str)| json!({ "decision": decision.as_str(), "rule": rule });
     let calls = calls.iter().map(|(call, now)| {
         json!({
             "entry": call.seq, "timeMs": call.time_ms, "session": call.session, "client": call.client,

@@ -1,7 +1,6 @@
 //! `policy simulate`: decides the calls in a scenario file and compares the decisions with the expected ones.
 
 use super::PolicyReport;
-use super::explain::word;
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::ConfigError;
@@ -26,7 +25,7 @@ pub fn report_on(world: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyh
         let ruling = Ruling::of(&judged.outcome);
         let good = scenario.expects(&ruling);
         let Ruling { decision, rule, reason } = ruling;
-        let (expected, decision) = (word(scenario.expected), word(decision));
+        let (expected, decision) = (scenario.expected.as_str(), decision.as_str());
         if !good {
             failed += 1;
             let by = scenario.rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();

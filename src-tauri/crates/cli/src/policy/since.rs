@@ -1,7 +1,7 @@
 //! Parses points in time on the command line.
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
-use std::time::{SystemTime, UNIX_EPOCH};
+use ironcurtain_audit::clock::now_ms;
 
 /// Argument that is not a point in time.
 #[derive(Debug, thiserror::Error)]
@@ -11,9 +11,7 @@ pub struct NotAMoment;
 /// Parses a duration before now (`30m`, `12h`, `7d`), a UTC day or a timestamp. Returns milliseconds since the Unix
 /// epoch.
 pub fn moment(text: &str) -> Result<u64, NotAMoment> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    let at = ago(text).map(|ago| now.saturating_sub(ago)).or_else(|| date(text));
+    let at = ago(text).map(|ago| now_ms().saturating_sub(ago)).or_else(|| date(text));
     at.ok_or(NotAMoment)
 }
 

@@ -7,6 +7,9 @@
 //! - Until the program is in the foreground, this process neither changes the modes of the user's terminal nor reads
 //!   its input.
 
+mod job_control;
+mod polling;
+
 use super::CUT_OFF;
 use super::program_terminal::ProgramTerminal;
 use super::question_terminal::QuestionTerminal;
@@ -14,15 +17,11 @@ use super::run_lines::RunLines;
 use super::user_terminal::UserTerminal;
 use crate::note_stream::NoteStream;
 use ironcurtain_protocol::{RunNote, RunUse, UsedFile};
+use ironcurtain_sandbox::Signals;
 use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
-use ironcurtain_sandbox::{Signals, unblocked};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use polling::Ready;
+use rustix::process::Signal;
 use std::io::{self, Write};
-
-/// Interval for checking whether the program can be resumed and whether lines can be printed.
-const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Terminals and connections between the user and a running program.
 pub struct Relay {
@@ -72,22 +71,6 @@ struct RunOver {
     cut_off: Option<String>,
     learned: Vec<UsedFile>,
 }
-
-/// Descriptors that are ready according to `poll`.
-#[derive(Default)]
-struct Ready {
-    signals: bool,
-    notes: bool,
-    link: bool,
-    user_in: bool,
-    user_out: bool,
-    program_in: bool,
-    program_out: bool,
-    question: bool,
-}
-
-/// Descriptor to poll, and the [`Ready`] field for its result.
-type Polled<'a> = (PollFd<'a>, fn(&mut Ready) -> &mut bool);
 
 impl Relay {
     /// Copies until the run exits. Returns the exit status and, if requested, the files that the run used.
@@ -199,71 +182,6 @@ impl Relay {
         (is_in_front || self.state.is_asked) && self.state.over.is_none()
     }
 
-    /// Resumes a stopped program once it may use the terminal.
-    fn resume(&mut self) -> io::Result<()> {
-        let Some(signal) = self.state.stopped else { return Ok(()) };
-        let is_ours = self.user.as_ref().is_none_or(UserTerminal::is_ours);
-        let uses_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
-        if !is_ours && uses_terminal {
-            return Ok(());
-        }
-        self.state.stopped = None;
-        if let Some(link) = &self.link {
-            link.resume(is_ours && self.state.wants_foreground).or_else(ignore_closed)?;
-        }
-        Ok(())
-    }
-
-    fn wait(&self) -> io::Result<Ready> {
-        let state = &self.state;
-        let user = self.user.as_ref();
-        let reads_user = user.is_some_and(|user| user.is_raw() && user.is_ours());
-        let types = self.program.as_ref().is_some_and(|program| !program.input.is_empty()) && !state.is_asked;
-        let mut polled: Vec<Polled<'_>> =
-            vec![(PollFd::new(&self.signals, PollFlags::IN), |ready| &mut ready.signals)];
-        if state.over.is_none() {
-            polled.push((PollFd::new(&self.notes, PollFlags::IN), |ready| &mut ready.notes));
-        }
-        if let Some(link) = &self.link {
-            polled.push((PollFd::new(link, PollFlags::IN), |ready| &mut ready.link));
-        }
-        if let Some(user) = user {
-            if reads_user && (!types || state.is_asked) {
-                polled.push((PollFd::new(user, PollFlags::IN), |ready| &mut ready.user_in));
-            }
-            if !state.output.is_empty() {
-                polled.push((PollFd::new(user, PollFlags::OUT), |ready| &mut ready.user_out));
-            }
-        }
-        if let Some(program) = &self.program {
-            if state.output.is_empty() && state.is_started && !state.is_asked {
-                polled.push((PollFd::new(program, PollFlags::IN), |ready| &mut ready.program_in));
-            }
-            if types {
-                polled.push((PollFd::new(program, PollFlags::OUT), |ready| &mut ready.program_out));
-            }
-        }
-        if let Some(questions) =
-            self.questions.as_ref().filter(|_| state.is_question_shown && state.output.is_empty())
-        {
-            polled.push((PollFd::new(questions, PollFlags::IN), |ready| &mut ready.question));
-        }
-        let waits = !self.lines.is_empty()
-            || state.stopped.is_some()
-            || user.is_some() && self.wants_raw() && !reads_user;
-        let (mut descriptors, names): (Vec<_>, Vec<_>) = polled.into_iter().unzip();
-        let mut ready = Ready::default();
-        match poll(&mut descriptors, waits.then_some(&TICK)) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(ready),
-            Err(error) => return Err(error.into()),
-        }
-        for (descriptor, name) in descriptors.iter().zip(names) {
-            *name(&mut ready) = !descriptor.revents().is_empty();
-        }
-        Ok(ready)
-    }
-
     fn copy_ready(&mut self, ready: &Ready) -> io::Result<()> {
         if ready.user_out
             && let Some(user) = &self.user
@@ -351,72 +269,6 @@ impl Relay {
             }
         }
         Ok(())
-    }
-
-    fn program_stopped(&mut self, signal: Signal) -> io::Result<()> {
-        let is_ours = self.user.as_ref().is_some_and(UserTerminal::is_ours);
-        let uses_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
-        if uses_terminal && is_ours && !self.state.wants_foreground {
-            self.state.wants_foreground = true;
-            self.state.stopped = Some(signal);
-            return Ok(());
-        }
-        let own = if uses_terminal && !is_ours { signal } else { Signal::TSTP };
-        self.stop(own, signal, kill_current_process_group)
-    }
-
-    /// Stops this process with the signal that stopped the program, which returns control to the shell. Returns when
-    /// the shell resumes this process.
-    fn stop(
-        &mut self,
-        own: Signal,
-        stopped: Signal,
-        send: impl FnOnce(Signal) -> rustix::io::Result<()>,
-    ) -> io::Result<()> {
-        if let Some(user) = &mut self.user {
-            user.write(&mut self.state.output)?;
-            user.restore();
-        }
-        // The kernel does not stop processes in an orphaned process group.
-        unblocked(own, || Ok(send(own)?))?;
-        // The stop has been handled, so further events about it are discarded.
-        while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
-        {
-        }
-        self.state.stopped = Some(stopped);
-        if let Some((program, user)) = self.program.as_mut().zip(self.user.as_ref()) {
-            program.follow_size(user)?;
-        }
-        Ok(())
-    }
-
-    fn follow_signals(&mut self) -> io::Result<()> {
-        while let Some(signal) = self.signals.next()? {
-            match signal {
-                Signal::WINCH => {
-                    if let Some(user) = &self.user {
-                        self.program.iter_mut().try_for_each(|program| program.follow_size(user))?;
-                        self.questions.iter().try_for_each(|questions| questions.follow_size(user))?;
-                    }
-                }
-                // Another program may have used the terminal in the meantime.
-                Signal::CONT => {
-                    if let Some(user) = self.user.as_mut().filter(|user| user.is_raw() && user.is_ours()) {
-                        user.make_raw()?;
-                    }
-                }
-                Signal::TSTP => {
-                    self.pass_on(signal)?;
-                    self.stop(signal, signal, |signal| kill_process(getpid(), signal))?;
-                }
-                signal => self.pass_on(signal)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn pass_on(&self, signal: Signal) -> io::Result<()> {
-        self.link.as_ref().map_or(Ok(()), |link| link.signal(signal).or_else(ignore_closed))
     }
 
     fn begin_question(&mut self) -> io::Result<()> {

@@ -7,9 +7,9 @@ use anyhow::bail;
 use ironcurtain_admin::login::NewLogin;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::server::process::{EndedLogin, remove_tokens};
 use ironcurtain_protocol::{EndedLoginView, Passphrase, Reply, Request};
 use ironcurtain_secrets::{Logins, SecretName, SecretPlace, SecretStore};
+use ironcurtain_server::process::{EndedLogin, remove_tokens};
 
 /// Open store for a login.
 pub struct LoginKeeper {

@@ -1,6 +1,5 @@
 //! One question of a remote machine, asked on this desktop.
 
-use crate::services::Services;
 use crate::view::effect;
 use ironcurtain_audit::Event;
 use ironcurtain_consent::{
@@ -9,6 +8,7 @@ use ironcurtain_consent::{
 use ironcurtain_grants::Client;
 use ironcurtain_paths::random_name;
 use ironcurtain_remote::QuestionDigest;
+use ironcurtain_services::Services;
 use serde_json::Map;
 use serde_json::value::RawValue;
 use std::sync::Arc;

@@ -5,7 +5,6 @@
 use super::asked::{self, AskedAnswer, ReceivedQuestion};
 use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
 use crate::daemon_state::DaemonState;
-use crate::services::Services;
 use ironcurtain_connection::Peer;
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{AttachNote, MAX_FRAME_BYTES, PairingConfirmed, RefusalCode};
@@ -13,6 +12,7 @@ use ironcurtain_remote::{
     ChannelBinding, ChannelKey, DesktopRequest, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey,
     QuestionDigest, VERSION, is_valid_name, pairing_code,
 };
+use ironcurtain_services::Services;
 use ironcurtain_visible as visible;
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -186,9 +186,9 @@ fn question(name: &str, code: &str, id: String) -> Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desktop_consent::{Attachment, DesktopConsent, LOST};
     use ironcurtain_consent::{Answer, Broker, NobodyToAsk, Stops};
     use ironcurtain_remote::{AnswerRefused, ChannelKey, QuestionDigest};
+    use ironcurtain_services::{Attachment, DESKTOP_LOST, DesktopConsent};
     use tokio::task::JoinHandle;
 
     fn key(seed: u8) -> PeerKey {
@@ -244,7 +244,7 @@ mod tests {
         assert!(desktop.attach(key(2)).is_err());
         let (first, digest) = asked(&broker, &mut before, "q1").await;
         let mut attached = desktop.attach(key(1)).unwrap();
-        assert_eq!(first.await.unwrap(), QuestionOutcome::Unavailable(LOST.to_owned()));
+        assert_eq!(first.await.unwrap(), QuestionOutcome::Unavailable(DESKTOP_LOST.to_owned()));
         let gone = Err(AnswerRefused::NotPending("q1".to_owned()));
         assert_eq!(before.answer("q1", &digest, ALLOW), gone);
         assert_eq!(attached.answer("q1", &digest, ALLOW), gone);
@@ -252,7 +252,7 @@ mod tests {
         // The current connection is not affected by the end of the earlier one.
         let (second, _) = asked(&broker, &mut attached, "q2").await;
         drop(attached);
-        assert_eq!(second.await.unwrap(), QuestionOutcome::Unavailable(LOST.to_owned()));
+        assert_eq!(second.await.unwrap(), QuestionOutcome::Unavailable(DESKTOP_LOST.to_owned()));
         assert!(!desktop.is_attached() && desktop.attach(key(2)).is_ok());
     }
 

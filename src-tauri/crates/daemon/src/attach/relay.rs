@@ -5,10 +5,10 @@
 use super::pairing::Pairing;
 use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
 use crate::daemon_state::DaemonState;
-use crate::desktop_consent::Attachment;
 use ironcurtain_connection::Peer;
 use ironcurtain_protocol::{AttachNote, RefusalCode};
 use ironcurtain_remote::{DesktopRequest, FromDesktop, FromRemote, PairedKeys, VERSION};
+use ironcurtain_services::Attachment;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;

@@ -9,10 +9,10 @@ use crate::daemon_state::DaemonState;
 use crate::run::Run;
 use crate::session::Session;
 use crate::view::time_of_day;
-use crate::workspaces::Declined;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, StandingGrant, Stored};
 use ironcurtain_protocol::{ErrorCode, Reply};
+use ironcurtain_services::Declined;
 use std::sync::Arc;
 
 /// Active sessions, each with its server's restart count before the revocation.
@@ -100,17 +100,10 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
 
 /// Records that a one-time grant was revoked, and reports the result.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
-    let id = grant.id.clone();
-    let mut entry = Entry::new(Event::Revoked, "a grant was revoked");
-    entry.grant_id = Some(grant.id);
-    entry.client = Some(grant.subject.client_name);
-    entry.server_name = Some(grant.subject.server);
-    entry.session = grant.subject.session;
-    grant.what.note_in(&mut entry);
-    let recorded = state.services.audit.record(entry).await;
+    let recorded = state.services.audit.record(grant.entry(Event::Revoked, "a grant was revoked")).await;
     state.services.changed();
     match recorded {
-        Ok(_) => Reply::Revoked { grant: id, restarted, unstored: None },
+        Ok(_) => Reply::Revoked { grant: grant.id, restarted, unstored: None },
         Err(problem) => failed(ErrorCode::Storage, format!("the grant is revoked, but {problem}")),
     }
 }

@@ -2,15 +2,14 @@
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
 use super::{ENDING, run_sessions};
-use crate::accepting::next_connection;
 use crate::daemon_state::DaemonState;
 use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
-use crate::services::Services;
 use crate::{attach, control, identity};
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_connection::{Listener, Peer};
 use ironcurtain_protocol::{Purpose, RefusalCode, RunAsk, RunHello};
+use ironcurtain_services::{Services, next_connection};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 

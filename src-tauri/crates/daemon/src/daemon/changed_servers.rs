@@ -1,8 +1,7 @@
 //! Servers whose program or tools changed, for the settings window.
 
 use super::Daemon;
-use crate::changed_tools::ChangedTools;
-use crate::identity_gate::trouble;
+use ironcurtain_services::{ChangedTools, identity_trouble};
 
 /// Servers whose program or tools changed, which require the user's decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,7 +16,7 @@ impl Daemon {
     /// Returns the servers whose grants, data or secrets are suspended.
     pub async fn changed_servers(&self) -> ChangedServers {
         let names: Vec<String> = self.0.services.identities.suspended().await.into_iter().collect();
-        let trouble = (!names.is_empty()).then(|| trouble(&names));
+        let trouble = (!names.is_empty()).then(|| identity_trouble(&names));
         ChangedServers { names, trouble }
     }
 

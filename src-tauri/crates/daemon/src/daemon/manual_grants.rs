@@ -12,8 +12,8 @@ pub use error::GrantRequestError;
 
 use super::Daemon;
 use crate::control::{self, Asker};
+use ironcurtain_audit::Event;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_audit::{Entry, Event};
 use ironcurtain_autostart::runs_later;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
@@ -260,7 +260,8 @@ impl Daemon {
             return Err(GrantRequestError::RemovesForAlways);
         }
         let recorded = grants.into_iter().map(|grant| {
-            let entry = entry_of(&grant);
+            let summary = format!("{}, {}", grant.provenance, grant.lifetime.words());
+            let entry = grant.entry(Event::Grant, summary);
             (grant, entry)
         });
         self.0.services.grants.give(recorded.collect()).await?;
@@ -289,18 +290,6 @@ fn new_grant(
         uses: 0,
         provenance,
     })
-}
-
-/// Returns the audit entry for a new grant.
-fn entry_of(grant: &StandingGrant) -> Entry {
-    let words = grant.lifetime.words();
-    let mut entry = Entry::new(Event::Grant, format!("{}, {words}", grant.provenance));
-    entry.grant_id = Some(grant.id.clone());
-    entry.client = Some(grant.subject.client_name.clone());
-    entry.server_name = Some(grant.subject.server.clone());
-    entry.session.clone_from(&grant.subject.session);
-    grant.what.note_in(&mut entry);
-    entry
 }
 
 fn is_part_of(less: AccessSet, all: AccessSet) -> bool {

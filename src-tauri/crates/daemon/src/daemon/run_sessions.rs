@@ -5,11 +5,11 @@
 //! - The sessions end with the run.
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
-use crate::accepting::next_connection;
 use crate::daemon_state::DaemonState;
 use crate::run::{BUILT_IN_SERVER, Run};
 use ironcurtain_connection::Peer;
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
+use ironcurtain_services::next_connection;
 use std::sync::Arc;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;

@@ -1,7 +1,6 @@
 //! Opens the sessions of shims, and serves them until they close.
 
 use crate::daemon_state::DaemonState;
-use crate::services::Services;
 use crate::session::{Attached, Session, SessionHandover, SessionOptions};
 use crate::upstream::host;
 use ironcurtain_audit::{CallResult, Entry, Event};
@@ -10,6 +9,7 @@ use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Peer, un
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_protocol::{RefusalCode, ShimHello, StdioMode};
+use ironcurtain_services::Services;
 use std::io;
 use std::sync::Arc;
 use tokio::net::UnixStream;

@@ -1,6 +1,6 @@
 //! Monitors the free disk space. While the disk is full, new sessions and grants are refused.
 
-use crate::health::{Concern, Health};
+use ironcurtain_services::{Concern, Health};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Suspends all of a run's programs while the run is paused, and resumes them afterwards.
 
 use super::Run;
-use crate::served_files::{inside, is_inside};
+use ironcurtain_server::served_files::{inside, is_inside};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A run's network. The proxy is the only way out, and asks about each host when a program connects to it.
 
-use crate::network::{ServerNetwork, ServesNetwork, Serving};
 use ironcurtain_sandbox::{Egress, PROXY_PORT, View};
+use ironcurtain_server::network::{ServerNetwork, ServesNetwork, Serving};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -3,11 +3,6 @@
 use super::network;
 use super::serve::OpenedRun;
 use super::{Run, ssh_agent};
-use crate::network::{PublishError, PublishedPort, RunPorts, RunTargets, ServerNetwork, serve_ports};
-use crate::run_notes::RunNotes;
-use crate::served_files::{self, ProfileError, ProfileGrants, ServedFiles, ServedFilesOptions};
-use crate::server::control::{SupervisorControl, SupervisorError};
-use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
@@ -24,6 +19,15 @@ use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
     launch_run,
 };
+use ironcurtain_server::RunNotes;
+use ironcurtain_server::control::{SupervisorControl, SupervisorError};
+use ironcurtain_server::network::{
+    PublishError, PublishedPort, RunPorts, RunTargets, ServerNetwork, serve_ports,
+};
+use ironcurtain_server::served_files::{
+    self, ProfileGrants, ProfileGrantsError, ServedFiles, ServedFilesOptions,
+};
+use ironcurtain_services::Services;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,7 +51,7 @@ pub(crate) enum RunError {
     },
     /// The profile does not exist or is invalid.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] ProfileGrantsError),
     /// The profile's grants cannot be created.
     #[error(transparent)]
     Grant(#[from] GrantError),

@@ -1,14 +1,14 @@
 //! Serves a run until its program exits, the process that started it disconnects, or the user terminates it.
 
 use super::Run;
-use crate::network::Serving;
-use crate::served_files::{FilesInbox, ServingFiles};
-use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
+use ironcurtain_server::control::SupervisorControl;
+use ironcurtain_server::network::Serving;
+use ironcurtain_server::served_files::{FilesInbox, ServingFiles};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

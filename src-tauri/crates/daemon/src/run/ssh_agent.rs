@@ -7,16 +7,16 @@
 
 use super::Run;
 use super::ssh_upstream::{UpstreamAgent, read, write};
-use crate::accepting::next_connection;
-use crate::judging::denied_by;
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_consent::{
     DenialScope, DeniedKey, ExchangeError, Inquiry, NotApproved, Principal, QuestionKey, SIGNATURE_RULE,
     SIGNATURE_TOOL, SignatureQuestion, SignedHost, SignedThing,
 };
+use ironcurtain_judging::denied_by;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Denial;
 use ironcurtain_protocol::RunAsk;
+use ironcurtain_services::next_connection;
 use ironcurtain_ssh_agent::{
     AgentRequest, FAILURE, HostNames, Malformed, SignRequest, SignaturePurpose, fingerprint, names_of,
 };

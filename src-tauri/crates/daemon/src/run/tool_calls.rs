@@ -1,12 +1,12 @@
 //! Tools of the MCP server that is built into runs.
 
 use super::Run;
-use crate::network::HostRequestError;
-use crate::served_files::RaiseError;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::{Granted, StandingGrant, Stored};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_sandbox::file_access::FileAccess;
+use ironcurtain_server::network::HostRequestError;
+use ironcurtain_server::served_files::RaiseError;
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

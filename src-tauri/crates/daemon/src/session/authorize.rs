@@ -2,14 +2,14 @@
 
 use super::Session;
 use super::tool_call::ToolCall;
-use crate::judging::{self, CallJudgement, InspectedCall, JudgingContext};
-use crate::server::{Applied, Versions};
 use ironcurtain_autostart::runs_later;
 use ironcurtain_config::{PolicySnapshot, ServerAccess};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
+use ironcurtain_judging::{CallJudgement, InspectedCall, JudgingContext, locate};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
+use ironcurtain_server::{Applied, Versions};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ impl Session {
     pub(super) async fn judge(&self, tool: &ToolCall, approved: &[PendingApproval]) -> Judged {
         let mut by = self.judged_by();
         let setting = self.setting(&by, approved);
-        let judgement = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
+        let judgement = match locate(&setting, &tool.tool, &tool.arguments).await {
             Ok(located) => setting.judge(located),
             Err(denial) => CallJudgement::not_understood(denial, &tool.arguments),
         };

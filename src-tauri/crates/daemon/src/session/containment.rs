@@ -1,10 +1,10 @@
 //! Selects the containment of a server from its entry and the sandboxes that this machine supports.
 
-use crate::server::{Containment, ContainmentError};
-use crate::services::Services;
 use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server, ServerAccess};
 use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_server::{Containment, ContainmentError};
+use ironcurtain_services::Services;
 use std::path::Path;
 
 /// Returns the only folders that a confined server can access when it starts, which are its session folder and its data

@@ -6,13 +6,13 @@
 //! - The state file is in the session directory, which only IronCurtain can write. Its ticket works once.
 
 use super::Session;
-use crate::server::ReplayState;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_connection::{CUT_OFF, TicketError, as_base64, keep, redeem};
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::wire::error_line;
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
+use ironcurtain_server::ReplayState;
 use rmcp::model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -1,11 +1,11 @@
 //! Hosts in a call: those that the user can grant, and those that are reachable only during the call.
 
 use super::Session;
-use crate::network::HostLease;
 use ironcurtain_config::NetworkSettings;
 use ironcurtain_egress::HostPort;
 use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
+use ironcurtain_server::network::HostLease;
 
 impl Session {
     /// Returns the hosts that the question is about. Returns nothing if the question is also about anything else, or

@@ -2,11 +2,11 @@
 
 use super::out_of_reach::OutOfReach;
 use super::pin_error::PinError;
-use crate::server::ServerError;
 use ironcurtain_audit::AuditError;
 use ironcurtain_consent::{ExchangeError, NotApproved, TooLongToShow};
 use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{Denial, DeniedBy};
+use ironcurtain_server::ServerError;
 use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;

@@ -2,7 +2,7 @@
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::NoAnswer;
-use crate::server::client_answer::ClientRequest;
+use crate::server::client_request::ClientRequest;
 use crate::wire::{Fields, Id, Response};
 use serde_json::value::RawValue;
 use std::collections::HashMap;

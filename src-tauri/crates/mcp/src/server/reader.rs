@@ -2,7 +2,7 @@
 
 use super::pending::{MAX_CLIENT_REQUESTS, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
-use crate::server::client_answer::ClientRequest;
+use crate::server::client_request::ClientRequest;
 use crate::server::{NoAnswer, RootsSource};
 use crate::wire::{
     Id, Incoming, Input, Line, Lines, MAX_CONCURRENT, MAX_LINE_BYTES, Outbox, Outgoing, Salvage, error_line,

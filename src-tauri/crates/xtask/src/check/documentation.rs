@@ -17,7 +17,7 @@ use std::process::Command;
 const FIGURES: &str = "docs/reference/benchmarks.md";
 
 /// File that defines the metrics of `ironcurtain metrics`.
-const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
+const METRICS: &str = "src-tauri/crates/services/src/metrics.rs";
 
 /// The only page that may name removed files and commands.
 const HISTORY: &str = "CHANGELOG.md";

@@ -1,4 +1,4 @@
-//! Checks that crates, and the daemon's modules, import only lower layers.
+//! Checks that crates, and the modules of some crates, import only lower layers.
 //!
 //! - `layers.txt` lists the layers. `docs/explanation/architecture.md` must name each crate.
 //! - Modules on the same line do not import one another.
@@ -14,8 +14,8 @@ const ORDER: &str = include_str!("layers.txt");
 /// Page that must name each crate.
 const PAGE: &str = "docs/explanation/architecture.md";
 
-/// Crate whose modules are divided into layers too.
-const ROOMS_OF: &str = "ironcurtain_daemon";
+/// Crates whose modules are divided into layers too, without their prefix.
+const ROOMS_OF: [&str; 3] = ["daemon", "server", "services"];
 
 /// Names by layer, from top to bottom. Names in the same layer do not import one another.
 type Layers<'a> = Vec<Vec<&'a str>>;
@@ -37,15 +37,17 @@ pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> 
         imports.filter_map(move |to| Some(Import { from: &package.name, to, seen: among(&package, to)? }))
     });
     let mut problems = look("crate", &layers("crates")?, &names, dependencies);
-    let daemon =
-        trees.iter().find(|tree| tree.name == ROOMS_OF).context("the daemon crate does not exist")?;
-    let arrows = daemon.arrows();
-    let rooms: Vec<&str> = daemon.rooms().collect();
-    let imports = arrows.iter().filter_map(|arrow| match circles::siblings(arrow)? {
-        ([], from, to) => Some(Import { from, to, seen: arrow.seen.clone() }),
-        _ => None,
-    });
-    problems.extend(look("room", &layers("daemon")?, &rooms, imports));
+    for of in ROOMS_OF {
+        let is_it = |tree: &&Tree| tree.name.strip_prefix("ironcurtain_") == Some(of);
+        let tree = trees.iter().find(is_it).with_context(|| format!("the crate `{of}` does not exist"))?;
+        let arrows = tree.arrows();
+        let rooms: Vec<&str> = tree.rooms().collect();
+        let imports = arrows.iter().filter_map(|arrow| match circles::siblings(arrow)? {
+            ([], from, to) => Some(Import { from, to, seen: arrow.seen.clone() }),
+            _ => None,
+        });
+        problems.extend(look("room", &layers(of)?, &rooms, imports));
+    }
     let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
     problems.extend(undocumented(&page, &layers("crates")?));
     if !problems.is_empty() {

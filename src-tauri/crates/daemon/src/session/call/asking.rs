@@ -5,7 +5,6 @@
 //! - Other calls with an identical question are judged again too, but the answer does not apply to them.
 
 use super::{Call, proceed};
-use crate::judging::InspectedCall;
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
@@ -17,6 +16,7 @@ use ironcurtain_consent::{
     RequestedAccess, TooLongToShow, file_state,
 };
 use ironcurtain_grants::StandingGrant;
+use ironcurtain_judging::InspectedCall;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdict};
 use std::sync::Arc;

@@ -5,7 +5,6 @@
 
 use super::asking::{Escalated, ask};
 use super::{Call, proceed};
-use crate::changed_tools::DECIDED;
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::pin_error::PinError;
@@ -17,6 +16,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_grants::{PinDecision, ToolPin};
 use ironcurtain_policy::Verdict;
+use ironcurtain_services::DECIDED;
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 //! - Calls that arrive together are recorded and sent as one batch, in order.
 
 use super::Call;
-use crate::judging::allowed_by;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{Event, Pending, PolicyDecision};
 use ironcurtain_consent::{NotApproved, Stop};
+use ironcurtain_judging::allowed_by;
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{MemoryShare, ServerAnswer, ServerConnection};
 use ironcurtain_policy::{Permit, RuleReason};

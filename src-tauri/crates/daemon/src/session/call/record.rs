@@ -1,12 +1,12 @@
 //! Records calls in the audit log, and answers refused calls.
 
 use super::Call;
-use crate::judging::{InspectedCall, denied_by};
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::{CHANGED_TOOL_RULE, PAUSED, Stop};
+use ironcurtain_judging::{InspectedCall, denied_by};
 use ironcurtain_mcp::wire::{error_line, result_line};
 use ironcurtain_policy::Denial;
 use rmcp::model::ErrorCode;

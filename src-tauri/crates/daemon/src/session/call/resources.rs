@@ -3,12 +3,12 @@
 //! - INVARIANT: this access is removed when the call ends. Until then, it is listed among the grants if the user
 //!   approved it.
 
-use crate::network::HostLease;
-use crate::server::MountLease;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
 use ironcurtain_grants::Granted;
+use ironcurtain_server::MountLease;
+use ironcurtain_server::network::HostLease;
 
 /// Mounts and hosts that are available during a single call.
 #[derive(Default)]

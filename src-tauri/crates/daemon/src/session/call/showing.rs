@@ -2,13 +2,13 @@
 
 use super::resources::CallResources;
 use super::{Answered, Call, deliver, forward, forward_alone};
-use crate::judging::InspectedCall;
-use crate::server::{MountLease, ServerError};
 use crate::session::Session;
 use crate::session::authorize::{Authorization, Judged};
 use crate::session::queue::QueuePlace;
 use crate::session::refusal::CallRefusal;
+use ironcurtain_judging::InspectedCall;
 use ironcurtain_policy::{Permit, Verdict};
+use ironcurtain_server::{MountLease, ServerError};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

@@ -1,9 +1,9 @@
 //! Tests that calls are parsed and rebuilt exactly as they were judged.
 
 use super::*;
-use crate::judging::JudgingContext;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, Servers};
+use ironcurtain_judging::JudgingContext;
 use ironcurtain_paths::Resolver;
 
 fn raw(text: &str) -> Box<RawValue> {

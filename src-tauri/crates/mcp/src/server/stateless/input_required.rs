@@ -1,7 +1,7 @@
 //! In-flight requests to a stateless server, and the input that each one is waiting for.
 
 use super::StatelessServer;
-use crate::server::client_answer::ClientRequest;
+use crate::server::client_request::ClientRequest;
 use crate::server::{
     MemoryShare, NoAnswer, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection,
 };

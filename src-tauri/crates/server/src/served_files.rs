@@ -1,0 +1,202 @@
+//! Access to the files that a sandbox's view serves: judges each access, asks the user if necessary, and applies
+//! revocations. Used by runs and by servers whose entry has `"access": "ask"`.
+//!
+//! - A file is opened only after the access has been judged by the same rules, grants and questions as a call.
+//! - Folders to which the sandbox has full access are mounted.
+//! - INVARIANT: the view permits an access without asking only while judging the access again would allow it.
+
+mod asking;
+mod holders;
+mod judge;
+mod link;
+mod mounts;
+mod permissions;
+mod processes;
+mod profile;
+mod raise;
+mod searching;
+mod serving;
+
+use crate::run_notes::RunNotes;
+use asking::AskedFolders;
+use ironcurtain_consent::Principal;
+use ironcurtain_grants::GrantSubject;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_sandbox::file_access::ToView;
+use ironcurtain_sandbox::{ControlAnswer, ControlOp};
+use ironcurtain_services::Services;
+use permissions::Permissions;
+pub use processes::{inside, is_inside};
+pub use profile::{ProfileGrants, ProfileGrantsError, mounts, plan};
+pub use raise::RaiseError;
+use searching::Searches;
+pub use serving::ServingFiles;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Returns the names of the tools whose calls the server is handling.
+pub type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
+
+/// Request to the task that owns the supervisor connection, with a channel for the response.
+pub type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
+
+/// State of the file access of one sandbox.
+pub struct ServedFiles {
+    /// Session id.
+    pub id: String,
+    /// Principal that questions name: the client and server, or the run's program.
+    pub principal: Arc<Principal>,
+    services: Services,
+    resolver: Resolver,
+    /// Notes for the terminal that started the run.
+    pub notes: Arc<RunNotes>,
+    /// Access that the sandbox has from the start. Empty for a server.
+    pub profile: ProfileGrants,
+    /// Writable folders that were mounted at the start and cannot be revoked.
+    mounted: Vec<CanonicalPath>,
+    pid: u32,
+    calls: Box<CallsInProgress>,
+    /// Counters of decisions.
+    pub counts: Arc<AccessCounts>,
+    permissions: Permissions,
+    to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
+    /// Number of the view's latest mount reservation.
+    reserved: watch::Sender<u64>,
+    searches: Searches,
+    asked: AskedFolders,
+    to_view: mpsc::UnboundedSender<ToView>,
+    end: CancellationToken,
+    /// Reason IronCurtain terminated the sandbox, if it did.
+    ended_because: OnceLock<String>,
+    /// Cancelled once the sandbox has exited.
+    gone: CancellationToken,
+}
+
+/// Counters of decisions on accesses.
+#[derive(Debug, Default)]
+pub struct AccessCounts {
+    /// Number of allowed accesses.
+    pub allowed: AtomicU64,
+    /// Number of denied accesses.
+    pub denied: AtomicU64,
+    /// Number of questions.
+    pub asked: AtomicU64,
+}
+
+/// Options for [`ServedFiles::new`].
+pub struct ServedFilesOptions {
+    /// Session id.
+    pub id: String,
+    /// Principal that questions name: the client and server, or the run's program.
+    pub principal: Arc<Principal>,
+    /// Services that all sessions share.
+    pub services: Services,
+    /// Resolver for the paths of accesses.
+    pub resolver: Resolver,
+    /// Notes for the terminal that started the run.
+    pub notes: Arc<RunNotes>,
+    /// Access that the sandbox has from the start. Empty for a server.
+    pub profile: ProfileGrants,
+    /// Writable folders that were mounted at the start and cannot be revoked.
+    pub mounted: Vec<CanonicalPath>,
+    /// Process id of the supervisor.
+    pub pid: u32,
+    /// Calls that questions list.
+    pub calls: Box<CallsInProgress>,
+    /// Counters of decisions.
+    pub counts: Arc<AccessCounts>,
+}
+
+/// Receivers for messages to the view and for orders to the supervisor.
+pub struct FilesInbox {
+    /// Messages to the view.
+    pub for_view: mpsc::UnboundedReceiver<ToView>,
+    /// Orders to the supervisor.
+    pub orders: mpsc::UnboundedReceiver<SandboxOrder>,
+}
+
+impl ServedFiles {
+    /// Creates the state, and the receivers for its messages.
+    pub fn new(options: ServedFilesOptions) -> (Arc<Self>, FilesInbox) {
+        let (to_view, for_view) = mpsc::unbounded_channel();
+        let (to_sandbox, orders) = mpsc::unbounded_channel();
+        let ServedFilesOptions {
+            id,
+            principal,
+            services,
+            resolver,
+            notes,
+            profile,
+            mounted,
+            pid,
+            calls,
+            counts,
+        } = options;
+        let files = Self {
+            permissions: Permissions::new(profile.permitted()),
+            searches: Searches::new(services.config.questions_per_minute),
+            asked: AskedFolders::default(),
+            reserved: watch::Sender::new(0),
+            end: CancellationToken::new(),
+            ended_because: OnceLock::new(),
+            gone: CancellationToken::new(),
+            id,
+            principal,
+            services,
+            resolver,
+            notes,
+            profile,
+            mounted,
+            pid,
+            calls,
+            counts,
+            to_sandbox,
+            to_view,
+        };
+        (Arc::new(files), FilesInbox { for_view, orders })
+    }
+
+    /// Requests termination of the sandbox without waiting for it to exit.
+    pub fn end(&self) {
+        self.end.cancel();
+    }
+
+    /// Requests termination of the sandbox for this reason.
+    fn end_because(&self, why: String) {
+        // The first reason counts.
+        let _ = self.ended_because.set(why);
+        self.end();
+    }
+
+    /// Returns the reason IronCurtain terminated the sandbox, if it did.
+    pub fn ended_because(&self) -> Option<String> {
+        self.ended_because.get().cloned()
+    }
+
+    /// Returns `true` if termination of the sandbox was requested.
+    pub fn is_ending(&self) -> bool {
+        self.end.is_cancelled()
+    }
+
+    /// Completes when termination of the sandbox is requested.
+    pub async fn ending(&self) {
+        self.end.cancelled().await;
+    }
+
+    /// Completes when the sandbox has exited.
+    pub async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+
+    /// Records that the sandbox has exited.
+    pub fn has_gone(&self) {
+        self.gone.cancel();
+    }
+
+    /// Returns `true` if grants for this subject apply to the sandbox.
+    pub fn may_use(&self, subject: &GrantSubject) -> bool {
+        self.principal.is_covered_by(subject)
+    }
+}

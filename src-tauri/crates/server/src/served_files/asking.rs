@@ -1,0 +1,400 @@
+//! Decides on an access to a file: judges it, and asks the user if necessary.
+//!
+//! - An answer applies to the file in the state that the question showed. After the answer, the access is judged again,
+//!   and the user is asked again if anything has changed.
+//! - A denial applies for the rest of the session to the same kind of access to the path and everything below it.
+
+use super::ServedFiles;
+use super::judge::{JudgedAccess, operation};
+use super::permissions::{JudgedVersions, Permitting};
+use super::searching::{Part, Search, SearchAnswer};
+use crate::run_notes::{calls_in_progress, claimed_reason};
+use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
+use ironcurtain_consent::found_paths::{cache_around, project_around};
+use ironcurtain_consent::{
+    CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved, Offer,
+    QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
+};
+use ironcurtain_judging::{allowed_by, denied_by};
+use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
+use ironcurtain_protocol::RunAsk;
+use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess};
+use ironcurtain_visible as visible;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Maximum number of times that one access is judged. It is judged again whenever a similar question is answered.
+const MAX_ROUNDS: usize = 200;
+
+/// Number of questions about files in one folder before the folder becomes the first offer.
+const OFTEN: u32 = 2;
+
+/// Maximum number of folders for which questions are counted.
+const MAX_FOLDERS: usize = 10_000;
+
+/// Maximum number of questions about one access. The user is asked again only if the file has changed.
+const MAX_QUESTIONS: usize = 3;
+
+/// Access that a program is waiting for.
+#[derive(Debug, Clone)]
+pub(super) struct AskedByProgram {
+    pub(super) wanted: PermittedAccess,
+    /// Names of the program and its ancestors, oldest first.
+    pub(super) programs: Vec<String>,
+}
+
+/// Accesses that a question covers.
+pub(super) enum Together {
+    /// A single access. If there is a receiver, it changes when a search starts that may include the access.
+    Alone(Option<watch::Receiver<u64>>),
+    /// This number of accesses to files in one folder.
+    With(usize),
+    /// None yet: the question is raised before the program opens the path. The agent may have given a reason.
+    Raised(Option<String>),
+}
+
+/// Number of questions asked so far about files in each folder.
+#[derive(Debug, Default)]
+pub(super) struct AskedFolders(Mutex<HashMap<PathBuf, u32>>);
+
+impl AskedFolders {
+    /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
+    /// first.
+    fn is_often(&self, path: &str) -> bool {
+        let Some(folder) = Path::new(path).parent() else { return false };
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if folders.len() >= MAX_FOLDERS && !folders.contains_key(folder) {
+            folders.clear();
+        }
+        let count = folders.entry(folder.to_owned()).or_default();
+        *count += 1;
+        *count > OFTEN
+    }
+}
+
+impl ServedFiles {
+    /// Decides on an access. If the access is permitted permanently, the file view has the permission when this
+    /// returns.
+    pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
+        let mut why = None;
+        let answer = self.decided(&asked, &mut why).await;
+        let allowed = answer != AccessAnswer::Denied;
+        if allowed {
+            self.profile.note(&asked.wanted);
+            self.notes.allowed(&asked.wanted);
+        } else {
+            self.notes.denied(&asked.wanted.path, why);
+        }
+        let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.services.metrics.decided(if allowed { "allow" } else { "deny" });
+        self.services.changed();
+        answer
+    }
+
+    /// Decides on an access. For a denial, sets `why`, unless the user has just chosen the denial.
+    async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
+        let wanted = &asked.wanted;
+        let (mut approved, mut answers) = (Vec::new(), 0);
+        for _ in 0..MAX_ROUNDS {
+            let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
+            match &judged.verdict {
+                Verdict::Allow(permit) => match self.allow(wanted, permit, &judged).await {
+                    Some(answer) => return answer,
+                    None => continue,
+                },
+                Verdict::Deny(denial) => {
+                    self.record_denial(wanted, denial, &judged).await;
+                    *why = Some(denial.reason.to_string());
+                    return AccessAnswer::Denied;
+                }
+                Verdict::Escalate(escalation) => {
+                    // The answer was about a different state of the file, so it does not apply.
+                    approved.clear();
+                    if answers == MAX_QUESTIONS {
+                        return AccessAnswer::Denied;
+                    }
+                    if self.notes.ask() == RunAsk::Deny {
+                        let denial = Denial::invalid("the run was started with `--deny`");
+                        self.record_denial(wanted, &denial, &judged).await;
+                        return AccessAnswer::Denied;
+                    }
+                    match self.one_or_all(asked, escalation, &judged).await {
+                        Ok(Some(yes)) => {
+                            answers += usize::from(!yes.is_empty());
+                            approved = yes;
+                        }
+                        Ok(None) => {}
+                        Err(problem) => {
+                            if let ExchangeError::NotApproved(refusal) = problem {
+                                *why = Some(refusal)
+                                    .filter(|why| *why != NotApproved::Denied)
+                                    .map(|why| why.to_string());
+                            } else {
+                                tracing::error!(%problem, "failed to ask about a file");
+                            }
+                            return AccessAnswer::Denied;
+                        }
+                    }
+                }
+            }
+        }
+        AccessAnswer::Denied
+    }
+
+    /// Asks about this access alone, or about the folder if many reads in it are waiting.
+    async fn one_or_all(
+        self: &Arc<Self>,
+        asked: &AskedByProgram,
+        escalation: &Escalation,
+        judged: &JudgedAccess,
+    ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
+        if asked.wanted.access != FileAccess::Read {
+            return self.question(asked, escalation, judged, Together::Alone(None)).await;
+        }
+        let answer = match self.searches.enter(&asked.wanted.path) {
+            Part::Alone(waiting) => {
+                let begun = Some(waiting.begun.clone());
+                return self.question(asked, escalation, judged, Together::Alone(begun)).await;
+            }
+            Part::Joins(answer) => self.searched(answer).await,
+            Part::Asks(search) => self.search(asked, search).await?,
+        };
+        match answer {
+            SearchAnswer::Again => Ok(None),
+            SearchAnswer::Once => Ok(Some(escalation.values.clone())),
+            SearchAnswer::Denied => Err(NotApproved::Denied.into()),
+        }
+    }
+
+    /// Asks once about a folder for which many reads are waiting.
+    async fn search(
+        self: &Arc<Self>,
+        asked: &AskedByProgram,
+        search: Search,
+    ) -> Result<SearchAnswer, ExchangeError> {
+        let folder = PermittedAccess { path: search.folder.clone(), access: FileAccess::Read };
+        let Some(judged) = self.judged(&folder, &[]).await else { return Ok(SearchAnswer::Denied) };
+        let Verdict::Escalate(escalation) = &judged.verdict else {
+            self.searches.is_unaskable(&search.folder);
+            search.answer(SearchAnswer::Again);
+            return Ok(SearchAnswer::Again);
+        };
+        let of_folder = AskedByProgram { wanted: folder, programs: asked.programs.clone() };
+        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.count)).await;
+        let answer = match &answered {
+            Ok(Some(values)) if !values.is_empty() => SearchAnswer::Once,
+            Ok(_) => SearchAnswer::Again,
+            Err(_) => SearchAnswer::Denied,
+        };
+        search.answer(answer);
+        answered.map(|_| answer)
+    }
+
+    /// Records an allowed access. Unless it was approved only once, permits it permanently. Returns `None` if the
+    /// access must be judged again.
+    async fn allow(
+        &self,
+        wanted: &PermittedAccess,
+        permit: &Permit,
+        judged: &JudgedAccess,
+    ) -> Option<AccessAnswer> {
+        let reason = permit.reason();
+        let mut entry = self.entry(wanted, judged, Event::Decision, "allowed");
+        entry.policy_decision =
+            Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), &reason.rule, &reason.reason));
+        entry.policy_hash = Some(judged.snapshot.hash.clone());
+        entry.grant_id = permit.grants().first().cloned();
+        if let Err(problem) = self.services.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record an allowed access; denying it");
+            return Some(AccessAnswer::Denied);
+        }
+        if !self.services.grants.hold(permit.grants()) {
+            return None;
+        }
+        self.services.grants.used(permit.grants());
+        if permit.allowed_by() == AllowedBy::Answer {
+            return Some(AccessAnswer::Once);
+        }
+        let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
+        match self.permit(wanted.clone(), versions) {
+            Permitting::Permitted => Some(AccessAnswer::Permitted),
+            Permitting::Outdated => None,
+            Permitting::Full => {
+                tracing::error!(
+                    session = self.id,
+                    "the session has reached the maximum number of permitted files; denying another one"
+                );
+                Some(AccessAnswer::Denied)
+            }
+        }
+    }
+
+    /// Asks the user once. Returns the values approved for this access only, or `None` if the access must be judged
+    /// again.
+    pub(super) async fn question(
+        self: &Arc<Self>,
+        AskedByProgram { wanted, programs }: &AskedByProgram,
+        escalation: &Escalation,
+        judged: &JudgedAccess,
+        together: Together,
+    ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        self.services.metrics.decided("escalate");
+        let exchange = self.services.exchange(&self.principal);
+        let JudgedAccess { inspected, snapshot, .. } = judged;
+        let requested = inspected.paths.requested(&escalation.values, FileWrites::default());
+        // The files are served, so the access needs no mount.
+        let requested: Vec<_> =
+            requested.into_iter().map(|asked| RequestedAccess { need: None, ..asked }).collect();
+        let reads = wanted.access == FileAccess::Read;
+        let paths = requested.iter().map(|requested| &requested.path);
+        let cache = cache_around(&snapshot.home, paths).filter(|_| reads);
+        let grantable = Grantable {
+            project: project_around(requested.iter().map(|requested| &requested.path)),
+            cache: cache.clone(),
+            requested,
+            mounts_folders: true,
+            ..Grantable::default()
+        };
+        let tool = operation(wanted.access).name();
+        let scope = DenialScope::of_call(tool, &escalation.values, &grantable.requested, |_| true);
+        let mut question = CallQuestion {
+            id: exchange.name()?,
+            principal: &self.principal,
+            tool,
+            escalation,
+            grantable: &grantable,
+            found: &inspected.paths,
+            compared: None,
+            scope: &scope,
+            limits: snapshot.limits(),
+            deadline: self.services.config.question_deadline(),
+        }
+        .build();
+        if judged.runs_later {
+            only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
+        }
+        if let Together::Raised(why) = &together {
+            // Without a waiting access, a one-time approval would have no effect.
+            only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
+            question.with.extend(why.iter().map(|why| claimed_reason(why)));
+        }
+        only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
+        if question.offers.is_empty() {
+            return Err(ExchangeError::NoOffer);
+        }
+        let mut entry = self.entry(wanted, judged, Event::Question, "the user was asked");
+        entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
+        entry.policy_hash = Some(snapshot.hash.clone());
+        let facts: Vec<String> = inspected.paths.iter().map(|found| file_state(&found.path)).collect();
+        let denial = SessionDenial::of(&question, scope.clone(), None);
+        let identity = QuestionKey::of(&question, &facts);
+        if let Together::With(count) = together {
+            let files = format!("{count} files in this folder are waiting: the program may be searching it.");
+            question.also.push(files);
+            question.fits_a_batch = false;
+        }
+        question.with.extend(calls_in_progress(&(self.calls)()));
+        if !programs.is_empty() {
+            question.with.push(("program".to_owned(), visible::line(&programs.join(" → "))));
+        }
+        // Offer the folder first for a cache, because a program opens many files in it.
+        let is_often = self.asked.is_often(&wanted.path);
+        if (is_often || cache.is_some())
+            && let Some(at) = question.offers.iter().position(|offer| offer.reach == Reach::Folders)
+        {
+            question.offers.get_mut(..=at).iter_mut().for_each(|offers| offers.rotate_right(1));
+        }
+        let inquiry = Inquiry {
+            identity,
+            call: DeniedKey::of(&self.principal, tool, &inspected.arguments),
+            question,
+            entry,
+            scope,
+        };
+        let begun = match together {
+            Together::Alone(begun) => begun,
+            Together::With(_) | Together::Raised(_) => None,
+        };
+        let open = self.notes.waiting(&wanted.path, &self.services.broker);
+        let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
+        drop(open);
+        if matches!(&answer, Err(ExchangeError::NotApproved(why)) if why.is_answer()) {
+            self.services.broker.stops().deny(denial);
+        }
+        let Some(approval) = answer? else { return Ok(None) };
+        let now = self.judged(wanted, &[]).await;
+        if !now.is_some_and(|now| now.inspected.paths.has_same_kinds(&inspected.paths)) {
+            return Ok(None);
+        }
+        if approval.lifetime == Lifetime::Once {
+            return Ok(Some(escalation.values.clone()));
+        }
+        // From now on, the new grant decides.
+        exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
+        Ok(Some(Vec::new()))
+    }
+
+    /// Completes when the access no longer needs its own question because of a new grant, a new policy or a question
+    /// about its folder.
+    async fn no_question_left(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        begun: Option<watch::Receiver<u64>>,
+    ) {
+        let mut begins = pin!(async {
+            match begun {
+                // Ignore the error, which occurs only if the sandbox has exited.
+                Some(mut begun) => _ = begun.changed().await,
+                None => std::future::pending().await,
+            }
+        });
+        let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
+        let is_asked = |judged: &JudgedAccess| matches!(judged.verdict, Verdict::Escalate(_));
+        while self.judged(wanted, &[]).await.as_ref().is_some_and(is_asked) {
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+                // The search may include this access.
+                () = &mut begins => return,
+            };
+            if changed.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    pub(super) async fn record_denial(
+        &self,
+        wanted: &PermittedAccess,
+        denial: &Denial,
+        judged: &JudgedAccess,
+    ) {
+        let mut entry = self.entry(wanted, judged, Event::Decision, "denied");
+        entry.policy_decision =
+            Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
+        entry.policy_hash = Some(judged.snapshot.hash.clone());
+        if let Err(problem) = self.services.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record a denied access");
+        }
+    }
+
+    fn entry(&self, wanted: &PermittedAccess, judged: &JudgedAccess, event: Event, summary: &str) -> Entry {
+        let mut entry = self.principal.entry(event, summary);
+        entry.tool_name = Some(operation(wanted.access).name().to_owned());
+        entry.paths = vec![wanted.path.clone()];
+        entry.arguments = Some(redacted(&judged.inspected.arguments));
+        entry
+    }
+}
+
+/// Removes all lifetimes that `accepted` rejects, and then offers that have no lifetime left.
+fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
+    offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
+    offers.retain(|offer| !offer.lifetimes.is_empty());
+}

@@ -1,0 +1,132 @@
+//! Accesses that a file view permits without a question.
+//!
+//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each later
+//!   change, all accesses are judged again, and those that are no longer allowed are removed.
+
+use super::ServedFiles;
+use super::mounts::GrantedMounts;
+use ironcurtain_config::PolicySnapshot;
+use ironcurtain_policy::Verdict;
+use ironcurtain_sandbox::file_access::{PermittedAccess, ToView};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Maximum number of permitted accesses. Further accesses are denied.
+const MAX_COUNT: usize = 100_000;
+
+/// Permitted accesses, and the version of the grants that the file view has applied.
+#[derive(Debug)]
+pub(super) struct Permissions {
+    permitted: Mutex<HashSet<PermittedAccess>>,
+    applied: watch::Sender<u64>,
+}
+
+/// Versions of the grants and the policy against which an access was judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JudgedVersions<'a> {
+    pub(super) grants: u64,
+    pub(super) snapshot: &'a Arc<PolicySnapshot>,
+}
+
+/// Result of adding a permitted access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Permitting {
+    Permitted,
+    /// Grants or policy have changed, so the access must be judged again.
+    Outdated,
+    /// The maximum number of accesses is reached.
+    Full,
+}
+
+impl Permissions {
+    /// Creates the permissions of a new view. `permitted` is judged before the file view receives it.
+    pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
+        Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
+    }
+
+    /// Records that the file view has applied the permissions of this version.
+    pub(super) fn applied(&self, version: u64) {
+        self.applied.send_if_modified(|applied| {
+            let is_newer = version > *applied;
+            *applied = version.max(*applied);
+            is_newer
+        });
+    }
+}
+
+impl ServedFiles {
+    /// Permits an access until it is revoked.
+    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> Permitting {
+        let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = self.services.grants.now().version == judged.grants
+            && Arc::ptr_eq(&self.services.snapshot(), judged.snapshot);
+        if !is_current {
+            return Permitting::Outdated;
+        }
+        if permitted.len() >= MAX_COUNT && !permitted.contains(&access) {
+            return Permitting::Full;
+        }
+        self.tell(ToView::Permit(access.clone()));
+        permitted.insert(access);
+        Permitting::Permitted
+    }
+
+    /// Judges all permitted accesses again whenever grants or policy change.
+    pub(super) async fn follow_changes(self: Arc<Self>) {
+        let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
+        let mut mounts = GrantedMounts::of(&self);
+        loop {
+            // Do this at the start too, so that the view always has a version. Unmount first: a version counts as
+            // applied only once all folders that it revokes are unmounted.
+            let now = self.services.grants.now();
+            let version = now.version;
+            self.unmount_revoked().await;
+            let wanted = self.folders_to_mount(now).await;
+            mounts.remove_others(&self, &wanted).await;
+            let files = self.clone();
+            // Ignore the error: it occurs only while the daemon exits, which also terminates the sandbox.
+            let _ = tokio::task::spawn_blocking(move || files.judge_again(version)).await;
+            mounts.add(&self, &wanted, version).await;
+            let moved = mounts.moved();
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+                () = mounts.reserved() => Ok(()),
+                () = moved => Ok(()),
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Judges the permitted accesses by grants of this version or a newer one. Accesses that are added concurrently
+    /// have been judged by such grants too.
+    fn judge_again(&self, version: u64) {
+        let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = permitted().clone();
+        // Judging is slow and must not block the opening of files, so release the lock.
+        let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
+        let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
+        let mut permitted = permitted();
+        ended.iter().for_each(|access| _ = permitted.remove(access));
+        self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
+    }
+
+    /// Waits until the file view no longer uses grants older than this version, or the sandbox has exited.
+    pub async fn is_within(&self, version: u64) {
+        let mut applied = self.permissions.applied.subscribe();
+        tokio::select! {
+            // Ignore the result: the sender exists as long as this value.
+            _ = applied.wait_for(|applied| *applied >= version) => {}
+            () = self.gone.cancelled() => {}
+        }
+    }
+
+    /// Sends a message to the file view.
+    pub(super) fn tell(&self, message: ToView) {
+        // Ignore the error, which occurs only if the sandbox has exited.
+        let _ = self.to_view.send(message);
+    }
+}

@@ -1,0 +1,247 @@
+//! Profile of a run: the access that the run has from the start, as grants for the session.
+//!
+//! - Settings folders are mounted, because programs map their databases into memory. Individual files are served by the
+//!   file view.
+//! - INVARIANT: the run can access the agent's logins only while all grants for its settings are active.
+
+use super::ServedFiles;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_config::{
+    FoundProgram, PlanContext, PolicySnapshot, RunPlan, RunPlanError, RunProfileError, RunProfiles,
+};
+use ironcurtain_consent::{Lifetime, Principal};
+use ironcurtain_grants::{Files, GrantTable, Granted, StandingGrant};
+use ironcurtain_paths::{CanonicalPath, random_name};
+use ironcurtain_policy::{AccessSet, GrantKind};
+use ironcurtain_protocol::{RunHello, UsedFile};
+use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
+use ironcurtain_sandbox::{Mount, MountAccess};
+use ironcurtain_services::Services;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of files to remember for proposing a profile.
+const MAX_LEARNED: usize = 10_000;
+
+/// Error returned when a profile cannot be used for a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileGrantsError {
+    /// The profile does not exist or is invalid.
+    #[error(transparent)]
+    Profile(#[from] RunProfileError),
+    /// The profile contains a path that must not be opened.
+    #[error(transparent)]
+    Plan(#[from] RunPlanError),
+    /// A settings folder cannot be created.
+    #[error("failed to create `{folder}`: {source}")]
+    Folder {
+        /// Path of the folder.
+        folder: CanonicalPath,
+        /// Operating system error.
+        source: io::Error,
+    },
+}
+
+/// Grants and mounts that a run's profile adds.
+#[derive(Default)]
+pub struct ProfileGrants {
+    /// Access that the profile adds.
+    pub plan: RunPlan,
+    /// Ids of the grants for settings files and folders.
+    settings: Vec<String>,
+    /// Mounted folders, by the id of their grant.
+    mounted: Mutex<BTreeMap<String, CanonicalPath>>,
+    /// Cached policy without the protections that the profile removes, preceded by the policy from which it was
+    /// derived.
+    opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
+    /// Used files, with `true` for those that were changed. `None` unless the process that started the run requested
+    /// this list.
+    learned: Option<Mutex<BTreeMap<String, bool>>>,
+}
+
+/// Plans a run's access, and creates missing settings folders. Blocks on file access.
+///
+/// # Errors
+/// Returns [`ProfileGrantsError`] if the profile is invalid or a folder cannot be created.
+pub fn plan(
+    services: &Services,
+    request: &RunHello,
+    cwd: &CanonicalPath,
+    snapshot: &PolicySnapshot,
+) -> Result<RunPlan, ProfileGrantsError> {
+    let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let program = request.argv.first().and_then(|program| FoundProgram::find(program, path, cwd.as_path()));
+    let profiles = RunProfiles::load(&services.home)?;
+    let chosen =
+        profiles.choose(request.profile.as_ref(), program.as_ref(), &snapshot.home, cwd.as_path())?;
+    let plan = RunPlan::new(
+        chosen,
+        PlanContext {
+            ours: &services.home,
+            home: &snapshot.home,
+            protected: &snapshot.protected,
+            cwd: cwd.as_path(),
+            path,
+            argv: &request.argv,
+            shim: &services.programs.dir.join("ironcurtain-shim"),
+        },
+    )?;
+    for folder in &plan.folders {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder.as_path());
+        created.map_err(|source| ProfileGrantsError::Folder { folder: folder.clone(), source })?;
+    }
+    Ok(plan)
+}
+
+/// Converts a plan to its mounts.
+pub fn mounts(plan: &RunPlan) -> Vec<Mount> {
+    let mount = |access| move |path: &CanonicalPath| Mount::new(path.as_str(), access);
+    let programs = plan.programs.iter().map(mount(MountAccess::ReadOnly));
+    programs.chain(plan.folders.iter().map(mount(MountAccess::ReadWrite))).collect()
+}
+
+impl ProfileGrants {
+    /// Creates a plan's grants, each with its audit entry.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if no random id can be generated.
+    pub fn new(
+        plan: RunPlan,
+        principal: &Principal,
+        learns: bool,
+    ) -> io::Result<(Self, Vec<(StandingGrant, Entry)>)> {
+        let all = AccessSet { read: true, write: true, delete: true };
+        let read = AccessSet { read: true, ..AccessSet::default() };
+        let folders = plan.folders.iter().map(|path| (path.clone(), GrantKind::Tree, all));
+        let files = plan.files.iter().map(|path| (path.clone(), GrantKind::File, all));
+        let readable = plan.read.iter().map(|(path, kind)| (path.clone(), *kind, read));
+        let provenance = format!("the run profile `{}`", plan.profile.name);
+        let (mut given, mut settings, mut mounted) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (path, kind, access) in folders.chain(files).chain(readable) {
+            let files = Files { path: path.clone(), kind, access };
+            let grant = grant(principal, files, provenance.clone())?;
+            if access.write {
+                settings.push(grant.id.clone());
+                if kind == GrantKind::Tree {
+                    mounted.insert(grant.id.clone(), path);
+                }
+            }
+            let entry = entry_of(&grant, principal);
+            given.push((grant, entry));
+        }
+        let own = Self {
+            plan,
+            settings,
+            mounted: Mutex::new(mounted),
+            opened: Mutex::default(),
+            learned: learns.then(Mutex::default),
+        };
+        Ok((own, given))
+    }
+
+    /// Returns the policy by which the run's accesses are judged.
+    pub(super) fn snapshot(&self, current: &Arc<PolicySnapshot>, grants: &GrantTable) -> Arc<PolicySnapshot> {
+        if !self.is_in_force(grants) {
+            return current.clone();
+        }
+        let mut opened = lock(&self.opened);
+        match &*opened {
+            Some((of, opened)) if Arc::ptr_eq(of, current) => opened.clone(),
+            Some(_) | None => {
+                let new = Arc::new(current.with_protection(self.plan.protection(&current.protected)));
+                *opened = Some((current.clone(), new.clone()));
+                new
+            }
+        }
+    }
+
+    /// Returns the settings file at `path`, or the one whose lock or temporary file is at `path`. Returns `None` for
+    /// other paths.
+    pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
+        self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
+    }
+
+    /// Returns the accesses that are permitted from the start, so that the file view does not ask about them.
+    pub(super) fn permitted(&self) -> impl Iterator<Item = PermittedAccess> {
+        // A lock is a folder. The view creates folders without a question, but creates real ones only if they are
+        // permitted.
+        let lock = |file: &CanonicalPath| PermittedAccess {
+            path: format!("{file}.lock"),
+            access: FileAccess::Write,
+        };
+        self.plan.files.iter().map(lock)
+    }
+
+    /// Remembers an allowed access if the process that started the run requested the list of used files.
+    pub(super) fn note(&self, access: &PermittedAccess) {
+        let Some(learned) = &self.learned else { return };
+        let mut learned = lock(learned);
+        if learned.len() < MAX_LEARNED {
+            let is_changed = access.access != FileAccess::Read;
+            *learned.entry(access.path.clone()).or_default() |= is_changed;
+        }
+    }
+
+    /// Returns the files that the run has used.
+    pub fn learned(&self) -> Vec<UsedFile> {
+        let all = self.learned.as_ref().map(|learned| lock(learned).clone()).unwrap_or_default();
+        all.into_iter().map(|(path, changed)| UsedFile { path, changed }).collect()
+    }
+
+    fn is_in_force(&self, grants: &GrantTable) -> bool {
+        let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
+        !self.settings.is_empty() && self.settings.iter().all(|id| ids.contains(id.as_str()))
+    }
+
+    /// Returns the mounted folders.
+    pub(super) fn mounted(&self) -> Vec<String> {
+        lock(&self.mounted).values().map(|path| path.as_str().to_owned()).collect()
+    }
+
+    /// Removes and returns the mounted folders whose grants have ended.
+    fn take_revoked(&self, grants: &GrantTable) -> Vec<CanonicalPath> {
+        let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
+        lock(&self.mounted).extract_if(.., |id, _| !ids.contains(id.as_str())).map(|(_, path)| path).collect()
+    }
+}
+
+impl ServedFiles {
+    /// Unmounts the folders whose grants have ended. Terminates the sandbox if a program still uses one.
+    pub(super) async fn unmount_revoked(&self) {
+        for path in self.profile.take_revoked(&self.services.grants.now()) {
+            if let Err(holders) = self.unmount(&path).await {
+                self.end_holding(&path, &holders).await;
+            }
+        }
+    }
+}
+
+fn grant(principal: &Principal, files: Files, provenance: String) -> io::Result<StandingGrant> {
+    Ok(StandingGrant {
+        id: random_name()?,
+        subject: principal.subject(),
+        what: Granted::Files(files),
+        lifetime: Lifetime::Session,
+        expires_ms: None,
+        created_ms: now_ms(),
+        last_used_ms: None,
+        uses: 0,
+        provenance,
+    })
+}
+
+fn entry_of(grant: &StandingGrant, principal: &Principal) -> Entry {
+    let mut entry =
+        principal.entry(Event::Grant, format!("{}, {}", grant.provenance, grant.lifetime.words()));
+    entry.grant_id = Some(grant.id.clone());
+    grant.what.note_in(&mut entry);
+    entry
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,418 @@
+//! Actor that owns a server's process and mounts.
+//!
+//! - Only active grants, leases of in-flight calls and folders that the policy opens add mounts (see [`reconcile`]).
+//! - A policy change is handled like a grant change: paths that it no longer opens are unmounted, and the unmount is
+//!   proven.
+//! - A restarted process receives the same `initialize` as the first one.
+
+mod applied;
+mod file_events;
+mod files;
+mod handshake;
+mod masks;
+mod options;
+mod reconcile;
+mod recreating;
+mod running;
+mod served;
+mod starting;
+mod stderr_tail;
+
+pub use applied::{Applied, Versions};
+pub use options::ActorOptions;
+pub use served::AskingOptions;
+
+use super::control::SupervisorControl;
+pub use super::down::{DownReason, ServerExit};
+use super::mounted::Mounted;
+use super::replay::{HandshakeOutcome, Replay};
+use super::roots::ServerView;
+use super::{MountLease, ServerError};
+use files::SessionFiles;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_mcp::server::ServerConnection;
+use ironcurtain_mcp::wire::ProtocolVersion;
+use ironcurtain_paths::CanonicalPath;
+use reconcile::ServerRules;
+use recreating::RecreatedFiles;
+use running::{Handshake, News, Running, news, uncovered};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// Minimum uptime. A server that repeatedly exits sooner is restarted only after a delay.
+const STEADY: Duration = Duration::from_secs(2);
+
+/// Maximum number of consecutive processes that exit before they answer `initialize`.
+const MAX_HANDSHAKES: u32 = 3;
+
+#[derive(Debug)]
+pub(super) enum ServerState {
+    /// The process with this start number is running, but has not answered `initialize`.
+    Starting(u64),
+    Up {
+        connection: ServerConnection,
+        pid: Option<u32>,
+        ready: bool,
+    },
+    Down(DownReason),
+}
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Initialize,
+    Initialized,
+    Start(oneshot::Sender<Result<(), DownReason>>),
+    Restart(oneshot::Sender<Result<(), DownReason>>),
+    Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
+    /// Updates the mounts for a call that needs no further access, without waiting for the server to confirm its roots.
+    Refresh(oneshot::Sender<()>),
+    Release(u64),
+}
+
+/// Spawns the actor. It exits when the last command sender is dropped or its task is aborted.
+pub(super) fn start(
+    options: ActorOptions,
+    replay: Replay,
+    commands: mpsc::WeakUnboundedSender<Command>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+) -> (ActorView, AbortHandle) {
+    let (state, state_seen) = watch::channel(ServerState::Starting(0));
+    let (applied, applied_seen) = watch::channel(Applied::default());
+    let (roots, roots_seen) = watch::channel(ServerView::default());
+    let starts = Arc::<AtomicU64>::default();
+    let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
+    let actor = Actor {
+        _files: SessionFiles::of(&options.containment),
+        server_rules,
+        hides_too_little: false,
+        options,
+        replay,
+        commands,
+        inbox,
+        postponed: VecDeque::new(),
+        state: Arc::new(state),
+        applied,
+        roots,
+        running: None,
+        mounted: Vec::new(),
+        leases: BTreeMap::new(),
+        named: BTreeSet::new(),
+        next_lease: 0,
+        asks_for_roots: None,
+        confirmed_version: 0,
+        announced: 0,
+        started: Instant::now(),
+        quick_ends: 0,
+        unanswered: 0,
+        restarts: 0,
+        starts: starts.clone(),
+        recreating: RecreatedFiles::default(),
+        tries: 0,
+    };
+    let task = tokio::spawn(actor.run()).abort_handle();
+    (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
+}
+
+/// Part of an actor's state that its handle can read.
+#[derive(Debug, Clone)]
+pub(super) struct ActorView {
+    pub(super) state: watch::Receiver<ServerState>,
+    pub(super) applied: watch::Receiver<Applied>,
+    pub(super) roots: watch::Receiver<ServerView>,
+    pub(super) starts: Arc<AtomicU64>,
+}
+
+/// Paths that one in-flight call needs, and the autostart files among them that the user approved.
+struct Leased {
+    needs: Vec<Need>,
+    named: Vec<CanonicalPath>,
+}
+
+struct Actor {
+    options: ActorOptions,
+    /// Sender for the actor's leases. It is weak, so that the actor does not keep itself alive.
+    commands: mpsc::WeakUnboundedSender<Command>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    /// Commands that arrived while the actor was busy, oldest first.
+    postponed: VecDeque<Command>,
+    replay: Replay,
+    state: Arc<watch::Sender<ServerState>>,
+    applied: watch::Sender<Applied>,
+    roots: watch::Sender<ServerView>,
+    running: Option<Running>,
+    server_rules: ServerRules,
+    /// `true` if more paths must be hidden now than when the process was started.
+    hides_too_little: bool,
+    mounted: Vec<Mounted>,
+    leases: BTreeMap<u64, Leased>,
+    /// Autostart files that the user approved, and that are therefore not quarantined.
+    named: BTreeSet<CanonicalPath>,
+    next_lease: u64,
+    /// `true` if the server requests roots, `false` if it does not, or `None` if that is unknown.
+    asks_for_roots: Option<bool>,
+    /// Newest version of the roots that the process has confirmed, or has had enough time to confirm.
+    confirmed_version: u64,
+    /// Version of the roots at the time of the last `roots/list_changed` notification to the process.
+    announced: u64,
+    started: Instant,
+    quick_ends: u32,
+    /// Number of consecutive processes that exited before they answered `initialize`.
+    unanswered: u32,
+    /// Number of restarts because the server kept using revoked access.
+    restarts: u64,
+    /// Number of started processes. Shared with the handle.
+    starts: Arc<AtomicU64>,
+    /// Limits that apply because the server recreated quarantined files.
+    recreating: RecreatedFiles,
+    /// Number of attempts to start a process, used for unique sandbox names.
+    tries: u64,
+    /// Files for an `srt` sandbox. They are removed after the process has been killed.
+    _files: Option<SessionFiles>,
+}
+
+impl Actor {
+    /// Handles events until the session closes. Boxes the handlers, so that an idle server needs no memory for them.
+    async fn run(mut self) {
+        if self.wait_to_start().await.is_none() {
+            return;
+        }
+        Box::pin(self.start_server()).await;
+        Box::pin(self.reconcile()).await;
+        let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
+        loop {
+            let check = self.running.as_mut().and_then(Running::check);
+            tokio::select! {
+                command = next_command(&mut self.postponed, &mut self.inbox) => match command {
+                    Some(command) => Box::pin(self.handle(command)).await,
+                    None => return,
+                },
+                changed = grants.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let version = grants.borrow_and_update().version;
+                    // Using a grant changes the table too, but not the granted access.
+                    if version != self.applied.borrow().versions.grants {
+                        Box::pin(self.reconcile()).await;
+                    }
+                }
+                changed = snapshots.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let version = snapshots.borrow_and_update().version;
+                    if version != self.applied.borrow().versions.policy {
+                        Box::pin(self.reconcile()).await;
+                    }
+                }
+                () = uncovered(check) => Box::pin(self.check()).await,
+                news = news(self.running.as_mut()) => match news {
+                    News::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
+                    News::Files(event) => Box::pin(self.files_event(event)).await,
+                    News::Ended => Box::pin(self.process_ended()).await,
+                },
+            }
+        }
+    }
+
+    /// Waits until the server may start. Until then nothing is mounted, so revocations take effect at once. Returns
+    /// `None` if the session closes.
+    async fn wait_to_start(&mut self) -> Option<()> {
+        let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
+        while !may_start.is_cancelled() {
+            self.reconcile().await;
+            tokio::select! {
+                () = may_start.cancelled() => {}
+                command = self.inbox.recv() => self.postponed.push_back(command?),
+                changed = grants.changed() => changed.ok()?,
+            }
+        }
+        Some(())
+    }
+
+    async fn handle(&mut self, command: Command) {
+        match command {
+            Command::Initialize => match self.running.take() {
+                // The process received the latest `initialize` when it was started.
+                Some(running) if running.initialize_number == Some(self.replay.number()) => {
+                    self.running = Some(running)
+                }
+                Some(mut running) => {
+                    self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed)));
+                    self.initialize(&mut running);
+                    self.running = Some(running);
+                }
+                None => {
+                    self.start_server().await;
+                    self.reconcile().await;
+                }
+            },
+            Command::Initialized => self.reconcile().await,
+            Command::Start(reply) => {
+                if self.running.is_none() {
+                    self.start_server().await;
+                    self.reconcile().await;
+                }
+                // Ignore the error, which occurs if the caller was cancelled.
+                let _ = reply.send(self.outcome());
+            }
+            Command::Restart(reply) => {
+                self.restart("the user restarted it").await;
+                self.reconcile().await;
+                let _ = reply.send(self.outcome());
+            }
+            Command::Lease(needs, named, reply) => {
+                let outcome = self.lease(needs, named).await;
+                // If the caller was cancelled, dropping the lease releases it.
+                let _ = reply.send(outcome);
+            }
+            Command::Refresh(reply) => {
+                self.reconcile().await;
+                // Ignore the error, which occurs if the caller was cancelled.
+                let _ = reply.send(());
+            }
+            Command::Release(id) => {
+                if self.leases.remove(&id).is_some() {
+                    self.reconcile().await;
+                }
+            }
+        }
+    }
+
+    async fn lease(
+        &mut self,
+        needs: Vec<Need>,
+        named: Vec<CanonicalPath>,
+    ) -> Result<MountLease, ServerError> {
+        self.next_lease += 1;
+        let id = self.next_lease;
+        let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
+        let lease = MountLease { id, needs: needs.clone(), commands };
+        self.leases.insert(id, Leased { needs: needs.clone(), named });
+        self.reconcile().await;
+        let failed = self.applied.borrow().failed.clone();
+        match needs.iter().find_map(|n| failed.get_key_value(&n.path)) {
+            None => Ok(lease),
+            Some((path, reason)) => {
+                Err(ServerError::NotShown { path: path.as_str().to_owned(), reason: reason.clone() })
+            }
+        }
+    }
+
+    /// Handles the result of the `initialize` handshake.
+    async fn handshake_ended(&mut self, outcome: HandshakeOutcome) {
+        let Some(running) = &mut self.running else { return };
+        match outcome {
+            HandshakeOutcome::Accepted => {
+                running.handshake = Handshake::Complete;
+                self.unanswered = 0;
+                self.reconcile().await;
+            }
+            HandshakeOutcome::Rejected => running.handshake = Handshake::None,
+            HandshakeOutcome::Failed => self.process_ended().await,
+            HandshakeOutcome::RejectedAfterRestart(error) => {
+                self.give_up(DownReason::InitializeRejected(error)).await
+            }
+            HandshakeOutcome::Unanswered => self.give_up(DownReason::InitializeUnanswered).await,
+        }
+    }
+
+    /// Kills a process that cannot be used, and records the reason.
+    async fn give_up(&mut self, why: DownReason) {
+        self.running = None;
+        self.down(why).await;
+    }
+
+    /// Handles the exit of the process: records it, and starts a new process if a restart is allowed.
+    async fn process_ended(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        let status = match running.control() {
+            Some(control) => {
+                tokio::time::timeout(Duration::from_millis(500), control.exit()).await.ok().flatten()
+            }
+            None => None,
+        };
+        let stderr_tail = running.stderr_tail.text().await;
+        let remote = running.hold.remote_end();
+        let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail, remote };
+        running.connection.ended(&ending);
+        let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
+        let (was_pending, was_probed) = (running.handshake.is_open(), running.handshake.is_probed());
+        drop(running);
+        self.report_lost_masks(lost).await;
+        self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
+        let why = DownReason::Ended(Arc::new(ending));
+        self.unanswered += u32::from(was_pending);
+        if was_probed {
+            // The server did not understand the version probe, so it uses the handshake protocol.
+            self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
+        }
+        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MAX_HANDSHAKES {
+            self.mounted.clear();
+            self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
+            self.start_server().await;
+            return self.reconcile().await;
+        }
+        self.down(why).await;
+    }
+
+    fn outcome(&self) -> Result<(), DownReason> {
+        match &*self.state.borrow() {
+            ServerState::Down(reason) => Err(reason.clone()),
+            ServerState::Up { .. } | ServerState::Starting(_) => Ok(()),
+        }
+    }
+
+    async fn restart(&mut self, why: &str) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+        self.mounted.clear();
+        self.record(format!("the server {} was stopped: {why}", self.options.server.name)).await;
+        self.quick_ends = 0;
+        self.start_server().await;
+    }
+
+    async fn down(&mut self, reason: DownReason) {
+        self.mounted.clear();
+        self.unanswered = 0;
+        self.options.log.write(format!("the server is down: {reason}"));
+        self.record(format!("the server {} is not running: {reason}", self.options.server.name)).await;
+        self.not_running(reason);
+    }
+
+    /// Notifies all waiting callers that the server is not running.
+    fn not_running(&self, reason: DownReason) {
+        self.replay.give_up(&reason);
+        self.state.send_replace(ServerState::Down(reason));
+    }
+
+    async fn record(&self, summary: String) {
+        self.record_entry(Entry::new(Event::Server, summary)).await;
+    }
+
+    async fn record_entry(&self, mut entry: Entry) {
+        entry.session = Some(self.options.session.clone());
+        entry.server_name = Some(self.options.server.name.clone());
+        if let Err(problem) = self.options.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record a change of a server");
+        }
+    }
+}
+
+/// Returns the next command; postponed commands precede new ones. Returns `None` once all senders are dropped.
+async fn next_command(
+    postponed: &mut VecDeque<Command>,
+    inbox: &mut mpsc::UnboundedReceiver<Command>,
+) -> Option<Command> {
+    match postponed.pop_front() {
+        Some(command) => Some(command),
+        None => inbox.recv().await,
+    }
+}

@@ -1,0 +1,379 @@
+//! Starts a server process in our own sandbox, in an `srt` sandbox, or without a sandbox.
+
+mod alone;
+mod logout;
+mod native;
+mod plain;
+mod remote;
+mod remote_login;
+mod srt;
+mod stderr;
+
+pub use alone::{LoneProcess, ServersBeside, start_alone, unrecorded};
+pub use logout::{EndedLogin, log_out, remove_tokens};
+pub use remote_login::login_server;
+pub use stderr::ServerStderr;
+
+use super::control::{CLEANING, SupervisorControl};
+use super::start_error::ServerStartError;
+use crate::network::{ServesNetwork, Serving};
+use ironcurtain_autostart::{Autostart, WatchedServer};
+use ironcurtain_config::{FileView, Server};
+use ironcurtain_containment::{
+    Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
+};
+use ironcurtain_egress::Dialer;
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_mcp::remote::RemoteHold;
+use ironcurtain_mcp::remote::login::Dial;
+use ironcurtain_mcp::wire::{Allowance, Input, Output};
+use ironcurtain_packages::{FolderLock, PackageError, PackageIdentity};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess, ServiceLink};
+use ironcurtain_secrets::{Filled, filled_env};
+use ironcurtain_server_identity::FoundIdentity;
+use ironcurtain_services::IdentityGate;
+pub(super) use remote::Notify;
+use remote::RemoteStart;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// Kind of containment in which a server runs.
+#[derive(Debug, Clone)]
+pub enum Containment {
+    /// IronCurtain's sandbox. Its mounts change with the grants while the server is running.
+    Native(Box<Profile>, FileView),
+    /// IronCurtain's sandbox with a view that serves the user's files and asks about each access.
+    Asking(Box<Profile>),
+    /// Sandbox created by `srt`, and recreated when grants change. The directory holds its configuration files.
+    Srt(Box<Profile>, PathBuf),
+    /// No sandbox. The server has all rights of the user.
+    Plain,
+    /// Another machine. The server has no access to local files.
+    Remote,
+}
+
+impl Containment {
+    /// Returns `true` if the server runs in a sandbox.
+    #[must_use]
+    pub fn is_sandboxed(&self) -> bool {
+        match self {
+            Self::Native(..) | Self::Asking(_) | Self::Srt(..) => true,
+            Self::Plain | Self::Remote => false,
+        }
+    }
+
+    /// Returns `true` if the server runs on another machine.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote)
+    }
+
+    /// Returns `true` if the containment hides paths that would be visible without it.
+    pub(super) fn hides_paths(&self) -> bool {
+        match self {
+            Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
+            // The view judges each access by the current policy.
+            Self::Native(_, FileView::Roots) | Self::Asking(_) | Self::Plain | Self::Remote => false,
+        }
+    }
+
+    /// Returns a copy of the containment that also makes `folder` readable.
+    fn showing(&self, folder: &str) -> Self {
+        let mut containment = self.clone();
+        match &mut containment {
+            Self::Native(profile, _) | Self::Asking(profile) | Self::Srt(profile, _) => {
+                profile.allow_read.push(folder.to_owned());
+            }
+            Self::Plain | Self::Remote => {}
+        }
+        containment
+    }
+
+    /// Returns the paths that the server's entry makes writable and that must be mounted separately.
+    pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
+        match self {
+            Self::Native(profile, FileView::Roots) | Self::Asking(profile) => around.mounted(profile),
+            Self::Native(_, FileView::HostRead) | Self::Srt(..) | Self::Plain | Self::Remote => Vec::new(),
+        }
+    }
+}
+
+/// Options for starting a server process.
+pub(super) struct Start<'a> {
+    pub(super) server: &'a Server,
+    pub(super) programs: &'a ServerPrograms,
+    /// Refuses a program that another server can modify.
+    pub(super) refuses_program: &'a RefusesProgram,
+    pub(super) around: &'a Surroundings,
+    /// Network access of the server, or `None` if it has none.
+    pub(super) network: Option<&'a dyn ServesNetwork>,
+    /// Paths to mount in addition to the session folder.
+    pub(super) needs: &'a [Need],
+    /// Watch for autostart files, or `None` if no writable folder outlives the sandbox.
+    pub(super) watch: Option<Watch<'a>>,
+    /// Read-only paths in writable folders. Used only if the folders are not watched.
+    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
+    /// Connection parameters, which are needed if the server is remote.
+    pub(super) transport: Option<RemoteTransport>,
+    /// Refuses the server if data under its name belongs to another program. `None` if the server is only inspected.
+    pub(super) gate: Option<&'a IdentityGate>,
+}
+
+/// Resources for the connection to a remote server.
+pub(super) struct RemoteTransport {
+    /// Opens connections to the server.
+    pub(super) dialer: Dialer,
+    /// Opens the connections that renew a login.
+    pub(super) dial: Dial,
+    /// Notifies the user.
+    pub(super) notify: Notify,
+    /// Memory budget for the server's messages.
+    pub(super) memory: Allowance,
+    /// Token that keeps the daemon from exiting while the connection is open.
+    pub(super) waited_for: Option<TaskTrackerToken>,
+}
+
+impl Start<'_> {
+    /// Returns the path of the server's program.
+    ///
+    /// # Errors
+    /// Returns [`ServerStartError`] if the program does not exist or if another server can modify it.
+    fn program(&self) -> Result<PathBuf, ServerStartError> {
+        self.find(&self.server.command)
+    }
+
+    /// Verifies the server's identity. Returns `None` if there is no gate.
+    async fn admitted(
+        &self,
+        package: Option<&PackageIdentity>,
+    ) -> Result<Option<FoundIdentity>, ServerStartError> {
+        let Some(gate) = self.gate else { return Ok(None) };
+        if package.is_none() && self.server.remote.is_none() {
+            // A program that another server can modify is the more important error, so check for it first.
+            self.program()?;
+        }
+        Ok(Some(gate.admit(self.server, package).await?))
+    }
+
+    /// Finds another program that the server needs, and checks it like the server's own program.
+    fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
+        let ours = &self.programs.dir;
+        (self.refuses_program)(&named_program(command, ours)?)?;
+        Ok(find_program(command, ours)?)
+    }
+}
+
+/// Parameters for watching a sandbox for autostart files.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) autostart: &'a Autostart,
+    pub(super) watched: WatchedServer<'a>,
+    /// Autostart files that the user approved, and that are therefore not quarantined.
+    pub(super) named: &'a BTreeSet<CanonicalPath>,
+}
+
+/// Running server. Dropping it kills the server and all of its children.
+#[derive(Debug)]
+pub struct Process {
+    /// Process id of the supervisor or of the server, or `None` for a remote server.
+    pub pid: Option<u32>,
+    /// Standard input of the server.
+    pub stdin: Output,
+    /// Standard output of the server.
+    pub stdout: Input,
+    /// Standard error of the server.
+    pub stderr: ServerStderr,
+    /// Keeps the process running. Dropping it terminates the process.
+    pub hold: ProcessHold,
+    /// Read-only paths, keyed by the writable folder that contains them.
+    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
+    /// Connections of a sandbox that asks about each file.
+    pub(super) asking: Option<AskingConnections>,
+}
+
+/// Connections of a sandbox that asks about each file. Without them, every access is denied.
+#[derive(Debug)]
+pub(super) struct AskingConnections {
+    /// Connection to the view.
+    pub(super) view: UnixStream,
+    /// Link for services on this computer, or `None` if the sandbox has no network.
+    pub(super) services: Option<ServiceLink>,
+}
+
+/// Keeps a process running, and changes its mounts if the containment supports that.
+#[derive(Debug)]
+pub enum ProcessHold {
+    /// Process in our own sandbox.
+    Live {
+        /// Control connection to the supervisor. Closing it terminates the sandbox.
+        control: Box<SupervisorControl>,
+        /// Proxy for the sandbox's network. Dropping it stops the proxy.
+        _serving: Option<Serving>,
+        /// Kills the supervisor if it does not exit after the drop.
+        _killer: Killer,
+        /// Lock on the folder of the server's package.
+        package: Option<FolderLock>,
+    },
+    /// Process in an `srt` sandbox, whose mounts cannot be changed.
+    Fixed {
+        /// Kills the process on drop.
+        _hold: ironcurtain_sandbox::Hold,
+        /// Lock on the folder of the server's package.
+        package: Option<FolderLock>,
+    },
+    /// Process without a sandbox.
+    Plain {
+        /// Kills the process on drop.
+        _hold: ironcurtain_sandbox::Hold,
+        /// Lock on the folder of the server's package.
+        package: Option<FolderLock>,
+    },
+    /// Connection to a remote server.
+    Remote(RemoteHold),
+}
+
+impl ProcessHold {
+    /// Returns the process's exit status, or 128 plus the number of the signal that killed it. Returns `None` if a
+    /// supervisor reports the status instead.
+    pub(super) fn status(&self) -> Option<i32> {
+        match self {
+            Self::Live { .. } | Self::Remote(_) => None,
+            Self::Fixed { _hold: hold, .. } | Self::Plain { _hold: hold, .. } => hold.status(),
+        }
+    }
+
+    /// Returns the reason why the connection to a remote server was closed.
+    pub(super) fn remote_end(&self) -> Option<String> {
+        match self {
+            Self::Remote(hold) => hold.reason().map(str::to_owned),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
+        }
+    }
+
+    /// Returns `true` if a remote server refused a request because the user must log in.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        match self {
+            Self::Remote(hold) => hold.needs_login(),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => false,
+        }
+    }
+
+    /// Returns the error of the last request to a remote server that got no response.
+    #[must_use]
+    pub fn remote_fault(&self) -> Option<String> {
+        match self {
+            Self::Remote(hold) => Some(hold.fault()).filter(|fault| !fault.is_empty()),
+            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
+        }
+    }
+
+    /// Stores the lock on the package folder, which is released when this handle is dropped.
+    fn keep(&mut self, lock: FolderLock) {
+        match self {
+            Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
+                *package = Some(lock);
+            }
+            // A remote server has no package folder.
+            Self::Remote(_) => {}
+        }
+    }
+}
+
+/// Kills the supervisor if it is still running some time after this value was dropped.
+#[derive(Debug)]
+pub struct Killer(KillHandle);
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        // Dropping the control connection also makes the supervisor exit.
+        self.0.clone().kill_after(CLEANING);
+    }
+}
+
+/// Starts a server process. If the entry names a package runner, starts it from its installed package.
+///
+/// Reads secrets only after the server's identity was verified.
+pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+    if let Some(server) = &start.server.remote {
+        start.admitted(None).await?;
+        let transport = start.transport.ok_or(ServerStartError::NoTransport)?;
+        let secrets = &start.programs.secrets;
+        return remote::start(RemoteStart { name: &start.server.name, server, secrets, transport }).await;
+    }
+    let (packages, server) = (start.programs.packages.clone(), start.server.clone());
+    let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {
+        (Ok(ready), _) => ready,
+        // An unsandboxed package runner has the network access and caches that it needs, so let it run the package.
+        (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => None,
+        (Err(problem), _) => return Err(problem.into()),
+    };
+    let found = start.admitted(ready.as_ref().map(|ready| &ready.identity)).await?;
+    let server = ready.as_ref().map_or(start.server, |ready| &ready.server);
+    let Filled { values, mask } = filled_env(&start.programs.secrets, &server.env).await?;
+    let env = values.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
+    let filled = Server { env, ..server.clone() };
+    let start = Start { server: &filled, ..start };
+    let mut process = match &ready {
+        Some(ready) => run(&containment.showing(&ready.folder), start).await?,
+        None => run(containment, start).await?,
+    };
+    if let Some(found) = found {
+        // If this future is dropped, the process is killed.
+        tokio::task::spawn_blocking(move || found.still()).await??;
+    }
+    if let Some(ready) = ready {
+        process.hold.keep(ready.lock);
+    }
+    process.stderr.hide(mask);
+    Ok(process)
+}
+
+async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+    match containment {
+        Containment::Native(profile, view) => native::start(profile, Some(*view), start).await,
+        Containment::Asking(profile) => native::start(profile, None, start).await,
+        Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
+        Containment::Plain => plain::start(start).await,
+        Containment::Remote => Err(ServerStartError::NoTransport),
+    }
+}
+
+/// Converts a need to a mount with `closed` as its read-only paths.
+pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
+    let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
+    let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
+    if need.file { mount.of_file() } else { mount }
+}
+
+/// Spawns a program that is killed when this process exits.
+async fn bound(
+    command: std::process::Command,
+    hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,
+) -> Result<Process, ServerStartError> {
+    let program = PathBuf::from(command.get_program());
+    let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_bound(command)).await;
+    let BoundChild { stdin, stdout, stderr, pid, hold: held } =
+        started?.map_err(|source| ServerStartError::Spawn { program, source })?;
+    process(pid, [stdin, stdout, stderr], hold(held))
+}
+
+fn process(
+    pid: u32,
+    [stdin, stdout, stderr]: [OwnedFd; 3],
+    hold: ProcessHold,
+) -> Result<Process, ServerStartError> {
+    Ok(Process {
+        pid: Some(pid),
+        stdin: Output::new(stdin)?,
+        stdout: Input::new(stdout)?,
+        stderr: ServerStderr::new(Input::new(stderr)?),
+        hold,
+        closed: BTreeMap::new(),
+        asking: None,
+    })
+}

@@ -1,0 +1,115 @@
+//! Starts a server outside a session in order to inspect it. It has the access in its entry, but no grants.
+//!
+//! - Refuses a program that another server can modify.
+//! - Watches the server's writable folders for autostart files, as in a session, and quarantines files that it leaves
+//!   behind.
+
+use super::{Containment, Process, RemoteTransport, Start, start};
+use crate::network::{ServesNetwork, unrecorded_dialer};
+use crate::server::start_error::ServerStartError;
+use ironcurtain_autostart::{LoneWatch, rules};
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{AutostartSettings, FileView, Server, Servers};
+use ironcurtain_containment::{Profile, ServerPrograms, Surroundings};
+use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::{GrantTable, StandingGrant};
+use ironcurtain_mcp::remote::login::Dial;
+use ironcurtain_mcp::wire::Memory;
+use ironcurtain_paths::{CanonicalPath, random_name};
+use ironcurtain_services::Writable;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Memory budget for messages from a remote server outside a session, in MiB.
+const ALONE_MIB: u32 = 64;
+
+/// Servers that may be running at the same time, and their grants. They determine which programs another server can
+/// modify.
+#[derive(Debug, Clone)]
+pub struct ServersBeside {
+    /// All servers in `mcp-servers.json`.
+    pub servers: Servers,
+    /// Grants that are not limited to a session.
+    pub grants: Vec<StandingGrant>,
+}
+
+/// Server process outside a session.
+#[derive(Debug)]
+pub struct LoneProcess {
+    /// Running server.
+    pub process: Process,
+    /// Watch of the server's writable folders, or `None` if no writable folder outlives the server.
+    pub watch: Option<LoneWatch>,
+}
+
+/// Creates dialers for a server's login outside any session.
+#[must_use]
+pub fn unrecorded(server: &str) -> Dial {
+    let server = server.to_owned();
+    Arc::new(move |rules| unrecorded_dialer(&server, rules))
+}
+
+/// Starts a server outside a session. `network` is its network access.
+///
+/// # Errors
+/// Returns [`ServerStartError`] if the server cannot be started.
+pub async fn start_alone(
+    containment: &Containment,
+    server: &Server,
+    (programs, around): (&ServerPrograms, &Surroundings),
+    network: Option<&dyn ServesNetwork>,
+    (home, beside): (&Home, ServersBeside),
+) -> Result<LoneProcess, ServerStartError> {
+    let grants = GrantTable::of(beside.grants);
+    let (home, around_it, name) = (home.clone(), around.clone(), server.name.clone());
+    let refuses_program = move |program: &Path| {
+        let writable = Writable::by(&home, &around_it.home, &beside.servers, &grants);
+        writable.refuse_program(program, &name, &around_it.protected)
+    };
+    let needs = containment.standing(around);
+    let (watch, closed) = match containment {
+        Containment::Native(profile, view) => watch(profile, *view, &needs, around)?,
+        Containment::Asking(profile) => watch(profile, FileView::Roots, &needs, around)?,
+        Containment::Srt(..) | Containment::Plain | Containment::Remote => (None, BTreeMap::new()),
+    };
+    let transport = server.remote.as_ref().map(|remote| RemoteTransport {
+        dialer: unrecorded_dialer(&server.name, remote.rules().unwrap_or_default()),
+        dial: unrecorded(&server.name),
+        notify: Arc::new(|_| {}),
+        memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
+        waited_for: None,
+    });
+    let start_it = Start {
+        server,
+        programs,
+        refuses_program: &refuses_program,
+        around,
+        network,
+        needs: &needs,
+        watch: None,
+        closed,
+        transport,
+        gate: None,
+    };
+    Ok(LoneProcess { process: start(containment, start_it).await?, watch })
+}
+
+type Closed = BTreeMap<CanonicalPath, Vec<String>>;
+
+fn watch(
+    profile: &Profile,
+    view: FileView,
+    needs: &[Need],
+    around: &Surroundings,
+) -> io::Result<(Option<LoneWatch>, Closed)> {
+    let granted = needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
+    let roots: Vec<CanonicalPath> = around.writable(profile, view).into_iter().chain(granted).collect();
+    // Skip the first root, a temporary folder that is removed with the server.
+    let Some((_, roots @ [_, ..])) = roots.split_first() else { return Ok((None, Closed::new())) };
+    let strict = Profile { autostart: AutostartSettings::Strict, ..profile.clone() };
+    let name = format!("alone-{}", random_name()?);
+    let (watch, closed) = LoneWatch::begin(around.sandboxes.as_path(), &name, rules(&strict, around), roots)?;
+    Ok((Some(watch), closed))
+}

@@ -1,0 +1,45 @@
+//! Services that all sessions share: the current policy and settings, identities of servers, health, metrics and logs.
+//!
+//! - [`Services`] contains them. [`InitialState`] reads the configuration, and [`Reloader`] follows its changes.
+//! - An invalid or manipulated file never takes effect: its previous version stays in use, and [`Health`] reports it.
+//! - Never judges a call, starts a server or opens a session.
+//!
+//! ```
+//! use ironcurtain_services::Services;
+//! use std::sync::Arc;
+//!
+//! /// Returns `true` if the policy changed since `before`.
+//! fn has_changed(services: &Services, before: &Arc<ironcurtain_config::PolicySnapshot>) -> bool {
+//!     services.snapshot().version != before.version
+//! }
+//! ```
+
+mod accepting;
+mod changed_tools;
+mod desktop_consent;
+mod health;
+mod identity_gate;
+mod machine;
+mod metrics;
+pub mod record_head;
+mod reload;
+mod services;
+mod session_log;
+mod shutdown;
+mod workspaces;
+
+pub use accepting::next_connection;
+pub use changed_tools::{ChangedTools, DECIDED};
+pub use desktop_consent::{
+    AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
+};
+pub use health::{Concern, Health};
+pub use identity_gate::{Identities, IdentityGate, trouble as identity_trouble};
+pub use machine::{Machine, MachineOptions};
+pub use metrics::{Gauges, Metrics};
+pub use record_head::RecordHead;
+pub use reload::{InitialState, Reloader, ReloaderParts, Writable};
+pub use services::Services;
+pub use session_log::{SessionLog, SessionLogs};
+pub use shutdown::Shutdown;
+pub use workspaces::{Declined, Workspaces};

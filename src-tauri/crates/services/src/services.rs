@@ -1,0 +1,146 @@
+//! Services that all sessions share: settings, policy, audit log, grants and questions to the user.
+//!
+//! - Does not depend on sessions or servers.
+
+use crate::changed_tools::ChangedTools;
+use crate::desktop_consent::{AttachedHosts, DesktopConsent};
+use crate::health::Health;
+use crate::identity_gate::{Identities, IdentityGate};
+use crate::machine::Machine;
+use crate::metrics::Metrics;
+use crate::record_head::RecordHead;
+use crate::reload::Writable;
+use crate::session_log::SessionLogs;
+use crate::shutdown::Shutdown;
+use crate::workspaces::Workspaces;
+use ironcurtain_audit::Audit;
+use ironcurtain_autostart::Autostart;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Config, PolicySnapshot, Server, SessionSettings};
+use ironcurtain_consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
+use ironcurtain_containment::{ProgramError, ServerPrograms};
+use ironcurtain_grants::Grants;
+use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
+use ironcurtain_server_identity::KeptUnderName;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Services that all sessions share. Clones refer to the same services.
+#[derive(Clone)]
+pub struct Services {
+    /// IronCurtain's directories.
+    pub home: Home,
+    /// Settings for new sessions.
+    pub config: Config,
+    /// Receiver for the policy. [`Services::snapshot`] returns the current one.
+    pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
+    /// Receiver for the settings and servers. A running session may use older ones.
+    pub settings: watch::Receiver<Arc<SessionSettings>>,
+    /// The audit log.
+    pub audit: Audit,
+    /// Keeps a copy of the newest audit entry in the keyring.
+    pub record_head: RecordHead,
+    /// The grants and their journal.
+    pub grants: Grants,
+    /// Asks the user, and holds pending questions.
+    pub broker: Broker,
+    /// Asks through an attached desktop, if there is one.
+    pub desktop: Arc<DesktopConsent>,
+    /// Remote machines to which this desktop is attached.
+    pub attached_hosts: Arc<AttachedHosts>,
+    /// Paths of IronCurtain's helper programs, and the secret store.
+    pub programs: ServerPrograms,
+    /// Tests whether this machine can create sandboxes.
+    pub machine: Machine,
+    /// Current problems for display.
+    pub health: Health,
+    /// Identities of server programs, and the server names bound to them.
+    pub identities: Identities,
+    /// Reports servers with suspended tools.
+    pub changed_tools: ChangedTools,
+    /// Workspaces that the user declined.
+    pub workspaces: Workspaces,
+    /// Counters and histograms for Prometheus.
+    pub metrics: Metrics,
+    /// Watches writable folders for autostart files.
+    pub autostart: Autostart,
+    /// Writes the log files of sessions.
+    pub logs: SessionLogs,
+    /// Protocol versions that each server program has used before.
+    pub versions: KnownVersions,
+    /// Instructions that each server program has returned before.
+    pub instructions: KnownInstructions,
+    /// Memory budget for messages in transit.
+    pub memory: Memory,
+    /// Progress of the shutdown.
+    pub shutdown: Shutdown,
+    /// Incremented whenever something shown to the user changes.
+    pub changes: watch::Sender<u64>,
+}
+
+impl Services {
+    /// Notifies user interfaces that something changed.
+    pub fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// Returns the interface for asking the user on behalf of this principal.
+    #[must_use]
+    pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
+        let Self { audit, broker, grants, changes, metrics, .. } = self;
+        let limits = self.question_limits();
+        Exchange { principal, audit, broker, grants, changes, metrics, limits }
+    }
+
+    /// Returns the interface for asking an expired question again.
+    #[must_use]
+    pub fn late_asking(&self) -> LateAsking<'_> {
+        let Self { audit, broker, changes, metrics, .. } = self;
+        LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
+    }
+
+    /// Returns the limits on the number of questions per client.
+    fn question_limits(&self) -> QuestionLimits {
+        QuestionLimits {
+            per_minute: self.config.questions_per_minute,
+            denial_holds: Duration::from_secs(self.config.denial_holds_seconds),
+        }
+    }
+
+    /// Returns the current policy.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<PolicySnapshot> {
+        self.snapshots.borrow().clone()
+    }
+
+    /// Returns the identity check for a server.
+    pub fn gate(&self, server: &Server) -> IdentityGate {
+        let (services, server) = (self.clone(), server.clone());
+        let kept = move || {
+            let (grants, snapshot) = (services.grants.now(), services.snapshot());
+            KeptUnderName::of(
+                &services.home,
+                (&server.name, Some(&server)),
+                &grants.grants,
+                &snapshot.annotations,
+            )
+        };
+        IdentityGate { all: self.identities.clone(), ours: self.programs.dir.clone(), kept: Box::new(kept) }
+    }
+
+    /// Returns a check that refuses programs of this server that another server can modify.
+    pub fn refuses_program(
+        &self,
+        server: &str,
+    ) -> impl Fn(&Path) -> Result<(), ProgramError> + Send + Sync + use<> {
+        let (services, server) = (self.clone(), server.to_owned());
+        move |program| {
+            let (settings, grants) = (services.settings.borrow().clone(), services.grants.now());
+            let snapshot = services.snapshot();
+            let writable = Writable::by(&services.home, &snapshot.home, &settings.servers, &grants);
+            writable.refuse_program(program, &server, &snapshot.protected)
+        }
+    }
+}
