@@ -19,7 +19,7 @@ const block = (block) => (block ? html`<section><h2>${block.title}</h2><pre>${bl
 
 /** @param {QuestionPage} page */
 const drawn = (page) => html`
-  <header>${[page.notice, page.band].map((band) => (band ? html`<p class="band">${band}</p>` : nothing))}</header>
+  <header>${[page.host, page.notice, page.band].map((band) => (band ? html`<p class="band">${band}</p>` : nothing))}</header>
   <main id="upper" tabindex="-1">
     <div id="reading">
     <h1>${words(page.headline)}</h1>

@@ -133,7 +133,7 @@
  * @typedef {{ words: Span[], note: string | null, notes: Span[] }} QuestionLine
  * @typedef {{ title: string, text: string, diff: boolean }} QuestionText
  * @typedef {"call" | "waiting" | "session" | "pause"} Reach Scope of a denial.
- * @typedef {{ id: string, headline: Span[], notice: string | null, band: string | null, lines: QuestionLine[], with: QuestionLine[], also: string[],
+ * @typedef {{ id: string, headline: Span[], host: string | null, notice: string | null, band: string | null, lines: QuestionLine[], with: QuestionLine[], also: string[],
  *   facts: { label: string, lines: Span[][] }[], preview: QuestionText | null, rest: QuestionText | null, details: string,
  *   choices: { label: string, sentence: string }[], times: string[][], denial: string, mirrored: boolean }} QuestionPage
  * @typedef {{ hint: string, filled: number, armed: boolean, ignored: number, againMs: number, clock: string, soon: boolean, allow: string,

@@ -13,6 +13,7 @@ mod aggregated_features;
 mod aggregation;
 mod annotating;
 mod asking_servers;
+mod attach;
 mod audit_log;
 mod autostart;
 mod client;

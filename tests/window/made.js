@@ -123,7 +123,7 @@
     settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json`, managed: new URLSearchParams(location.search).has("managed") ? { organization: "Example Inc.", revision: "2026-11-26", locked: ["unsandboxed"], sees_record: true } : null },
     export: { url: null, paths: "hashed", sent: 0, not_sent: 0, failure: null },
     asked: {
-      id: "q1", notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
+      id: "q1", host: null, notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
       headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
       lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })), note: "new file, 7 bytes", notes: [{ text: "requested as <img src=x onerror=alert(1)>", tone: "quiet" }, { text: "\u26a0 link out of ~/src", tone: "warn" }] }],
       with: [{ words: [{ text: "with mode: 0644", tone: "plain" }], note: null, notes: [] }],

@@ -45,6 +45,8 @@ pub(crate) struct ConsentView {
     /// Summary for notifications, which names no files or other objects, such as "Claude Code wants to write a file or
     /// folder".
     pub(crate) kind: String,
+    /// Band with the name of the remote machine that asks, or `None` if the question is about this computer.
+    pub(crate) host: Option<String>,
     /// Warning that IronCurtain uses settings other than those of the user's account.
     pub(crate) notice: Option<String>,
     /// Warning about an unsandboxed or remote server.
@@ -158,12 +160,15 @@ pub(crate) struct Choice {
 impl ConsentView {
     /// Creates the view of a question.
     pub(crate) fn new(question: &Question, home: &Path) -> Self {
+        // Paths of a remote machine are not in this computer's home directory.
+        let home = if question.host.is_some() { Path::new("/") } else { home };
         let mut rest = Rest::default();
         let below = headline::below(question, &mut rest, home);
         Self {
             id: question.id.clone(),
             headline: headline::headline(question, &mut rest, home),
             kind: headline::kind(question),
+            host: question.host.as_deref().map(on_host),
             notice: question.notice.as_ref().map(|notice| format!("\u{26a0} {}", text::line(notice))),
             band: band(question),
             lines: below.into_iter().chain(lines::lines(question, &mut rest, home)).collect(),
@@ -226,6 +231,10 @@ impl ConsentView {
         let limits = if self.band == Some(NOT_SANDBOXED) { format!(" {UNSANDBOXED}") } else { String::new() };
         format!("{sentence}{length}.{limits}")
     }
+}
+
+fn on_host(host: &str) -> String {
+    format!("Remote machine: {}. What you allow happens there, not on this computer.", text::name(host))
 }
 
 fn sign(question: &Question) -> ServerSign {

@@ -122,6 +122,7 @@ fn question(home: &Path) -> Question {
         fits_a_batch: false,
         deadline: DEADLINE,
         notice: None,
+        host: None,
     }
 }
 

@@ -73,6 +73,7 @@ fn write(id: &str, deadline: Duration) -> Question {
         fits_a_batch: false,
         deadline,
         notice: None,
+        host: None,
     }
 }
 

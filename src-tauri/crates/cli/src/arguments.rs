@@ -32,6 +32,13 @@ pub enum Command {
     Allow(AllowArguments),
     /// List what a run with `--checkpoint` changed in its folder, and restore it.
     Undo(UndoArguments),
+    /// Answer the questions of a remote machine, a container or a WSL distribution on this desktop.
+    ///
+    /// Starts `ironcurtain relay` there through ssh, and connects again if the connection is lost. The first time, both
+    /// sides show a code that you compare.
+    Attach(AttachArguments),
+    /// Connect this machine's IronCurtain to a desktop over standard input and output. `attach` runs this.
+    Relay,
     /// Show whether IronCurtain is running and what it protects.
     Status,
     /// List active sessions and the files they left behind that other programs may run.
@@ -193,6 +200,19 @@ pub struct RunArguments {
     pub quiet: bool,
     /// Program to run, with its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub command: Vec<String>,
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArguments {
+    /// Host as for ssh, `docker:CONTAINER` or `wsl:DISTRIBUTION`. Questions show this name.
+    pub host: String,
+    /// Forget the pairing with the host instead, to pair again.
+    #[arg(long, conflicts_with = "command")]
+    pub forget: bool,
+    /// Command that runs `ironcurtain relay` there, instead of ssh.
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
 

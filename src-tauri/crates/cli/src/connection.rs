@@ -5,7 +5,7 @@ use crate::note_stream::NoteStream;
 use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
 #[cfg(target_os = "linux")]
-use ironcurtain_protocol::RunHello;
+use ironcurtain_protocol::{AttachNote, PairingConfirmed, RunHello};
 use ironcurtain_protocol::{
     FrameError, Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame,
     write_frame,
@@ -204,5 +204,36 @@ impl StartedRun {
 impl AsFd for StartedRun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.stream.get_ref().as_fd()
+    }
+}
+
+/// Connection of a process that attaches or relays, which carries only notes after the handshake.
+#[cfg(target_os = "linux")]
+pub struct Linked(Connection);
+
+#[cfg(target_os = "linux")]
+impl Linked {
+    /// Connects to this user's trusted process, and gives it the socket to the other machine.
+    pub fn open(purpose: Purpose, link: OwnedFd) -> anyhow::Result<Self> {
+        let mut connection = Connection::connect()?
+            .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
+        connection.send_with(&Hello { version: VERSION, purpose }, &[link])?;
+        match connection.answer()? {
+            Welcome::Accepted { .. } => {
+                connection.stream.get_ref().set_read_timeout(None)?;
+                Ok(Self(connection))
+            }
+            Welcome::Refused(refusal) => bail!("{}", refusal.message),
+        }
+    }
+
+    /// Waits for the next note.
+    pub fn next(&mut self) -> anyhow::Result<AttachNote> {
+        self.0.answer()
+    }
+
+    /// Confirms that both sides show this pairing code.
+    pub fn confirm(&mut self, code: String) -> anyhow::Result<()> {
+        self.0.send(&PairingConfirmed { code })
     }
 }

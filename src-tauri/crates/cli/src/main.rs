@@ -2,6 +2,8 @@
 
 mod agent_start;
 mod arguments;
+#[cfg(target_os = "linux")]
+mod attach;
 mod audit;
 mod bundle;
 mod clients;
@@ -20,6 +22,8 @@ mod problem;
 mod profiles;
 mod quarantine;
 mod record_export;
+#[cfg(target_os = "linux")]
+mod relay;
 mod run;
 #[cfg(target_os = "linux")]
 mod run_profile;
@@ -70,6 +74,12 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         }
         #[cfg(target_os = "linux")]
         Command::Undo(options) => return undo::perform(&options, screen),
+        #[cfg(target_os = "linux")]
+        Command::Attach(options) => return attach::perform(options),
+        #[cfg(target_os = "linux")]
+        Command::Relay => return relay::perform(),
+        #[cfg(not(target_os = "linux"))]
+        Command::Attach(_) | Command::Relay => bail!("the trusted process runs only on Linux"),
         #[cfg(not(target_os = "linux"))]
         Command::Run(_) | Command::Undo(_) | Command::TerminalGuard => {
             bail!("a run needs a sandbox, which only Linux has")

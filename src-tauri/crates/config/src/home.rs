@@ -159,6 +159,18 @@ impl Home {
         self.state.join("audit-heads.jsonl")
     }
 
+    /// Returns the path of the file with the desktops that may answer this machine's questions.
+    #[must_use]
+    pub fn desktops(&self) -> PathBuf {
+        self.state.join("desktops.json")
+    }
+
+    /// Returns the path of the file with the remote machines that this desktop is paired with.
+    #[must_use]
+    pub fn remotes(&self) -> PathBuf {
+        self.state.join("remotes.json")
+    }
+
     /// Returns the file with the state of the export.
     #[must_use]
     pub fn export_state(&self) -> PathBuf {

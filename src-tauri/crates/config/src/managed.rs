@@ -279,7 +279,10 @@ impl BundleSettings {
 }
 
 /// Reads a file after checking that only root can modify it.
-fn read_root_file(path: &Path) -> Result<String, ManagedError> {
+///
+/// # Errors
+/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or reading failed.
+pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
     if !path.is_absolute() {
         return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));
     }

@@ -235,6 +235,20 @@ impl Peer {
         Ok(RunDescriptors { streams: [stdin, stdout, stderr], link, questions })
     }
 
+    /// Returns the socket that the peer sent with its hello message.
+    ///
+    /// # Errors
+    /// Fails unless there is exactly one descriptor and it is a socket.
+    pub fn take_link(&mut self) -> io::Result<UnixStream> {
+        let given = std::mem::take(&mut self.descriptors);
+        let [link] = <[OwnedFd; 1]>::try_from(given)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the socket is missing"))?;
+        rustix::net::sockopt::socket_type(&link)?;
+        let link = std::os::unix::net::UnixStream::from(link);
+        link.set_nonblocking(true)?;
+        UnixStream::from_std(link)
+    }
+
     /// Returns the client's standard input and output, which the peer sent with its hello message.
     ///
     /// # Errors

@@ -260,16 +260,17 @@ impl Broker {
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
     ) -> QuestionOutcome {
-        self.ask_somewhere(question, scope, settled).await.0
+        self.ask_somewhere(question, scope, settled, || {}).await.0
     }
 
     /// Like [`ask`](Self::ask). Also returns whether the answer came from the session's own front end
-    /// ([`ask_elsewhere`](Self::ask_elsewhere)).
+    /// ([`ask_elsewhere`](Self::ask_elsewhere)). Calls `on_working` whenever the user is active in the dialog.
     pub(super) async fn ask_somewhere(
         &self,
         question: Question,
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
+        on_working: impl Fn(),
     ) -> (QuestionOutcome, bool) {
         let question = Question { notice: self.notice.clone(), ..question };
         let registration = match self.by_session.enter(&question) {
@@ -310,7 +311,10 @@ impl Broker {
                     shown.why = Some(Withdrawn::Settled);
                     break QuestionOutcome::Settled;
                 }
-                Some(()) = works.recv() => ends = (Instant::now() + deadline).min(last),
+                Some(()) = works.recv() => {
+                    ends = (Instant::now() + deadline).min(last);
+                    on_working();
+                }
                 () = tokio::time::sleep_until(ends) => {
                     shown.why = Some(Withdrawn::Deadline);
                     break QuestionOutcome::TimedOut;

@@ -11,8 +11,8 @@ use super::late::can_be_late;
 use super::missed::Inquiry;
 use super::rate::{Asker, TooMany};
 use super::{
-    Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionMetrics, QuestionOutcome,
-    grants_of,
+    Broker, DenialReach, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionMetrics,
+    QuestionOutcome, grants_of,
 };
 use ironcurtain_audit::clock::{boot_ms, now_ms};
 use ironcurtain_audit::{Audit, AuditError, Entry, EscalationResult, Event, PolicyDecision};
@@ -137,46 +137,12 @@ impl Exchange<'_> {
             let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
             return Err(self.unasked(&inquiry, why).await);
         }
-        let asker = Asker {
-            client: &client.key,
-            session: &self.principal.session,
-            is_of_a_call: inquiry.question.tool.is_some(),
-            is_in_list: self.broker.joins_list(&inquiry.question),
-        };
-        let counted = self.broker.rate.count(asker, asked, self.limits.per_minute);
-        if let Err(TooMany { most, wait, is_first }) = counted {
-            let seconds = whole_seconds(wait);
-            if is_first {
-                let name = visible::line(&client.view.name);
-                self.broker.notify(&format!(
-                    "{name} has asked you {most} questions within a minute. Its further questions are denied for {seconds} s."
-                ));
-            }
-            return Err(self.unasked(&inquiry, NotApproved::TooMany { most, seconds }).await);
-        }
+        self.count(&inquiry, asked).await?;
         self.broker.missed().forget_identical(inquiry.identity);
-        let question = inquiry.question.clone();
-        let entry = Entry { question_id: Some(question.id.clone()), ..inquiry.entry.clone() };
-        self.audit.record(entry.clone()).await?;
-        self.metrics.asked();
-        self.changed();
-        let (offers, seconds) = (question.offers.clone(), question.deadline.as_secs());
-        let (outcome, is_elsewhere) = self.broker.ask_somewhere(question, &inquiry.scope, settled).await;
-        self.changed();
-        let end = outcome.on_record();
-        self.metrics.answered(&end, asked.elapsed());
-        let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
-        if is_elsewhere {
-            answer.summary.push_str(", answered on the terminal of the run");
-        }
-        answer.escalation_result = Some(end);
-        answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
-        if let QuestionOutcome::Denied { note, reach } = &outcome {
-            answer.summary.push_str(&reach.on_record(note.as_deref()));
-            // A denial takes effect even if it cannot be recorded.
-            self.broker.apply_denial(&inquiry, note.clone(), *reach, self.limits);
-        }
-        self.audit.record(answer).await?;
+        let (offers, seconds) = (inquiry.question.offers.clone(), inquiry.question.deadline.as_secs());
+        let denied =
+            |note: Option<String>, reach| self.broker.apply_denial(&inquiry, note, reach, self.limits);
+        let (outcome, entry) = self.put(&inquiry, settled, || {}, denied).await?;
         let (offer, lifetime) = match outcome {
             QuestionOutcome::Allowed { offer, lifetime } => (offer, lifetime),
             QuestionOutcome::Settled => {
@@ -201,6 +167,82 @@ impl Exchange<'_> {
         self.broker.denied.forget(inquiry.call);
         let offer = offers.into_iter().nth(offer).ok_or(ExchangeError::NoOffer)?;
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
+    }
+
+    /// Asks the user a question of a remote machine. Only this computer's stops, question limits and audit log apply:
+    /// the remote machine applies denials and creates grants. Calls `working` whenever the user is active in the
+    /// dialog.
+    ///
+    /// # Errors
+    /// Returns an [`ExchangeError`] if the question was not shown or could not be recorded.
+    pub async fn ask_remote(
+        &self,
+        inquiry: &Inquiry,
+        settled: impl Future<Output = ()>,
+        working: impl Fn(),
+    ) -> Result<QuestionOutcome, ExchangeError> {
+        if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
+            return Err(self.unasked(inquiry, NotApproved::Stopped(stop)).await);
+        }
+        self.count(inquiry, Instant::now()).await?;
+        Ok(self.put(inquiry, settled, working, |_, _| {}).await?.0)
+    }
+
+    /// Counts the question towards the limits. Denies the call if a limit is exceeded.
+    async fn count(&self, inquiry: &Inquiry, asked: Instant) -> Result<(), ExchangeError> {
+        let client = &self.principal.client;
+        let asker = Asker {
+            client: &client.key,
+            session: &self.principal.session,
+            is_of_a_call: inquiry.question.tool.is_some(),
+            is_in_list: self.broker.joins_list(&inquiry.question),
+        };
+        let counted = self.broker.rate.count(asker, asked, self.limits.per_minute);
+        if let Err(TooMany { most, wait, is_first }) = counted {
+            let seconds = whole_seconds(wait);
+            if is_first {
+                let name = visible::line(&client.view.name);
+                self.broker.notify(&format!(
+                    "{name} has asked you {most} questions within a minute. Its further questions are denied for {seconds} s."
+                ));
+            }
+            return Err(self.unasked(inquiry, NotApproved::TooMany { most, seconds }).await);
+        }
+        Ok(())
+    }
+
+    /// Shows the question and records it and its answer. Calls `denied` with the user's denial.
+    async fn put(
+        &self,
+        inquiry: &Inquiry,
+        settled: impl Future<Output = ()>,
+        working: impl Fn(),
+        denied: impl FnOnce(Option<String>, DenialReach),
+    ) -> Result<(QuestionOutcome, Entry), ExchangeError> {
+        let asked = Instant::now();
+        let question = inquiry.question.clone();
+        let entry = Entry { question_id: Some(question.id.clone()), ..inquiry.entry.clone() };
+        self.audit.record(entry.clone()).await?;
+        self.metrics.asked();
+        self.changed();
+        let (outcome, is_elsewhere) =
+            self.broker.ask_somewhere(question, &inquiry.scope, settled, working).await;
+        self.changed();
+        let end = outcome.on_record();
+        self.metrics.answered(&end, asked.elapsed());
+        let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
+        if is_elsewhere {
+            answer.summary.push_str(", answered on the terminal of the run");
+        }
+        answer.escalation_result = Some(end);
+        answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
+        if let QuestionOutcome::Denied { note, reach } = &outcome {
+            answer.summary.push_str(&reach.on_record(note.as_deref()));
+            // A denial takes effect even if it cannot be recorded.
+            denied(note.clone(), *reach);
+        }
+        self.audit.record(answer).await?;
+        Ok((outcome, entry))
     }
 
     /// Waits until an identical question is closed. If the user denied it, denies this call too. Otherwise, the

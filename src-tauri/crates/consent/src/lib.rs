@@ -37,6 +37,7 @@ mod principal;
 mod question;
 mod question_metrics;
 mod rate;
+mod received;
 mod showable;
 mod side_effects;
 mod stops;
@@ -62,6 +63,7 @@ pub use question::{
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};
+pub use received::{QuestionReceiver, ReceivedError};
 pub use showable::TooLongToShow;
 pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};
 pub use terminal::{NobodyToAsk, Terminal, pieces};
@@ -69,7 +71,7 @@ pub use words::size;
 
 pub use ironcurtain_policy::Verb;
 use ironcurtain_protocol::{AskedOn, ClientView};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -119,7 +121,8 @@ impl Slot {
 }
 
 /// The user's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Answer {
     /// Allows an offer for one of its lifetimes.
     Allow {
@@ -143,7 +146,7 @@ pub enum Answer {
 }
 
 /// Calls to which a denial applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenialReach {
     /// Only this call.
@@ -186,10 +189,13 @@ pub enum Withdrawn {
 }
 
 /// One question as plain text, ready to show. Control and bidirectional characters are already escaped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Question {
     /// Question id.
     pub id: String,
+    /// Name of the remote machine that asks, or `None` if the question is about this computer.
+    pub host: Option<String>,
     /// Session id.
     pub session: String,
     /// Client whose call the question is about.
@@ -260,7 +266,8 @@ impl Question {
 }
 
 /// One effect of a call, such as "**push** main to `https://evil.example/x`".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Consequence {
     /// First word of the line.
     pub verb: Verb,
@@ -300,7 +307,8 @@ pub enum Piece {
 pub const UNSANDBOXED: &str = "This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.";
 
 /// Permission that the user can choose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Offer {
     /// Extent of the offer.
     pub reach: Reach,
@@ -313,7 +321,7 @@ pub struct Offer {
 }
 
 /// Extent of an offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// Exactly the call's paths.
@@ -406,6 +414,7 @@ mod tests {
             fits_a_batch: true,
             deadline: Duration::from_secs(45),
             notice: None,
+            host: None,
         }
     }
 }

@@ -7,11 +7,11 @@ use super::comparison::Compared;
 use super::words::Amount;
 use super::{binary, words};
 use ironcurtain_visible as visible;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Text that belongs to a question, such as the content that would be written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Preview {
     /// New content, in full.

@@ -34,8 +34,8 @@ use ironcurtain_secrets::SecretStore;
 use ironcurtain_server::{LISTENING, ServerError};
 use ironcurtain_server_identity::bind_existing;
 use ironcurtain_services::{
-    ChangedTools, Concern, Health, Identities, InitialState, Machine, MachineOptions, Metrics, RecordHead,
-    ReloaderParts, Services, SessionLogs, Shutdown, Workspaces, record_head,
+    ChangedTools, Concern, DesktopConsent, Health, Identities, InitialState, Machine, MachineOptions,
+    Metrics, RecordHead, ReloaderParts, Services, SessionLogs, Shutdown, Workspaces, record_head,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -186,6 +186,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let identities = Identities::open(&options.home, audit.clone(), health.clone()).await;
     let changed_tools = ChangedTools::new(&options.home, health.clone());
     let stops = Stops::open(options.home.lockdown());
+    let desktop = Arc::new(DesktopConsent::new(consent));
     let services = Services {
         machine,
         programs: ServerPrograms {
@@ -195,7 +196,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
             secrets: SecretStore::of(&options.home.state),
         },
         record_head: RecordHead::new(options.home.clone(), audit.clone(), health.clone()),
-        broker: Broker::new(consent, stops, options.home.other.as_ref().map(ToString::to_string)),
+        broker: Broker::new(desktop.clone(), stops, options.home.other.as_ref().map(ToString::to_string)),
         home: options.home,
         config,
         snapshots: reloader.snapshots(),
@@ -204,6 +205,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         grants,
         identities,
         changed_tools,
+        desktop,
+        attached_hosts: Arc::default(),
         health,
         workspaces,
         metrics: Metrics::default(),

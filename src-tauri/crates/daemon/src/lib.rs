@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod attach;
 mod control;
 mod daemon;
 mod daemon_state;

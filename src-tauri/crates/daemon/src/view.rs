@@ -6,7 +6,7 @@ mod questions;
 
 pub(crate) use activity::activity;
 pub use activity::shown_entry;
-pub(crate) use questions::questions;
+pub(crate) use questions::{effect, questions};
 
 use chrono::DateTime;
 use ironcurtain_audit::clock::{millis, now_ms};

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironcurtain_paths::{atomic_file, bounded_read};
 use ironcurtain_secrets::{Secret, SecretError};
+use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use std::fmt;
@@ -99,6 +100,17 @@ impl DeviceKey {
     #[must_use]
     pub fn path_key(&self) -> PathKey {
         PathKey::derived(self.seed.as_ref())
+    }
+
+    /// Returns a seed for the key of channels to other machines.
+    #[must_use]
+    pub fn channel_seed(&self) -> Zeroizing<[u8; LENGTH]> {
+        let mut text = Zeroizing::new(b"ironcurtain channel key\n".to_vec());
+        text.extend_from_slice(self.seed.as_ref());
+        let hash = digest::digest(&digest::SHA256, &text);
+        let mut seed = Zeroizing::new([0; LENGTH]);
+        seed.copy_from_slice(hash.as_ref());
+        seed
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> String {

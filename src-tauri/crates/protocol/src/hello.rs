@@ -27,6 +27,43 @@ pub enum Purpose {
     Control,
     /// Replaces a daemon that cannot ask the user. Only the app sends this.
     TakeOver,
+    /// Answers the questions of a remote machine on this desktop. The message carries one descriptor: a socket to the
+    /// remote machine's [`Purpose::Relay`]. The daemon encrypts everything in it.
+    Attach {
+        /// The user's name for the remote machine.
+        host: String,
+    },
+    /// Sends the daemon's questions to a desktop. The message carries one descriptor: a socket to the desktop's
+    /// [`Purpose::Attach`]. The daemon encrypts everything in it.
+    Relay,
+}
+
+/// Notification from the daemon to the process that attaches or relays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AttachNote {
+    /// Pairing code, which both sides show. To pair, the attaching process answers with [`PairingConfirmed`].
+    Code {
+        /// The code.
+        code: String,
+    },
+    /// Questions are sent and answered from now on.
+    Attached,
+    /// The connection has ended. Always the last notification.
+    Ended {
+        /// Reason for the user.
+        why: String,
+        /// `true` if connecting again cannot help.
+        is_final: bool,
+    },
+}
+
+/// Confirmation that both sides show the same pairing code. Only pairs; it answers no question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairingConfirmed {
+    /// The code that the user confirmed.
+    pub code: String,
 }
 
 /// Session parameters sent by a shim. They are unverified claims; the client's identity comes from the kernel.

@@ -2,7 +2,8 @@
 //!
 //! One JSON object per line over a socket that only the user can access. The first line in each direction contains the
 //! protocol version.
-//! - No message can approve anything: no message contains an answer to a question or adds a grant.
+//! - No message can approve anything: no message contains an answer to a question or adds a grant. Answers of an
+//!   attached desktop arrive in an encrypted channel, which needs the paired key.
 //! - Contains wire types only, which the daemon converts to and from its own types.
 
 mod control;
@@ -15,8 +16,8 @@ mod view;
 pub use control::{ErrorCode, Passphrase, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{
-    Hello, HelloRefusal, Purpose, RefusalCode, RunAsk, RunHello, RunNote, RunProfileChoice, RunUse,
-    ShimHello, ShimNote, StdioMode, UsedFile, Welcome,
+    AttachNote, Hello, HelloRefusal, PairingConfirmed, Purpose, RefusalCode, RunAsk, RunHello, RunNote,
+    RunProfileChoice, RunUse, ShimHello, ShimNote, StdioMode, UsedFile, Welcome,
 };
 pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
 pub use socket::{

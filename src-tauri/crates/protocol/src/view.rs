@@ -27,6 +27,8 @@ pub enum AskedOn {
     App,
     /// The terminal on which the trusted process was started.
     Terminal,
+    /// The dialog of an attached desktop.
+    Desktop,
     /// Nowhere: everything that needs approval is denied.
     Nobody,
 }

@@ -16,6 +16,7 @@
 
 mod accepting;
 mod changed_tools;
+mod desktop_consent;
 mod health;
 mod identity_gate;
 mod machine;
@@ -30,6 +31,9 @@ mod workspaces;
 
 pub use accepting::next_connection;
 pub use changed_tools::{ChangedTools, DECIDED};
+pub use desktop_consent::{
+    AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
+};
 pub use health::{Concern, Health};
 pub use identity_gate::{Identities, IdentityGate, trouble as identity_trouble};
 pub use machine::{Machine, MachineOptions};

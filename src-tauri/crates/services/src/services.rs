@@ -3,6 +3,7 @@
 //! - Does not depend on sessions or servers.
 
 use crate::changed_tools::ChangedTools;
+use crate::desktop_consent::{AttachedHosts, DesktopConsent};
 use crate::health::Health;
 use crate::identity_gate::{Identities, IdentityGate};
 use crate::machine::Machine;
@@ -45,6 +46,10 @@ pub struct Services {
     pub grants: Grants,
     /// Asks the user, and holds pending questions.
     pub broker: Broker,
+    /// Asks through an attached desktop, if there is one.
+    pub desktop: Arc<DesktopConsent>,
+    /// Remote machines to which this desktop is attached.
+    pub attached_hosts: Arc<AttachedHosts>,
     /// Paths of IronCurtain's helper programs, and the secret store.
     pub programs: ServerPrograms,
     /// Tests whether this machine can create sandboxes.

@@ -29,6 +29,14 @@ pub(super) fn agent(name: &str) -> gtk::Label {
     icon
 }
 
+/// Creates the band of a remote machine, in a colour that is derived from its text.
+pub(super) fn host(text: &str) -> gtk::Label {
+    let band = rows::wrapped(text, rows::WIDE);
+    band.style_context().add_class("ic-host");
+    band.style_context().add_class(&format!("ic-hue-{}", hue(text)));
+    band
+}
+
 /// Creates a server's icon in the colour of the surrounding text.
 pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
     let icon = gtk::DrawingArea::new();

@@ -139,6 +139,9 @@ impl Layout {
         let area = window.content_area();
         area.set_spacing(0);
         let upper = scroller(&body);
+        if let Some(host) = &view.host {
+            area.pack_start(&icons::host(host), false, false, 0);
+        }
         for band in view.notice.as_deref().into_iter().chain(view.band) {
             let band = rows::band(band);
             area.pack_start(&band, false, false, 0);

@@ -14,6 +14,20 @@ fn a_foreign_home_directory_shows_a_warning() {
 }
 
 #[test]
+fn a_question_of_a_remote_machine_is_marked_and_its_paths_are_in_full() {
+    let mut asked = Question { host: Some("devbox".to_owned()), ..question() };
+    asked.client.name = "devbox: Claude Code".to_owned();
+    let view = ConsentView::new(&asked, Path::new("/home/ada"));
+    let band = "Remote machine: devbox. What you allow happens there, not on this computer.";
+    assert_eq!(view.host.as_deref(), Some(band));
+    let sentence =
+        "devbox: Claude Code wants to write /home/ada/Documents/tax/2026/summary.md (new file, 7 bytes)";
+    assert_eq!((view.sentence().as_str(), view.client.as_str()), (sentence, "devbox: Claude Code"));
+    assert!(view.kind.starts_with("devbox: Claude Code wants to"), "{}", view.kind);
+    assert_eq!(ConsentView::new(&question(), Path::new("/home/ada")).host, None);
+}
+
+#[test]
 fn a_write_of_a_new_file() {
     let view = ConsentView::new(&question(), Path::new("/home/ada"));
     assert_eq!(
@@ -30,6 +44,7 @@ fn a_write_of_a_new_file() {
             ],
             kind: "Claude Code wants to write a file or folder".into(),
             notice: None,
+            host: None,
             band: None,
             lines: vec![],
             with: vec![LineView {
@@ -393,6 +408,7 @@ pub(in crate::consent) fn question() -> Question {
         fits_a_batch: false,
         deadline: Duration::from_secs(45),
         notice: None,
+        host: None,
     }
 }
 

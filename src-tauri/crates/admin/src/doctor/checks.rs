@@ -119,6 +119,7 @@ pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
         return match asked_on {
             AskedOn::Terminal => Diagnosis::ok(about, format!("asked on the terminal of process {pid}")),
             AskedOn::App => Diagnosis::ok(about, format!("asked in a dialog of the app (process {pid})")),
+            AskedOn::Desktop => Diagnosis::ok(about, "asked on the attached desktop".to_owned()),
             AskedOn::Nobody => {
                 let says =
                     format!("process {pid} cannot ask you, so everything that needs your approval is denied");

@@ -115,6 +115,7 @@ impl CallQuestion<'_> {
             client,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

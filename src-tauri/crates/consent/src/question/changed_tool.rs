@@ -84,6 +84,7 @@ impl ChangedToolQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

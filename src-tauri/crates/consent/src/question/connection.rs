@@ -60,6 +60,7 @@ impl ConnectionQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 

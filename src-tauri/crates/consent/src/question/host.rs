@@ -66,6 +66,7 @@ impl HostQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

@@ -60,6 +60,7 @@ impl SamplingQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

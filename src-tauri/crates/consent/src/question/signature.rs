@@ -88,6 +88,7 @@ impl SignatureQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

@@ -121,6 +121,7 @@ impl WorkspaceQuestion<'_> {
             fits_a_batch: false,
             deadline: self.deadline,
             notice: None,
+            host: None,
         }
     }
 }

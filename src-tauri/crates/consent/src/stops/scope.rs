@@ -60,6 +60,12 @@ impl DenialScope {
         Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
     }
 
+    /// Returns the scope of a remote machine's question. Session-long denials apply on that machine.
+    #[must_use]
+    pub fn of_remote() -> Self {
+        Self { tool: None, at: Vec::new() }
+    }
+
     /// Returns the scope of a request from a server to its client.
     #[must_use]
     pub fn of_request(method: &str) -> Self {

@@ -60,6 +60,7 @@ pub(super) fn question(
 ) -> Screen {
     // The longest text comes first, so that the effects are directly above the answers.
     let mut rows = preview(question, MAX_LINES);
+    rows.extend(question.host.iter().map(|host| foreign("machine", host, Text::All)));
     rows.extend(who(question));
     rows.extend(how(question));
     rows.extend(effects(question, MAX_EFFECTS));

@@ -5,7 +5,7 @@ use super::{ENDING, run_sessions};
 use crate::daemon_state::DaemonState;
 use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
-use crate::{control, identity};
+use crate::{attach, control, identity};
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_connection::{Listener, Peer};
 use ironcurtain_protocol::{Purpose, RefusalCode, RunAsk, RunHello};
@@ -84,6 +84,8 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
         }
         Purpose::Run(request) => serve_run(state, peer, request).await,
         Purpose::TakeOver => give_way(&state, peer).await,
+        Purpose::Attach { host } => attach::desktop::serve(&state, peer, &host).await,
+        Purpose::Relay => attach::relay::serve(&state, peer).await,
     }
 }
 

@@ -49,7 +49,12 @@ async fn admit(state: Arc<DaemonState>, run: Arc<Run>, stream: UnixStream) {
             let origin = SessionOrigin { client: run.client(shim.label.clone()), run: Some(run.id.clone()) };
             serve_session(state, peer, shim, origin).await;
         }
-        Purpose::Session(_) | Purpose::Run(_) | Purpose::Control | Purpose::TakeOver => {
+        Purpose::Session(_)
+        | Purpose::Run(_)
+        | Purpose::Control
+        | Purpose::TakeOver
+        | Purpose::Attach { .. }
+        | Purpose::Relay => {
             let why = "a program in a run can only open new sessions".to_owned();
             refuse(&state, &mut peer, &run.client(None), RefusalCode::Malformed, why).await;
         }

@@ -48,7 +48,7 @@ fn question(question: &Question, state: QuestionState) -> QuestionView {
         client: question.client.name.clone(),
         server: super::name(&question.server),
         tool: question.tool.as_deref().map(super::name),
-        lines: question.consequences.iter().take(MAX_LINES).map(line).collect(),
+        lines: question.consequences.iter().take(MAX_LINES).map(effect).collect(),
         rule: visible::head(&question.rule, MAX_LINE_LEN),
         reason: visible::head(&question.reason, MAX_LINE_LEN),
         since_ms: None,
@@ -57,7 +57,8 @@ fn question(question: &Question, state: QuestionState) -> QuestionView {
     }
 }
 
-fn line(consequence: &Consequence) -> String {
+/// Describes an effect on one line of bounded length.
+pub(crate) fn effect(consequence: &Consequence) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => (*words).to_owned(),
         Piece::Path(path) => visible::path(path),

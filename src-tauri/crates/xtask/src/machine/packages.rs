@@ -117,6 +117,7 @@ const LIST: &[(Purpose, Package)] = &[
     (CrateTests, named("dropbear-bin", "dropbear", "dropbear", Program("dropbearkey"))),
     (Servers, debian("postgresql", Apt)),
     (Servers, named("pandoc", "pandoc", "pandoc", Program("pandoc"))),
+    (Tests, named("openssh-server", "openssh-server", "openssh", Apt)),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),
     (DisplayTests, debian("dbus-x11", Apt)),

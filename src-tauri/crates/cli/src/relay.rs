@@ -1,0 +1,98 @@
+//! `relay`: connects this machine's trusted process to a desktop, over standard input and output.
+//!
+//! - Copies ciphertext. The keys and the questions stay in the trusted process.
+
+use crate::attach::tell;
+use crate::connection::{Connection, Linked};
+use anyhow::{Context, bail};
+use ironcurtain_paths::OwnProgram;
+use ironcurtain_protocol::{AttachNote, Purpose};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::{ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Maximum time for a started trusted process to listen.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Delay between attempts to connect to a trusted process that is starting.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Relays until the desktop disconnects.
+pub fn perform() -> anyhow::Result<ExitCode> {
+    start_if_needed()?;
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut linked = Linked::open(Purpose::Relay, theirs.into())?;
+    let (input, output) = (file(io::stdin())?, file(io::stdout())?);
+    let to_daemon = ours.try_clone()?;
+    // Not joined: it may be waiting for input when the connection ends.
+    thread::spawn(move || {
+        copy(&input, &to_daemon);
+        to_daemon.shutdown(Shutdown::Write)
+    });
+    let copied = thread::spawn(move || copy(&ours, &output));
+    let why = loop {
+        match linked.next()? {
+            AttachNote::Code { code } => tell(&format!("the pairing code on this machine is {code}")),
+            AttachNote::Attached => {}
+            AttachNote::Ended { why, .. } => break why,
+        }
+    };
+    // The trusted process has closed its end, so this ends too.
+    let _ = copied.join();
+    bail!("{why}")
+}
+
+/// Copies until either side ends. `io::copy` would call `splice`, which locks the pipe while it waits for the socket, so
+/// that sshd could not read it.
+fn copy(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(read) => read,
+            Err(problem) if problem.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        if to.write_all(buffer.get(..read).unwrap_or_default()).is_err() {
+            return;
+        }
+    }
+}
+
+fn file(stream: impl AsFd) -> io::Result<File> {
+    Ok(File::from(stream.as_fd().try_clone_to_owned()?))
+}
+
+/// Starts the trusted process if it is not running. It denies everything that needs approval until a desktop is
+/// attached.
+fn start_if_needed() -> anyhow::Result<()> {
+    if Connection::open_if_running()?.is_some() {
+        return Ok(());
+    }
+    if rustix::process::geteuid().is_root() {
+        bail!(
+            "IronCurtain is not running, and does not start automatically as root; run `ironcurtain daemon \
+             --allow-root --detach` first"
+        );
+    }
+    let mut command = OwnProgram::open(&std::env::current_exe()?)?.command();
+    command.args(["daemon", "--ask", "deny", "--detach"]).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    let mut child = command.spawn().context("failed to start IronCurtain")?;
+    let until = Instant::now() + START_TIMEOUT;
+    while Instant::now() < until {
+        if Connection::open_if_running()?.is_some() {
+            return Ok(());
+        }
+        if let Some(status) = child.try_wait()? {
+            bail!("IronCurtain failed to start: it exited with {status}");
+        }
+        thread::sleep(PAUSE);
+    }
+    bail!("IronCurtain did not start within {} s", START_TIMEOUT.as_secs())
+}

@@ -1,0 +1,235 @@
+//! Questions of remote machines, converted for this computer's dialog.
+//!
+//! - Nothing in such a question is trusted. Its texts are escaped and bounded again, and the machine's name precedes the
+//!   client's name wherever it is shown.
+//! - INVARIANT: a received question never looks like one of this computer: it has a host, no process of this computer,
+//!   an id and a session that this computer chose, and joins no batch.
+
+use super::{Piece, Question};
+use ironcurtain_visible as visible;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Maximum number of effects and of offers in a received question.
+const MAX_ITEMS: usize = 200;
+
+/// Maximum length of a name in a received question, in characters.
+const MAX_NAME_CHARS: usize = 80;
+
+/// Maximum deadline of a received question.
+const MAX_DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// Fields whose texts may have several lines.
+const SEVERAL_LINES: [&str; 3] = ["arguments", "preview", "with"];
+
+/// Texts of [`Piece::Ours`]. Other ones are shown as foreign text.
+const OURS: [&str; 29] = [
+    " ",
+    " as ",
+    " in ",
+    " of ",
+    " of the server ",
+    " on GitHub",
+    " on this computer, ",
+    " to ",
+    " with ",
+    ", without arguments",
+    ": ",
+    "a git commit or tag",
+    "a host of your known hosts, key ",
+    "a host that cannot be determined",
+    "a host that you do not know, key ",
+    "a login as ",
+    "a program that runs ",
+    "a text for ",
+    "anything that ",
+    "anything that it can read to ",
+    "at ",
+    " at ",
+    " lets your programs change",
+    "the argument ",
+    "the prompt ",
+    "the resource ",
+    "the server ",
+    "this machine's approvals, with the code ",
+    "to ",
+];
+
+/// Reason a received question is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceivedError {
+    /// The question is not of the expected form.
+    #[error("the question is malformed: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The question has no effect or no offer, or too many.
+    #[error("the question has no effects or offers, or more than {MAX_ITEMS}")]
+    Items,
+}
+
+/// Converts the questions of one remote machine.
+#[derive(Debug, Clone, Copy)]
+pub struct QuestionReceiver<'a> {
+    /// Name that the user gave to the machine.
+    pub host: &'a str,
+}
+
+impl QuestionReceiver<'_> {
+    /// Converts a question, and gives it this id.
+    ///
+    /// # Errors
+    /// Returns [`ReceivedError`] if the question is malformed.
+    pub fn question(self, json: &str, id: String) -> Result<Question, ReceivedError> {
+        let mut value: Value = serde_json::from_str(json)?;
+        for (field, value) in value.as_object_mut().into_iter().flatten() {
+            escape(value, SEVERAL_LINES.contains(&field.as_str()));
+        }
+        let mut question: Question = serde_json::from_value(value)?;
+        let is_answerable = question.offers.iter().all(|offer| !offer.lifetimes.is_empty());
+        let counts = [question.consequences.len(), question.offers.len()];
+        if !is_answerable || counts.iter().any(|count| !(1..=MAX_ITEMS).contains(count)) {
+            return Err(ReceivedError::Items);
+        }
+        let short = |text: &str| visible::head(text, MAX_NAME_CHARS);
+        let client = &mut question.client;
+        client.name = format!("{}: {}", self.host, short(&client.name));
+        client.says_it_is = client.says_it_is.as_deref().map(short);
+        client.label = client.label.as_deref().map(short);
+        // The remote machine's processes, which must not be taken for processes of this computer.
+        client.chain.clear();
+        question.session = format!("{}: {}", self.host, short(&question.session));
+        question.server = short(&question.server);
+        question.tool = question.tool.as_deref().map(short);
+        question.deadline = question.deadline.min(MAX_DEADLINE);
+        Ok(Question { id, host: Some(self.host.to_owned()), fits_a_batch: false, notice: None, ..question })
+    }
+}
+
+/// Escapes all strings in a value.
+fn escape(value: &mut Value, has_lines: bool) {
+    match value {
+        Value::String(text) => {
+            *text = if has_lines { visible::lines(text) } else { visible::line(text) };
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| escape(item, has_lines)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| escape(field, has_lines)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// [`Piece`] as it was received.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "is", content = "text")]
+enum ReceivedPiece {
+    Ours(String),
+    Path(String),
+    Foreign(String),
+}
+
+impl<'de> Deserialize<'de> for Piece {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match ReceivedPiece::deserialize(deserializer)? {
+            ReceivedPiece::Ours(text) => match OURS.iter().find(|known| **known == text) {
+                Some(known) => Self::Ours(known),
+                None => Self::Foreign(text),
+            },
+            ReceivedPiece::Path(path) => Self::Path(path),
+            ReceivedPiece::Foreign(text) => Self::Foreign(text),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::question;
+    use ironcurtain_protocol::ProcessView;
+    use serde_json::json;
+
+    const DEVBOX: QuestionReceiver<'_> = QuestionReceiver { host: "devbox" };
+
+    fn received(value: &Value) -> Result<Question, ReceivedError> {
+        DEVBOX.question(&value.to_string(), "local".to_owned())
+    }
+
+    #[test]
+    fn an_honest_question_arrives_with_its_machine() {
+        let sent = question("q1");
+        let got = received(&serde_json::to_value(&sent).unwrap()).unwrap();
+        let mut expected = Question {
+            id: "local".to_owned(),
+            host: Some("devbox".to_owned()),
+            session: "devbox: s".to_owned(),
+            fits_a_batch: false,
+            ..sent
+        };
+        expected.client.name = "devbox: claude".to_owned();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_hostile_question_cannot_pass_for_one_of_this_computer() {
+        let ours = question("local question");
+        let mut value = serde_json::to_value(&ours).unwrap();
+        value["host"] = Value::Null;
+        value["id"] = "local question".into();
+        value["client"]["name"] = format!("\u{202e}\n{}", "x".repeat(500)).into();
+        value["client"]["chain"] = json!([ProcessView { pid: 1, exe: None, name: "claude".into() }]);
+        value["notice"] = "all is well".into();
+        value["consequences"][0]["object"] =
+            json!([{ "is": "ours", "text": "nothing \u{200b}at all" }, { "is": "ours", "text": " to " }]);
+        value["offers"][0]["sentence"] = "yes\nreally".into();
+        value["preview"] = json!({ "kind": "content", "text": "a\n\u{1b}[2Kb" });
+        value["deadline"] = json!({ "secs": u64::MAX, "nanos": 0 });
+        let got = received(&value).unwrap();
+        assert_eq!(got.host.as_deref(), Some("devbox"));
+        assert_eq!((got.id.as_str(), got.session.as_str()), ("local", "devbox: s"));
+        assert!(got.client.name.starts_with("devbox: \\u{202e}\\u{a}xxx"), "{}", got.client.name);
+        assert!(got.client.name.chars().count() < 130);
+        assert!(got.client.chain.is_empty() && !got.is_of_same_agent(&ours));
+        assert!(!got.joins([&ours].into_iter()) && !ours.joins([&got].into_iter()));
+        assert_eq!(got.notice, None);
+        let shown = [Piece::Foreign("nothing \\u{200b}at all".to_owned()), Piece::Ours(" to ")];
+        assert_eq!(got.consequences[0].object, shown);
+        assert_eq!(got.offers[0].sentence, "yes\\u{a}really");
+        assert_eq!(got.preview.unwrap().text(), "a\n\\u{1b}[2Kb");
+        assert_eq!(got.deadline, MAX_DEADLINE);
+    }
+
+    #[test]
+    fn a_question_that_cannot_be_answered_is_refused() {
+        let value = serde_json::to_value(question("q")).unwrap();
+        let with = |field: &str, to: Value| {
+            let mut value = value.clone();
+            value[field] = to;
+            received(&value).unwrap_err().to_string()
+        };
+        let items = ReceivedError::Items.to_string();
+        assert_eq!(with("offers", json!([])), items);
+        assert_eq!(with("consequences", json!([])), items);
+        let many = vec![value["offers"][0].clone(); MAX_ITEMS + 1];
+        assert_eq!(with("offers", many.into()), items);
+        let mut empty = value["offers"][0].clone();
+        empty["lifetimes"] = json!([]);
+        assert_eq!(with("offers", json!([empty])), items);
+        assert!(with("unknown", json!(1)).contains("unknown field `unknown`"));
+    }
+
+    #[test]
+    fn every_text_of_ours_is_known() {
+        let sources = [
+            include_str!("consequence.rs"),
+            include_str!("consequence/called.rs"),
+            include_str!("consequence/request.rs"),
+            include_str!("question/connection.rs"),
+            include_str!("question/known_service.rs"),
+            include_str!("question/sampling.rs"),
+            include_str!("question/signature.rs"),
+        ];
+        let texts = sources.iter().flat_map(|source| source.split("Piece::Ours(\"").skip(1));
+        let texts: Vec<&str> = texts.map(|rest| rest.split('"').next().unwrap()).collect();
+        assert!(texts.len() > 20);
+        let unknown: Vec<&&str> = texts.iter().filter(|text| !OURS.contains(text)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Approvals across machines: a remote machine's daemon asks through the daemon of the user's desktop.
+//!
+//! - The processes that connect the two daemons (`ironcurtain relay`, ssh and `ironcurtain attach`) only copy
+//!   ciphertext. Both daemons hold the keys.
+//! - The remote machine makes and enforces every grant. The desktop only shows questions and returns answers.
+
+mod asked;
+pub(crate) mod desktop;
+mod pairing;
+pub(crate) mod relay;
+
+use ironcurtain_audit::{AuditError, Entry, Event};
+use ironcurtain_connection::{Peer, send};
+use ironcurtain_export::{DeviceKeyError, KeyStore};
+use ironcurtain_mcp::wire::{Line, Lines};
+use ironcurtain_protocol::{AttachNote, RefusalCode};
+use ironcurtain_remote::{
+    ChannelError, ChannelKey, ChannelStream, MAX_MESSAGE_BYTES, PairedError, PairingError, PairingRefusal,
+};
+use ironcurtain_secrets::in_time;
+use ironcurtain_services::Services;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
+use tokio::net::UnixStream;
+
+/// Interval between two pings.
+const PING: Duration = Duration::from_secs(10);
+
+/// Maximum time without a message from the other side.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Reason a connection to the other daemon ended.
+#[derive(Debug, thiserror::Error)]
+enum AttachError {
+    #[error("the connection was closed")]
+    Closed,
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+    #[error("the connection timed out")]
+    Silent,
+    #[error("the other side sent an invalid message: {0}")]
+    Malformed(#[from] serde_json::Error),
+    #[error("the other side sent an unexpected message")]
+    Unexpected,
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    #[error(transparent)]
+    Key(#[from] DeviceKeyError),
+    #[error(transparent)]
+    Paired(#[from] PairedError),
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// One of the two sides refuses the other one.
+    #[error("{why}")]
+    Refused { why: String, refusal: PairingRefusal },
+}
+
+impl AttachError {
+    /// Returns a refusal that only the user can resolve.
+    fn refused(why: impl Into<String>) -> Self {
+        Self::Refused { why: why.into(), refusal: PairingRefusal::Final }
+    }
+
+    /// Returns a refusal that may not apply later.
+    fn busy(why: impl Into<String>) -> Self {
+        Self::Refused { why: why.into(), refusal: PairingRefusal::Busy }
+    }
+
+    fn refusal(&self) -> PairingRefusal {
+        if let Self::Refused { refusal, .. } = self { *refusal } else { PairingRefusal::Busy }
+    }
+
+    fn note(&self) -> AttachNote {
+        AttachNote::Ended { why: self.to_string(), is_final: self.refusal() == PairingRefusal::Final }
+    }
+}
+
+/// Messages to and from the other daemon.
+struct MessageStream {
+    lines: Lines<ReadHalf<ChannelStream<UnixStream>>>,
+    to: WriteHalf<ChannelStream<UnixStream>>,
+}
+
+impl MessageStream {
+    fn new(stream: ChannelStream<UnixStream>) -> Self {
+        let (from, to) = split(stream);
+        Self { lines: Lines::new(from, MAX_MESSAGE_BYTES), to }
+    }
+
+    /// Returns the next message.
+    async fn next<T: DeserializeOwned>(&mut self) -> Result<T, AttachError> {
+        match self.lines.next().await {
+            Ok(Some(Line::Whole(line, _))) => Ok(serde_json::from_slice(&line)?),
+            Ok(Some(Line::TooLong { .. } | Line::NoRoom { .. })) => Err(AttachError::Unexpected),
+            Ok(None) => Err(AttachError::Closed),
+            // The other side was killed.
+            Err(problem) if problem.kind() == io::ErrorKind::UnexpectedEof => Err(AttachError::Closed),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    async fn send(&mut self, message: &impl Serialize) -> Result<(), AttachError> {
+        let sent = async {
+            send(&mut self.to, message).await?;
+            self.to.flush().await
+        };
+        Ok(tokio::time::timeout(SILENCE_TIMEOUT, sent).await.map_err(|_| AttachError::Silent)??)
+    }
+}
+
+/// Returns this machine's key for channels, which is derived from the device key.
+async fn channel_key(services: &Services) -> Result<ChannelKey, AttachError> {
+    let store = KeyStore::new(&services.home.state, services.home.has_keyring);
+    let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
+    Ok(ChannelKey::of_seed(key.channel_seed().as_ref())?)
+}
+
+async fn record(services: &Services, text: String) -> Result<(), AuditError> {
+    services.audit.record(Entry::new(Event::Daemon, text)).await.map(|_| ())
+}
+
+/// Takes the peer's socket and welcomes the peer, or refuses it.
+async fn link(peer: &mut Peer) -> Option<UnixStream> {
+    match peer.take_link() {
+        Ok(link) => peer.welcome(None).await.is_ok().then_some(link),
+        Err(problem) => {
+            peer.refuse(RefusalCode::Malformed, problem.to_string()).await;
+            None
+        }
+    }
+}
+
+/// Sends a note to the process that attaches or relays. A process that does not read misses it.
+async fn note(to: &mut (impl AsyncWrite + Unpin), note: &AttachNote) {
+    let _ = tokio::time::timeout(PING, send(to, note)).await;
+}

@@ -1,0 +1,120 @@
+//! One question of a remote machine, asked on this desktop.
+
+use crate::view::effect;
+use ironcurtain_audit::Event;
+use ironcurtain_consent::{
+    Answer, DenialScope, DeniedKey, Inquiry, Principal, QuestionKey, QuestionOutcome, QuestionReceiver,
+};
+use ironcurtain_grants::Client;
+use ironcurtain_paths::random_name;
+use ironcurtain_remote::QuestionDigest;
+use ironcurtain_services::Services;
+use serde_json::Map;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Question as it was received.
+pub(super) struct ReceivedQuestion {
+    pub(super) host: String,
+    /// Id that the remote machine gave to the question.
+    pub(super) id: String,
+    pub(super) digest: QuestionDigest,
+    pub(super) question: Box<RawValue>,
+}
+
+/// Result of a question, or a sign of the user's activity.
+#[derive(Debug)]
+pub(super) enum AskedAnswer {
+    Working {
+        id: String,
+    },
+    /// The question expired or was withdrawn.
+    Unanswered {
+        id: String,
+    },
+    Answered {
+        id: String,
+        digest: QuestionDigest,
+        answer: Option<Answer>,
+    },
+}
+
+/// Asks the question and sends the answer. Dropping the sender of `withdrawn` withdraws the question.
+pub(super) async fn ask(
+    services: Services,
+    asked: ReceivedQuestion,
+    withdrawn: oneshot::Receiver<()>,
+    answers: mpsc::Sender<AskedAnswer>,
+) {
+    let ReceivedQuestion { host, id, digest, question } = asked;
+    let working = || {
+        // If the queue is full, a later sign follows.
+        let _ = answers.try_send(AskedAnswer::Working { id: id.clone() });
+    };
+    let outcome = outcome(&services, &host, &question, withdrawn, working).await;
+    let answer = match outcome {
+        Ok(QuestionOutcome::TimedOut | QuestionOutcome::Settled) => AskedAnswer::Unanswered { id },
+        Ok(QuestionOutcome::Closed) => AskedAnswer::Answered { id, digest, answer: None },
+        Ok(QuestionOutcome::Allowed { offer, lifetime }) => {
+            AskedAnswer::Answered { id, digest, answer: Some(Answer::Allow { offer, lifetime }) }
+        }
+        Ok(QuestionOutcome::Denied { note, reach }) => {
+            AskedAnswer::Answered { id, digest, answer: Some(Answer::Deny { note, reach }) }
+        }
+        Ok(QuestionOutcome::Stopped(stop)) => unavailable(id, digest, stop.to_string()),
+        Ok(QuestionOutcome::Unavailable(why)) => unavailable(id, digest, why),
+        Err(problem) => unavailable(id, digest, problem.to_string()),
+    };
+    // Fails only if the connection has ended, which denies the question there.
+    let _ = answers.send(answer).await;
+}
+
+fn unavailable(id: String, digest: QuestionDigest, why: String) -> AskedAnswer {
+    AskedAnswer::Answered { id, digest, answer: Some(Answer::Unavailable { why }) }
+}
+
+/// Reason a question was not asked.
+#[derive(Debug, thiserror::Error)]
+enum NotAsked {
+    #[error(transparent)]
+    Received(#[from] ironcurtain_consent::ReceivedError),
+    #[error(transparent)]
+    Exchange(#[from] ironcurtain_consent::ExchangeError),
+    #[error("failed to create a question id: {0}")]
+    Random(#[from] std::io::Error),
+}
+
+async fn outcome(
+    services: &Services,
+    host: &str,
+    question: &RawValue,
+    withdrawn: oneshot::Receiver<()>,
+    working: impl Fn(),
+) -> Result<QuestionOutcome, NotAsked> {
+    let question = QuestionReceiver { host }.question(question.get(), random_name()?)?;
+    let principal = Principal {
+        session: host.to_owned(),
+        // All agents of a remote machine share its limits on questions.
+        client: Client { key: format!("remote:{host}"), view: question.client.clone() },
+        says_it_is: Arc::default(),
+        server: question.server.clone(),
+        server_command: question.server_command.clone(),
+        sandboxed: question.sandboxed,
+        remote: question.remote,
+        is_new: true,
+    };
+    let mut entry = principal.entry(Event::Question, String::new());
+    let effect = question.consequences.first().map(effect).unwrap_or_default();
+    entry.summary = format!("a question of {host}: {effect}");
+    entry.tool_name = question.tool.clone();
+    let inquiry = Inquiry {
+        identity: QuestionKey::alone(&question),
+        call: DeniedKey::of(&principal, &question.id, &Map::new()),
+        scope: DenialScope::of_remote(),
+        entry,
+        question,
+    };
+    let withdrawn = async { drop(withdrawn.await) };
+    Ok(services.exchange(&principal).ask_remote(&inquiry, withdrawn, working).await?)
+}

@@ -1,0 +1,233 @@
+//! Desktop's side: asks a remote machine's questions here and returns the answers.
+//!
+//! - Sends and shows nothing before the remote machine proved the paired key.
+
+use super::asked::{self, AskedAnswer, ReceivedQuestion};
+use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
+use crate::daemon_state::DaemonState;
+use ironcurtain_connection::Peer;
+use ironcurtain_mcp::wire::{Line, Lines};
+use ironcurtain_protocol::{AttachNote, MAX_FRAME_BYTES, PairingConfirmed, RefusalCode};
+use ironcurtain_remote::{
+    ChannelBinding, ChannelKey, DesktopRequest, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey,
+    QuestionDigest, VERSION, is_valid_name, pairing_code,
+};
+use ironcurtain_services::Services;
+use ironcurtain_visible as visible;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, interval, sleep_until};
+
+/// Maximum number of pending questions of one remote machine.
+const MAX_PENDING: usize = 100;
+
+/// Minimum time between two notices of a remote machine. Others are dropped.
+const NOTICE_PAUSE: Duration = Duration::from_secs(10);
+
+/// Maximum length of a remote machine's notices and reasons, in characters.
+const MAX_TEXT_CHARS: usize = 400;
+
+/// Serves one `ironcurtain attach` until it exits or the connection to the remote machine ends.
+pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer, host: &str) {
+    if !is_valid_name(host) {
+        let text = "invalid name of a remote machine; use at most 64 visible characters".to_owned();
+        return peer.refuse(RefusalCode::Malformed, text).await;
+    }
+    if !state.services.broker.can_ask() {
+        let text = "IronCurtain cannot ask you here; start the app, and attach again".to_owned();
+        return peer.refuse(RefusalCode::Unavailable, text).await;
+    }
+    let Some(_entry) = state.services.attached_hosts.enter(host) else {
+        return peer.refuse(RefusalCode::Unavailable, format!("{host} is already attached")).await;
+    };
+    let Some(link) = link(&mut peer).await else { return };
+    let (from, to) = peer.stream.into_split();
+    let mut user = Starter { lines: Lines::new(from, MAX_FRAME_BYTES), to };
+    let Err(why) = attach(&state.services, host, link, &mut user).await;
+    note(&mut user.to, &why.note()).await;
+}
+
+/// Process that started the connection, and its user.
+struct Starter {
+    lines: Lines<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+}
+
+impl Starter {
+    /// Waits for the next message. Fails if the process exited.
+    async fn next(&mut self) -> Result<PairingConfirmed, AttachError> {
+        match self.lines.next().await? {
+            Some(Line::Whole(line, _)) => Ok(serde_json::from_slice(&line)?),
+            Some(Line::TooLong { .. } | Line::NoRoom { .. }) => Err(AttachError::Unexpected),
+            None => Err(AttachError::Closed),
+        }
+    }
+}
+
+async fn attach(
+    services: &Services,
+    host: &str,
+    link: UnixStream,
+    user: &mut Starter,
+) -> Result<Infallible, AttachError> {
+    let key = channel_key(services).await?;
+    // Without a timeout, because ssh may be waiting for the user's password.
+    let channel = tokio::select! {
+        channel = key.connect(link) => channel?,
+        early = user.next() => return Err(early.err().unwrap_or(AttachError::Unexpected)),
+    };
+    let store = PairedKeys::new(services.home.remotes());
+    let known = store.read()?.get(host).copied();
+    if known.is_some_and(|known| known != channel.peer) {
+        return Err(AttachError::refused(format!(
+            "{host} has another key than the one that you paired with. If IronCurtain was installed again there, run \
+             `ironcurtain attach --forget {host}` and pair again. Otherwise, another program answers in its place"
+        )));
+    }
+    let (remote, binding) = (channel.peer, channel.binding);
+    let mut wire = MessageStream::new(channel.stream);
+    match known {
+        Some(_) => wire.send(&hello(DesktopRequest::Attach)).await?,
+        None => {
+            pair(host, &mut wire, (&key, remote, binding), user).await?;
+            record(services, format!("paired with {host}, key {remote}")).await?;
+            store.add(host, remote)?;
+        }
+    }
+    let FromRemote::Attached = next(&mut wire, user).await? else { return Err(AttachError::Unexpected) };
+    record(services, format!("attached to {host}: its questions are asked here")).await?;
+    note(&mut user.to, &AttachNote::Attached).await;
+    let Err(why) = exchange(services, host, &mut wire, user).await;
+    record(services, format!("detached from {host}: {why}")).await?;
+    Err(why)
+}
+
+fn hello(want: DesktopRequest) -> FromDesktop {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    FromDesktop::Hello { version: VERSION, name, want }
+}
+
+/// Pairs with a remote machine. Returns after it has stored the pairing.
+async fn pair(
+    host: &str,
+    wire: &mut MessageStream,
+    (key, remote, binding): (&ChannelKey, PeerKey, ChannelBinding),
+    user: &mut Starter,
+) -> Result<(), AttachError> {
+    let ours = Nonce::generate()?;
+    wire.send(&hello(DesktopRequest::Pair { commitment: ours.commitment() })).await?;
+    let FromRemote::Nonce { nonce } = next(wire, user).await? else { return Err(AttachError::Unexpected) };
+    let code = pairing_code(binding, (key.public(), remote), (&ours, &nonce));
+    wire.send(&FromDesktop::Reveal { nonce: ours }).await?;
+    note(&mut user.to, &AttachNote::Code { code: code.clone() }).await;
+    let confirmed = tokio::select! {
+        confirmed = user.next() => confirmed?,
+        message = wire.next::<FromRemote>() => return Err(unexpected(message?)),
+    };
+    if confirmed.code != code {
+        return Err(AttachError::refused(format!("not paired with {host}: the codes differ")));
+    }
+    wire.send(&FromDesktop::Confirm).await?;
+    let FromRemote::Paired = next(wire, user).await? else { return Err(AttachError::Unexpected) };
+    Ok(())
+}
+
+/// Waits for the remote machine's next message other than a ping. Fails if the remote machine refuses, or the process
+/// that attaches exits.
+async fn next(wire: &mut MessageStream, user: &mut Starter) -> Result<FromRemote, AttachError> {
+    loop {
+        let message = tokio::select! {
+            message = wire.next::<FromRemote>() => message?,
+            early = user.next() => return Err(early.err().unwrap_or(AttachError::Unexpected)),
+        };
+        match message {
+            FromRemote::Ping => {}
+            FromRemote::Refused { .. } => return Err(unexpected(message)),
+            FromRemote::Nonce { .. }
+            | FromRemote::Paired
+            | FromRemote::Attached
+            | FromRemote::Question { .. }
+            | FromRemote::Withdraw { .. }
+            | FromRemote::Notice { .. } => return Ok(message),
+        }
+    }
+}
+
+fn unexpected(message: FromRemote) -> AttachError {
+    match message {
+        FromRemote::Refused { refusal, why } => AttachError::Refused { refusal, why: bounded(&why) },
+        FromRemote::Nonce { .. }
+        | FromRemote::Paired
+        | FromRemote::Attached
+        | FromRemote::Question { .. }
+        | FromRemote::Withdraw { .. }
+        | FromRemote::Notice { .. }
+        | FromRemote::Ping => AttachError::Unexpected,
+    }
+}
+
+fn bounded(text: &str) -> String {
+    visible::head(&visible::line(text), MAX_TEXT_CHARS)
+}
+
+/// Asks the remote machine's questions until the connection ends, which withdraws the pending ones.
+async fn exchange(
+    services: &Services,
+    host: &str,
+    wire: &mut MessageStream,
+    user: &mut Starter,
+) -> Result<Infallible, AttachError> {
+    let (send, mut answers) = mpsc::channel(MAX_PENDING);
+    // Dropping a sender withdraws its question.
+    let mut pending: HashMap<String, oneshot::Sender<()>> = HashMap::new();
+    let (mut ping, mut heard) = (interval(PING), Instant::now());
+    let mut next_notice = heard;
+    loop {
+        tokio::select! {
+            message = wire.next::<FromRemote>() => {
+                heard = Instant::now();
+                match message? {
+                    FromRemote::Question { id, question } => {
+                        if pending.len() >= MAX_PENDING || pending.contains_key(&id) {
+                            return Err(AttachError::Unexpected);
+                        }
+                        let (withdraw, withdrawn) = oneshot::channel();
+                        pending.insert(id.clone(), withdraw);
+                        let digest = QuestionDigest::of(question.get());
+                        let asked = ReceivedQuestion { host: host.to_owned(), id, digest, question };
+                        tokio::spawn(asked::ask(services.clone(), asked, withdrawn, send.clone()));
+                    }
+                    FromRemote::Withdraw { id } => drop(pending.remove(&id)),
+                    FromRemote::Notice { text } if heard >= next_notice => {
+                        next_notice = heard + NOTICE_PAUSE;
+                        services.broker.notify(&format!("{host}: {}", bounded(&text)));
+                    }
+                    FromRemote::Notice { .. } => {}
+                    FromRemote::Ping => {}
+                    other @ (FromRemote::Refused { .. }
+                    | FromRemote::Nonce { .. }
+                    | FromRemote::Paired
+                    | FromRemote::Attached) => return Err(unexpected(other)),
+                }
+            }
+            Some(answer) = answers.recv() => match answer {
+                AskedAnswer::Working { id } => wire.send(&FromDesktop::Working { id }).await?,
+                AskedAnswer::Unanswered { id } => drop(pending.remove(&id)),
+                AskedAnswer::Answered { id, digest, answer } => {
+                    // An answer to a question that was withdrawn in the meantime is dropped.
+                    if pending.remove(&id).is_some() {
+                        wire.send(&FromDesktop::Answer { id, digest, answer }).await?;
+                    }
+                }
+            },
+            _ = ping.tick() => wire.send(&FromDesktop::Ping).await?,
+            early = user.next() => return Err(early.err().unwrap_or(AttachError::Unexpected)),
+            () = sleep_until(heard + SILENCE_TIMEOUT) => return Err(AttachError::Silent),
+        }
+    }
+}

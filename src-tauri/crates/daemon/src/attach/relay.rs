@@ -1,0 +1,120 @@
+//! Remote machine's side: sends the daemon's questions to a desktop.
+//!
+//! - Accepts a desktop only if it proves a paired key, and only if this daemon cannot ask the user itself.
+
+use super::pairing::Pairing;
+use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
+use crate::daemon_state::DaemonState;
+use ironcurtain_connection::Peer;
+use ironcurtain_protocol::{AttachNote, RefusalCode};
+use ironcurtain_remote::{DesktopRequest, FromDesktop, FromRemote, PairedKeys, VERSION};
+use ironcurtain_services::Attachment;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+/// Maximum time for a desktop to prove its key and to say what it wants.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Serves one `ironcurtain relay` until its desktop disconnects.
+pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer) {
+    if !state.services.desktop.needs_desktop() {
+        let text = "this IronCurtain asks its user itself, so no desktop can be attached".to_owned();
+        return peer.refuse(RefusalCode::Stays, text).await;
+    }
+    let Some(link) = link(&mut peer).await else { return };
+    let Err(why) = relay(state, link, &mut peer.stream).await;
+    tracing::info!("no desktop is attached any more: {why}");
+    note(&mut peer.stream, &why.note()).await;
+}
+
+async fn relay(
+    state: &Arc<DaemonState>,
+    link: UnixStream,
+    notes: &mut UnixStream,
+) -> Result<std::convert::Infallible, AttachError> {
+    let key = channel_key(&state.services).await?;
+    let silent = |_| AttachError::Silent;
+    let channel = timeout(HELLO_TIMEOUT, key.accept(link)).await.map_err(silent)??;
+    let (desktop, binding) = (channel.peer, channel.binding);
+    let mut wire = MessageStream::new(channel.stream);
+    let FromDesktop::Hello { version, name, want } =
+        timeout(HELLO_TIMEOUT, wire.next::<FromDesktop>()).await.map_err(silent)??
+    else {
+        return Err(AttachError::Unexpected);
+    };
+    let accepted = async {
+        if version != VERSION {
+            let text = "the two IronCurtains have different versions; install the same one on both machines";
+            return Err(AttachError::refused(text));
+        }
+        match want {
+            DesktopRequest::Pair { commitment } => {
+                let pairing = Pairing { state, keys: (desktop, key.public()), binding, name: &name };
+                pairing.perform(&mut wire, &commitment, notes).await?;
+            }
+            DesktopRequest::Attach => {
+                let paired = PairedKeys::new(state.services.home.desktops()).read()?;
+                if !paired.values().any(|paired| *paired == desktop) {
+                    return Err(AttachError::refused(
+                        "this machine is not paired with the desktop; on the desktop, run `ironcurtain attach --forget` \
+                         with this machine's name, and attach again",
+                    ));
+                }
+            }
+        }
+        state.services.desktop.attach(desktop).map_err(|other| AttachError::busy(other.to_string()))
+    };
+    let accepted = accepted.await;
+    let mut attachment = match accepted {
+        Ok(attachment) => attachment,
+        Err(problem) => {
+            wire.send(&FromRemote::Refused { refusal: problem.refusal(), why: problem.to_string() }).await?;
+            return Err(problem);
+        }
+    };
+    record(&state.services, format!("the desktop with the key {desktop} answers questions from now on"))
+        .await?;
+    wire.send(&FromRemote::Attached).await?;
+    note(notes, &AttachNote::Attached).await;
+    state.services.changed();
+    let Err(why) = exchange(state, &mut wire, &mut attachment).await;
+    drop(attachment);
+    state.services.changed();
+    let text = format!("the desktop with the key {desktop} answers no more questions: {why}");
+    record(&state.services, text).await?;
+    Err(why)
+}
+
+async fn exchange(
+    state: &DaemonState,
+    wire: &mut MessageStream,
+    attachment: &mut Attachment,
+) -> Result<std::convert::Infallible, AttachError> {
+    let (mut ping, mut heard) = (interval(PING), Instant::now());
+    let replaced = attachment.replaced.clone();
+    loop {
+        tokio::select! {
+            message = wire.next::<FromDesktop>() => {
+                heard = Instant::now();
+                match message? {
+                    FromDesktop::Answer { id, digest, answer } => {
+                        if let Err(refused) = attachment.answer(&id, &digest, answer) {
+                            record(&state.services, format!("refused an answer of the desktop: {refused}")).await?;
+                        }
+                    }
+                    FromDesktop::Working { id } => attachment.working(&id),
+                    FromDesktop::Ping => {}
+                    FromDesktop::Hello { .. } | FromDesktop::Reveal { .. } | FromDesktop::Confirm => {
+                        return Err(AttachError::Unexpected);
+                    }
+                }
+            }
+            Some(message) = attachment.out.recv() => wire.send(&message).await?,
+            _ = ping.tick() => wire.send(&FromRemote::Ping).await?,
+            () = replaced.cancelled() => return Err(AttachError::busy("the desktop connected again")),
+            () = sleep_until(heard + SILENCE_TIMEOUT) => return Err(AttachError::Silent),
+        }
+    }
+}

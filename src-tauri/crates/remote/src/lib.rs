@@ -1,0 +1,18 @@
+//! Answers a remote machine's questions on a desktop: pairing, channel and messages.
+//!
+//! - Both sides prove an Ed25519 key in every connection ([`Channel`]). A side accepts only the key that it paired with.
+//! - INVARIANT: an answer is accepted once, before the question expires, and only with the digest of the question that
+//!   the remote machine asked ([`SentQuestions`]).
+//! - Knows nothing of sockets, processes or dialogs.
+
+mod channel;
+mod messages;
+mod paired;
+mod pairing;
+mod pending;
+
+pub use channel::{Channel, ChannelBinding, ChannelError, ChannelKey, ChannelStream, PeerKey};
+pub use messages::{DesktopRequest, FromDesktop, FromRemote, MAX_MESSAGE_BYTES, PairingRefusal, VERSION};
+pub use paired::{PairedError, PairedKeys, is_valid_name};
+pub use pairing::{Commitment, Nonce, PairingError, pairing_code};
+pub use pending::{AnswerRefused, QuestionDigest, SentQuestions};

@@ -1,0 +1,98 @@
+//! Code that both sides show during pairing.
+//!
+//! - The desktop commits to its nonce before it learns the remote machine's, so neither side, and nothing between
+//!   them, can search for nonces that produce the same code on two connections. A guess succeeds once in a million.
+
+use crate::channel::{ChannelBinding, PeerKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{Context, SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+
+/// Number of different codes.
+const CODES: u64 = 1_000_000;
+
+/// Random number that one side adds to the code, as base64url.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nonce(String);
+
+/// SHA-256 of the desktop's nonce, as base64url.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Commitment(String);
+
+/// Failure to pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PairingError {
+    /// The operating system provided no random bytes.
+    #[error("failed to create a nonce: the system provides no random numbers")]
+    Random,
+    /// The desktop's nonce is not the one that it committed to.
+    #[error("the desktop changed its nonce")]
+    Changed,
+}
+
+impl Nonce {
+    /// Creates a random nonce of 32 bytes.
+    ///
+    /// # Errors
+    /// Returns [`PairingError::Random`] if the operating system provides no random bytes.
+    pub fn generate() -> Result<Self, PairingError> {
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| PairingError::Random)?;
+        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// Returns the commitment to this nonce.
+    #[must_use]
+    pub fn commitment(&self) -> Commitment {
+        Commitment(URL_SAFE_NO_PAD.encode(digest(&SHA256, self.0.as_bytes())))
+    }
+}
+
+impl Commitment {
+    /// Checks a revealed nonce.
+    ///
+    /// # Errors
+    /// Returns [`PairingError::Changed`] if this is not the nonce's commitment.
+    pub fn check(&self, nonce: &Nonce) -> Result<(), PairingError> {
+        if nonce.commitment() == *self { Ok(()) } else { Err(PairingError::Changed) }
+    }
+}
+
+/// Returns the code of a connection, such as "204 517". `keys` and `nonces` are the desktop's and then the remote
+/// machine's.
+#[must_use]
+pub fn pairing_code(binding: ChannelBinding, keys: (PeerKey, PeerKey), nonces: (&Nonce, &Nonce)) -> String {
+    let mut all = Context::new(&SHA256);
+    let parts = [
+        b"ironcurtain pairing code".as_slice(),
+        binding.bytes(),
+        keys.0.bytes(),
+        keys.1.bytes(),
+        nonces.0.0.as_bytes(),
+        nonces.1.0.as_bytes(),
+    ];
+    for part in parts {
+        all.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+        all.update(part);
+    }
+    let hash = all.finish();
+    let number =
+        hash.as_ref().iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)) % CODES;
+    format!("{:03} {:03}", number / 1000, number % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_cannot_be_changed_after_the_commitment() {
+        let [first, second] = [Nonce::generate().unwrap(), Nonce::generate().unwrap()];
+        assert_eq!(first.commitment().check(&first), Ok(()));
+        assert_eq!(first.commitment().check(&second), Err(PairingError::Changed));
+    }
+}

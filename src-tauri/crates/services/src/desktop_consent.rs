@@ -1,0 +1,238 @@
+//! Front end that asks through an attached desktop. Without one, the daemon's own front end answers.
+//!
+//! - INVARIANT: a question that was sent to a desktop is answered by the same connection, or denied when that
+//!   connection ends.
+
+use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
+use ironcurtain_protocol::AskedOn;
+use ironcurtain_remote::{
+    AnswerRefused, FromRemote, MAX_MESSAGE_BYTES, PeerKey, QuestionDigest, SentQuestions,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Maximum number of messages to the desktop that are waiting to be sent.
+const MAX_WAITING: usize = 256;
+
+/// Maximum length of a question's JSON in bytes. The rest of a message is much shorter than the difference.
+const MAX_QUESTION_BYTES: usize = MAX_MESSAGE_BYTES - 64 * 1024;
+
+/// Denial reason for questions that are pending when the connection ends.
+pub const DESKTOP_LOST: &str = "the connection to the desktop that answers questions was lost";
+
+/// Front end that asks through an attached desktop, if there is one.
+pub struct DesktopConsent {
+    base: Arc<dyn Consent>,
+    attached: Mutex<Option<AttachedDesktop>>,
+    /// Locked while a desktop is pairing.
+    pub pairing: tokio::sync::Mutex<()>,
+}
+
+/// Attached desktop.
+struct AttachedDesktop {
+    key: PeerKey,
+    out: mpsc::Sender<FromRemote>,
+    pending: SentQuestions<Slot>,
+    /// Cancelled when the same desktop connects again. Identifies the connection.
+    replaced: CancellationToken,
+}
+
+/// Connection of the attached desktop. Dropping it denies the pending questions.
+pub struct Attachment {
+    consent: Arc<DesktopConsent>,
+    key: PeerKey,
+    /// Messages for the desktop.
+    pub out: mpsc::Receiver<FromRemote>,
+    /// Cancelled when the same desktop connects again.
+    pub replaced: CancellationToken,
+}
+
+/// Error returned if another desktop is attached.
+#[derive(Debug, thiserror::Error)]
+#[error("another desktop is attached")]
+pub struct OtherDesktop;
+
+impl DesktopConsent {
+    /// Creates the front end. `base` answers while no desktop is attached.
+    #[must_use]
+    pub fn new(base: Arc<dyn Consent>) -> Self {
+        Self { base, attached: Mutex::default(), pairing: tokio::sync::Mutex::default() }
+    }
+
+    /// Returns `true` if a desktop may answer, because the daemon cannot ask the user itself.
+    #[must_use]
+    pub fn needs_desktop(&self) -> bool {
+        self.base.asked_on() == AskedOn::Nobody
+    }
+
+    /// Returns `true` if a desktop is attached.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Sends questions to this desktop from now on. A connection of the same desktop is replaced.
+    ///
+    /// # Errors
+    /// Returns [`OtherDesktop`] if another desktop is attached.
+    pub fn attach(self: &Arc<Self>, key: PeerKey) -> Result<Attachment, OtherDesktop> {
+        let mut attached = self.lock();
+        match attached.take() {
+            Some(other) if other.key != key => {
+                *attached = Some(other);
+                return Err(OtherDesktop);
+            }
+            Some(before) => before.end(),
+            None => {}
+        }
+        let ((send, out), replaced) = (mpsc::channel(MAX_WAITING), CancellationToken::new());
+        *attached = Some(AttachedDesktop {
+            key,
+            out: send,
+            pending: SentQuestions::default(),
+            replaced: replaced.clone(),
+        });
+        Ok(Attachment { consent: self.clone(), key, out, replaced })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<AttachedDesktop>> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attachment {
+    /// Passes on the desktop's answer to a question.
+    ///
+    /// # Errors
+    /// Returns [`AnswerRefused`] if the answer is late, repeated or for another call.
+    pub fn answer(
+        &self,
+        id: &str,
+        digest: &QuestionDigest,
+        answer: Option<Answer>,
+    ) -> Result<(), AnswerRefused> {
+        let slot = self.with(|attached| attached.pending.accept(id, digest, Instant::now()));
+        let slot = slot.unwrap_or_else(|| Err(AnswerRefused::NotPending(id.to_owned())))?;
+        match answer {
+            Some(answer) => slot.answer(answer),
+            None => drop(slot),
+        }
+        Ok(())
+    }
+
+    /// Restarts the deadline of a question.
+    pub fn working(&self, id: &str) {
+        self.with(|attached| attached.pending.prolong(id, Instant::now()).map(Slot::working));
+    }
+
+    /// Accesses the attached desktop, unless another connection replaced this one.
+    fn with<T>(&self, then: impl FnOnce(&mut AttachedDesktop) -> T) -> Option<T> {
+        let mut attached = self.consent.lock();
+        let is_this = !self.replaced.is_cancelled();
+        attached.as_mut().filter(|attached| is_this && attached.key == self.key).map(then)
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let mut attached = self.consent.lock();
+        if !self.replaced.is_cancelled()
+            && let Some(attached) = attached.take()
+        {
+            attached.end();
+        }
+    }
+}
+
+impl AttachedDesktop {
+    fn end(mut self) {
+        self.replaced.cancel();
+        self.pending
+            .drain()
+            .for_each(|slot| slot.answer(Answer::Unavailable { why: DESKTOP_LOST.to_owned() }));
+    }
+
+    fn ask(&mut self, question: &Question, slot: Slot) {
+        let unavailable = |why: &str| Answer::Unavailable { why: why.to_owned() };
+        let text = match to_raw_value(question) {
+            Ok(text) if text.get().len() <= MAX_QUESTION_BYTES => text,
+            Ok(_) => return slot.answer(unavailable("the question is too long for the attached desktop")),
+            Err(problem) => return slot.answer(unavailable(&problem.to_string())),
+        };
+        let (id, digest) = (question.id.clone(), QuestionDigest::of(text.get()));
+        if self.send_question(id.clone(), text).is_err() {
+            return slot.answer(unavailable("the attached desktop does not read its questions"));
+        }
+        self.pending.add(id, digest, (Instant::now(), question.deadline), slot);
+    }
+
+    fn send_question(&self, id: String, question: Box<RawValue>) -> Result<(), ()> {
+        self.out.try_send(FromRemote::Question { id, question }).map_err(|_| ())
+    }
+}
+
+impl Consent for DesktopConsent {
+    fn ask(&self, question: Question, slot: Slot) {
+        if let Some(attached) = self.lock().as_mut() {
+            return attached.ask(&question, slot);
+        }
+        // Without the lock, because the front end may ask for the state of this one.
+        self.base.ask(question, slot);
+    }
+
+    fn withdraw(&self, question: &str, why: Withdrawn) {
+        if let Some(attached) = self.lock().as_mut()
+            && attached.pending.remove(question).is_some()
+        {
+            // If the queue is full, the desktop's dialog ends at its own deadline, and its answer is refused.
+            let _ = attached.out.try_send(FromRemote::Withdraw { id: question.to_owned() });
+            return;
+        }
+        self.base.withdraw(question, why);
+    }
+
+    fn notify(&self, notice: &str) {
+        if let Some(attached) = self.lock().as_ref() {
+            // A notice that does not fit is dropped.
+            return drop(attached.out.try_send(FromRemote::Notice { text: notice.to_owned() }));
+        }
+        self.base.notify(notice);
+    }
+
+    fn asked_on(&self) -> AskedOn {
+        if self.is_attached() { AskedOn::Desktop } else { self.base.asked_on() }
+    }
+}
+
+/// Names of the remote machines whose questions this computer asks.
+#[derive(Debug, Default)]
+pub struct AttachedHosts(Mutex<HashSet<String>>);
+
+/// Entry of a remote machine. Dropping it removes the entry.
+#[derive(Debug)]
+pub struct AttachedHost {
+    all: Arc<AttachedHosts>,
+    name: String,
+}
+
+impl AttachedHosts {
+    /// Adds a remote machine. Returns `None` if it is already attached.
+    pub fn enter(self: &Arc<Self>, name: &str) -> Option<AttachedHost> {
+        let is_new = self.lock().insert(name.to_owned());
+        is_new.then(|| AttachedHost { all: self.clone(), name: name.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AttachedHost {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.name);
+    }
+}
