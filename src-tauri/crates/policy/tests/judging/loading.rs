@@ -166,7 +166,8 @@ fn example_that_is_no_valid_call_rejects_the_file() {
         assert!(error(read(at)).contains(message), "{}", error(read(at)));
     }
     assert!(
-        error(json!({ "server": "filesystem", "tool": "x" })).contains("what the tool `filesystem/x` does")
+        error(json!({ "server": "filesystem", "tool": "x" }))
+            .contains("the tool `filesystem/x` has not been reviewed")
     );
     assert!(error(json!({ "server": "filesystem" })).contains("missing field `tool`"));
     assert!(error(json!({ "server": "s", "tool": "t", "args": {} })).contains("unknown field `args`"));
