@@ -85,7 +85,7 @@ function clientFields(server) {
     <div class="form">
       ${parts.field(SERVERS.clientId, html`<input type="text" autocomplete="off" data-key="login-client:${server.name}" .value=${live(client.id)} @input=${type("id")}>`)}
       ${parts.field(SERVERS.clientSecret, html`<input type="password" autocomplete="off" data-key="login-secret:${server.name}" .value=${live(client.secret)} @input=${type("secret")}>`)}
-      ${parts.field(SERVERS.clientRedirect, html`<input type="text" autocomplete="off" placeholder="http://localhost:3118/callback" data-key="login-redirect:${server.name}" .value=${live(client.redirect)} @input=${type("redirect")}>`)}
+      ${parts.field(SERVERS.clientRedirect, html`<input type="text" autocomplete="off" placeholder=${SERVERS.clientRedirectExample} data-key="login-redirect:${server.name}" .value=${live(client.redirect)} @input=${type("redirect")}>`)}
     </div>`;
 }
 

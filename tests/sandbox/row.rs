@@ -44,6 +44,8 @@ pub(crate) struct Row {
     /// Minimum number of breaches that the attack causes without a sandbox.
     pub(crate) ways: usize,
     pub(crate) views: Views,
+    /// `true` if a sandbox that may have unix sockets of its own permits the attack by design.
+    pub(crate) is_own_socket: bool,
     pub(crate) terminal: bool,
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
@@ -89,7 +91,18 @@ impl Row {
         works: Sign,
     ) -> Self {
         let (bare, views) = (Bare::Breaks, Views::Both);
-        Self { name, attack, twin, works, bare, ways: 1, views, terminal: false, also: None }
+        Self {
+            name,
+            attack,
+            twin,
+            works,
+            bare,
+            ways: 1,
+            views,
+            is_own_socket: false,
+            terminal: false,
+            also: None,
+        }
     }
 
     pub(crate) const fn bare(mut self, bare: Bare) -> Self {
@@ -105,6 +118,12 @@ impl Row {
 
     pub(crate) const fn only(mut self, views: Views) -> Self {
         self.views = views;
+        self
+    }
+
+    /// Excludes sandboxes that may have unix sockets of their own, in folders that only they can write to.
+    pub(crate) const fn own_socket(mut self) -> Self {
+        self.is_own_socket = true;
         self
     }
 

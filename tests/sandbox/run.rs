@@ -35,6 +35,7 @@ impl Row {
     /// Returns `true` if the row makes sense for this kind of sandbox.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
+            (_, Executor::Asking) if self.is_own_socket => false,
             (Views::Both, _) | (_, Executor::Bare) => true,
             (Views::Roots, Executor::Roots | Executor::Asking) => true,
             (Views::HostRead, Executor::Srt(_) | Executor::HostRead) => true,
@@ -45,7 +46,7 @@ impl Row {
 
 /// Runs the attack and then its twin in one sandbox.
 pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Executor) -> Verdict {
-    let mut scene = Scene::new(tools, group);
+    let mut scene = Scene::new(tools, group, executor);
     let before = picture(tools, &scene);
     let script = format!("( {}\n) 2>&1\necho {TWIN}\n( {}\n) 2>&1", row.attack, row.twin);
     let run = executor.run(tools, &scene, &script, row.terminal);
@@ -58,7 +59,7 @@ pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Exec
 
 /// Runs only the attack, with all of the user's rights. Returns its breaches and its output.
 pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, String) {
-    let mut scene = Scene::new(tools, group);
+    let mut scene = Scene::new(tools, group, &Executor::Bare);
     let before = picture(tools, &scene);
     let script = format!("( {}\n) 2>&1", row.attack);
     let run = Executor::Bare.run(tools, &scene, &script, row.terminal);

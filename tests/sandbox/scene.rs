@@ -15,7 +15,7 @@ use std::{
 use ironcurtain_sandbox::autostart::strict_names;
 use tempfile::TempDir;
 
-use crate::{listeners::Listeners, row::Group, tools::Tools, victim::Victim};
+use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
 
 pub(crate) struct Scene {
     dir: TempDir,
@@ -35,8 +35,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene.
-    pub(crate) fn new(tools: &Tools, group: &Group) -> Self {
+    /// Creates a scene. Where folders are mounted, nothing inside one is denied: the launcher never mounts such a folder.
+    pub(crate) fn new(tools: &Tools, group: &Group, executor: &Executor) -> Self {
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in(&tools.place).unwrap();
         let number = random();
         let mut scene = Self {
@@ -51,7 +51,9 @@ impl Scene {
             proxied: group.proxied,
         };
         scene.furnish();
-        scene.deny_inside();
+        if !matches!(executor, Executor::Roots | Executor::Asking) {
+            scene.deny_inside();
+        }
         if group.persistence {
             scene.persist();
         }

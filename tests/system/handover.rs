@@ -72,7 +72,7 @@ fn session_moves_to_daemon_that_can_ask() {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     assert_eq!(Path::new(&sessions[0].sandbox_dir), folder);
-    for words in ["the app takes the place of the trusted process", "was moved", "continued its session"] {
+    for words in ["the app replaces the trusted process", "was moved", "continued its session"] {
         assert!(world.log().contains(words), "{words}: {}", world.log());
     }
     assert!(world.audit().intact, "{:?}", world.audit());
@@ -128,7 +128,7 @@ fn daemon_that_can_ask_is_not_replaced() {
     let refused = tokio::runtime::Runtime::new().unwrap().block_on(second).err().unwrap();
     assert!(refused.is_already_running(), "{refused}");
     client.plain("now").ok();
-    assert!(!world.log().contains("takes the place"));
+    assert!(!world.log().contains("replaces the trusted process"));
 }
 
 #[test]

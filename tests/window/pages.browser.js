@@ -397,7 +397,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await browser.settled();
   await press("server:far");
   await press("login:far");
-  for (const words of ["Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write", "Open `auth.example.com` in your browser"]) await says(words);
+  for (const words of ["Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write", "Open auth.example.com in your browser"]) await says(words);
   await press("login-leave:far");
   await browser.until(`document.querySelector('${key("login-open:far")}') === null`);
   assert.deepEqual(await called("log_in"), []);

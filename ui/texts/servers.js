@@ -188,6 +188,7 @@ export const SERVERS = {
   clientId: "Client id",
   clientSecret: "Client secret, if it has one",
   clientRedirect: "Redirect address, if it needs a fixed port",
+  clientRedirectExample: "http://localhost:3118/callback",
 
   // Its limits
   limits: "Limits",

@@ -1,36 +1,45 @@
 //! Attempts to read denied files under any other name.
 
-use crate::row::{Bare::Holds, Group, Row, Sign::Said, Views::Roots};
+use crate::row::{
+    Bare::Holds,
+    Group, Row,
+    Sign::Said,
+    Views::{HostRead, Roots},
+};
 
 pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("reading", ROWS) };
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),
-    Row::new("a single denied file", "cat $R/locked", "cat $R/unlocked", Said),
+    Row::new("a single denied file", "cat $R/locked", "cat $R/unlocked", Said).only(HostRead),
     Row::new(
         "a denied directory in a writable one",
         "cat $W/mixed/private/*",
         "cp $R/secret $W/mixed/s; cat $W/mixed/s",
         Said,
-    ),
+    )
+    .only(HostRead),
     Row::new(
         "moving the directory away",
         "mv $W/mixed $W/m2; cat $W/m2/private/* $W/mixed/private/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
-    ),
+    )
+    .only(HostRead),
     Row::new(
         "renaming the directory itself",
         "mv $W/mixed/private $W/p; cat $W/p/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
-    ),
+    )
+    .only(HostRead),
     Row::new(
         "a hard link out of the directory",
         "ln $W/mixed/private/secret $W/h; cat $W/h",
         "cp $R/secret $W/s; ln $W/s $W/i; cat $W/i",
         Said,
-    ),
+    )
+    .only(HostRead),
     Row::new("a nearby file", "cat $O/file $O/other; echo $M >$O/file", "cat $R/secret", Said).only(Roots),
     Row::new("listing the directory", "ls -la $D", "ls -la $R", Said),
     Row::new("listing every directory", "find $S/../${S##*/} -name 'name-*'; find $S", "find $R", Said),
@@ -161,7 +170,7 @@ const ROWS: &[Row] = &[
     Row::new(
         "copying a range",
         "$P copy-range $D/secret $W/copy; cat $W/copy",
-        "$P copy-range $R/secret $W/copy2; cat $W/copy2",
+        "cp $R/secret $W/own; $P copy-range $W/own $W/copy2; cat $W/copy2",
         Said,
     ),
     Row::new(

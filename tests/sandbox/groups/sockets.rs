@@ -21,10 +21,13 @@ const ROWS: &[Row] = &[
         PASS,
         Said,
     ),
-    Row::new("a socket in the session sandbox directory", "$P unix stream $UWORK $M", PAIR, Said),
+    Row::new("a socket in the session sandbox directory", "$P unix stream $UWORK $M", PAIR, Said)
+        .own_socket(),
     Row::new("a socket through a symlink", "ln -s $USTREAM $W/l; $P unix stream $W/l $M", PAIR, Said),
-    Row::new("a socket through a hard link", "ln $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said),
-    Row::new("a socket through a moved path", "mv $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said),
+    Row::new("a socket through a hard link", "ln $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said)
+        .own_socket(),
+    Row::new("a socket through a moved path", "mv $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said)
+        .own_socket(),
     Row::new(
         "a socket through the root of a process",
         "for r in /proc/[0-9]*/root; do $P unix stream $r$UWORK $M; done",
@@ -37,7 +40,8 @@ const ROWS: &[Row] = &[
         PAIR,
         Said,
     ),
-    Row::new("a socket through a relative path", "cd $W && $P unix stream ./stream $M", PAIR, Said),
+    Row::new("a socket through a relative path", "cd $W && $P unix stream ./stream $M", PAIR, Said)
+        .own_socket(),
     Row::new(
         "a named pipe in a granted directory, written to",
         "timeout 1 sh -c \"echo $M >$UPIPE\"",
@@ -66,10 +70,11 @@ const ROWS: &[Row] = &[
         "$P bind-unix $W/mine; [ -S $W/mine ] && echo bound >$C",
         "mkfifo $W/pipe && echo $T >$W/told",
         Wrote("work/told"),
-    ),
+    )
+    .own_socket(),
     Row::new("names of all sockets", "cat /proc/net/unix", PAIR, Said),
     Row::new("names of all sockets through netlink", "$P diag", PAIR, Said),
-    Row::new("a family: unix", "$P family 1 1 0 $C", "$P loopback 127.0.0.1:0 $R/secret", Said),
+    Row::new("a family: unix", "$P family 1 1 0 $C", "$P loopback 127.0.0.1:0 $R/secret", Said).own_socket(),
     Row::new("a family: netlink, routes", "$P family 16 3 0 $C", PASS, Said),
     Row::new("a family: netlink, audit", "$P family 16 3 9 $C", PASS, Said),
     Row::new("a family: netlink, device events", "$P family 16 3 15 $C", PASS, Said),
