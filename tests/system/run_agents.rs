@@ -328,18 +328,13 @@ fn copilot_works_in_a_run() {
 #[test]
 fn a_server_that_the_agent_starts_is_a_program_of_the_run() {
     let desk = Desk::of(&CLAUDE_WITH_SERVER, hostile::world());
-    let shim = programs().join("ironcurtain-shim");
-    // The second entry is the one that `ironcurtain clients connect --as-one` writes.
     let servers = json!({ "mcpServers": {
         "mine": { "command": "/usr/bin/python3", "args": [desk.world.file("project/server.py", SERVER)] },
-        "ironcurtain": { "command": shim, "args": [] },
     } });
     desk.world.file(".claude.json", &servers.to_string());
     assert_eq!(desk.prompt("own.txt"), "own text");
     let log = read_to_string(desk.log()).unwrap();
-    for offered in ["mcp__ironcurtain-access__request_access", "mcp__ironcurtain__hostile"] {
-        assert!(log.contains(offered), "{offered}: {log}");
-    }
+    assert!(log.contains("mcp__ironcurtain-access__request_access"), "{log}");
     assert_eq!(desk.asked(), Vec::<String>::new());
     for (name, next, told) in [
         ("yes", Next::Allow(Reach::Paths, Lifetime::Once), "the numbers of this year"),
@@ -350,7 +345,7 @@ fn a_server_that_the_agent_starts_is_a_program_of_the_run() {
         assert!(desk.prompt(path.to_str().unwrap()).contains(told), "{name}");
         let asked = desk.world.user.asked();
         assert_eq!(asked.iter().flat_map(paths).collect::<Vec<_>>(), [path.to_str().unwrap()]);
-        let program = asked[0].with.iter().find(|(name, _)| name == "program").unwrap();
+        let program = asked[0].with.iter().find(|(name, _)| name == "program, by its own name").unwrap();
         assert!(program.1.contains("python3"), "{program:?}");
     }
 }

@@ -209,7 +209,7 @@ fn user_profiles_extend_shipped_ones_and_open_nothing_protected() {
 fn offered() -> String {
     let shim = programs().join("ironcurtain-shim");
     let server = json!({ "command": shim, "args": ["--server", "ironcurtain"] });
-    format!("--mcp-config={}", json!({ "mcpServers": { "ironcurtain": server } }))
+    format!("--mcp-config={}", json!({ "mcpServers": { "ironcurtain-access": server } }))
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Nginx {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
         let temporary: String = temporary.iter().map(|what| format!("{what}_temp_path {what};\n")).collect();
         let config = format!(
-            "daemon off; master_process off; pid nginx.pid; error_log error.log;
+            "daemon off; master_process off; user root; pid nginx.pid; error_log error.log;
             events {{}}
             http {{
                 access_log access.log; default_type application/gzip; {temporary}

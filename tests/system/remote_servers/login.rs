@@ -219,7 +219,7 @@ fn login_token_is_used_renewed_and_removed() {
 
     let out = run(&ours, &["servers", "logout", "far"], "");
     assert!(out.0 && out.1.contains("You are logged out of `far`"), "{out:?}");
-    listed("not logged in");
+    listed("login required");
     client.say("x").refused(&wanted);
     assert!(refused_initialize(&world).contains(&wanted));
     let out = run(&ours, &["servers", "logout", "far"], "");
