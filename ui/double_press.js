@@ -6,7 +6,7 @@
 
 /** Longest time between the clicks of a double click. */
 const AGAIN_MS = 500;
-/** Distance that the pointer may move between them. */
+/** Longest distance between them, in each direction. */
 const NEAR_PX = 8;
 
 /** @type {{ control: string | Element | null, time: number, x: number, y: number }} */
@@ -24,7 +24,8 @@ export function followPresses() {
     const on = event.target.closest("[data-key]");
     const control = (on instanceof HTMLElement || on instanceof SVGElement ? on.dataset.key : null) ?? event.target;
     const now = performance.now();
-    const isAgain = now - last.time < AGAIN_MS && control !== last.control;
+    const isNear = Math.max(Math.abs(event.clientX - last.x), Math.abs(event.clientY - last.y)) <= NEAR_PX;
+    const isAgain = now - last.time < AGAIN_MS && (event.detail === 0 || isNear) && control !== last.control;
     Object.assign(last, { time: now, x: event.clientX, y: event.clientY });
     if (isAgain) {
       event.preventDefault();
@@ -33,11 +34,8 @@ export function followPresses() {
       last.control = control;
     }
   }, true);
-  // A pointer that moved, scrolling, or another key shows that the next press is meant for its control.
+  // Scrolling or another key shows that the next press is meant for its control.
   const forget = () => (last.time = Number.NEGATIVE_INFINITY);
-  addEventListener("pointermove", ({ clientX, clientY }) => {
-    if (Math.max(Math.abs(clientX - last.x), Math.abs(clientY - last.y)) > NEAR_PX) forget();
-  }, true);
   addEventListener("scroll", forget, true);
   addEventListener("keydown", (event) => {
     const presses = event.key === "Enter" || event.key === " ";

@@ -37,15 +37,18 @@ impl Page {
         (app, this)
     }
 
-    /// Clicks the centre of an element, with the driver's pointer.
+    /// Clicks the centre of an element, with the driver's pointer. A key before it shows that this is not the second press
+    /// of a double click, if another element was at the same place.
     pub(crate) fn click(&self, path: &str) {
         let element = self.element(path);
+        self.press_shift();
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
     /// Presses the pointer on an element, calls `between` and releases the pointer.
     pub(crate) fn hold(&self, path: &str, between: impl FnOnce()) {
         let origin = json!({ ELEMENT: self.element(path) });
+        self.press_shift();
         let to = json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 });
         self.point(&json!([to, { "type": "pointerDown", "button": 0 }]));
         between();
@@ -69,6 +72,12 @@ impl Page {
     /// Runs a script in the page and returns its result.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.ask("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    fn press_shift(&self) {
+        let [down, up] = ["keyDown", "keyUp"].map(|what| json!({ "type": what, "value": "\u{e008}" }));
+        let keys = json!({ "type": "key", "id": "keys", "actions": [down, up] });
+        self.ask("POST", "/actions", &json!({ "actions": [keys] }));
     }
 
     fn point(&self, actions: &Value) {
