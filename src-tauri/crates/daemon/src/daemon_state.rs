@@ -118,6 +118,11 @@ impl DaemonState {
         }
     }
 
+    /// Returns `true` if no session or run is open or being opened.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).all == 0
+    }
+
     /// Reserves a place for a session or run. `most` is the user's limit for sessions. `run` is the run whose program
     /// opens the session, if any.
     pub(crate) fn place(&self, most: usize, run: Option<&str>) -> Result<SessionPlace, NoPlace> {
@@ -191,6 +196,10 @@ impl DaemonState {
         }
         if self.services.shutdown.is_under_way() || matches!(run, Some(None)) {
             session.end();
+        }
+        // The organization's settings may have changed while the session was opened.
+        if let Some(managed) = &self.services.snapshot().managed {
+            session.end_if_refused(&managed.managed);
         }
     }
 

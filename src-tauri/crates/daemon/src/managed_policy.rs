@@ -60,8 +60,7 @@ impl UpdateError {
     }
 }
 
-/// Keeps the organization's bundle up to date until the daemon shuts down. Returns immediately if no bundle is
-/// configured.
+/// Keeps the organization's bundle up to date until the daemon shuts down.
 pub(crate) async fn follow(state: Arc<DaemonState>) {
     let ending = state.services.shutdown.requested.clone();
     tokio::select! {
@@ -72,11 +71,18 @@ pub(crate) async fn follow(state: Arc<DaemonState>) {
 
 async fn keep(state: &Arc<DaemonState>) {
     let mut follower = Follower { etag: None, supports_long_polling: false };
+    let mut snapshots = state.services.snapshots.clone();
     loop {
         let started = Instant::now();
         let settings = match load().await {
             Ok(Some(settings)) => settings,
-            Ok(None) if !is_followed(state) => return,
+            Ok(None) if !is_followed(state) => {
+                // A changed file can name a bundle.
+                if snapshots.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
             // If the configuration is removed while the daemon is running, the reload task reports it.
             Ok(None) => {
                 tokio::time::sleep(AGAIN).await;

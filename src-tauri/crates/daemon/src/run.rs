@@ -38,8 +38,8 @@ pub(crate) struct Run {
     services: Services,
     pub(crate) files: Arc<ServedFiles>,
     network: Arc<ServerNetwork>,
-    /// Working folder, and whether it is mounted.
-    folder: (CanonicalPath, bool),
+    /// Working folder.
+    folder: CanonicalPath,
     pid: u32,
     started_ms: u64,
 }
@@ -97,22 +97,18 @@ impl Run {
         self.files.may_use(subject)
     }
 
-    /// Returns the paths that the run's profile opens.
+    /// Returns the paths that the run's profile opens, except those that were revoked.
     fn always(&self) -> Vec<RootView> {
-        let plan = &self.files.profile.plan;
-        let written = plan.folders.iter().chain(&plan.files).map(|path| (path, true));
-        let read = plan.read.iter().map(|(path, _)| (path, false));
-        let source = format!("the profile {}", visible::line(&plan.profile.name));
-        written
-            .chain(read)
-            .map(|(path, writable)| always_open(visible::whole_path(path.as_str()), &source, writable))
+        let profile = &self.files.profile;
+        let source = format!("the profile {}", visible::line(&profile.plan.profile.name));
+        let open = profile.open(&self.services.grants.now()).into_iter();
+        open.map(|(path, writable)| always_open(visible::whole_path(path.as_str()), &source, writable))
             .collect()
     }
 
     /// Returns the run for display.
     pub(crate) fn view(&self) -> SessionView {
-        let (folder, is_mounted) = &self.folder;
-        let path = visible::whole_path(folder.as_str());
+        let path = visible::whole_path(self.folder.as_str());
         let source = "the folder that the run was started in".to_owned();
         let access = ["read", "write", "delete"].map(str::to_owned).into();
         let root = || RootView { path: path.clone(), source, grant: None, access };
@@ -128,11 +124,11 @@ impl Run {
             remote: false,
             server_pid: Some(self.pid),
             started_ms: self.started_ms,
-            sandbox_dir: folder.as_str().to_owned(),
+            sandbox_dir: self.folder.as_str().to_owned(),
             allowed: self.files.counts.allowed.load(Ordering::Relaxed),
             denied: self.files.counts.denied.load(Ordering::Relaxed),
             asked: self.files.counts.asked.load(Ordering::Relaxed),
-            roots: is_mounted.then(root).into_iter().collect(),
+            roots: self.files.working_folder().map(|_| root()).into_iter().collect(),
             always: self.always(),
             hosts: self.network.reachable(),
             left: self.services.autostart.undecided(&self.id),

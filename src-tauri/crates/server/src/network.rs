@@ -125,20 +125,23 @@ impl ServerNetwork {
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let asker = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
         let asker = settings.ask_unknown.then(asker);
+        let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
         let local = local.map(|targets| {
             let (notes, _) = RunNotes::new(RunAsk::Usual);
             let asking = RunAsking::new(caller.clone(), Arc::new(targets), reach.clone(), notes);
-            let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
-            let local = LocalServices::new(caller.clone(), Arc::new(asking), record, RunPorts::default());
+            let local =
+                LocalServices::new(caller.clone(), Arc::new(asking), record.clone(), RunPorts::default());
             Arc::new(local.within(reach.clone()))
         });
-        Ok(Some(Self::with(caller, reach, asker, local)))
+        Ok(Some(Self::with(record, (caller, reach), asker, local)))
     }
 
     /// Creates the network for a remote server, which can reach only the server's own host.
     #[must_use]
     pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
-        Self::with(Arc::new(caller), Arc::new(ReachableHosts::new(rules)), None, None)
+        let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
+        let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
+        Self::with(record, (caller, reach), None, None)
     }
 
     /// Creates the network for a run.
@@ -155,20 +158,20 @@ impl ServerNetwork {
         let reach = Arc::new(ReachableHosts::new(HostRules::asking()));
         let asking = Arc::new(RunAsking::new(caller.clone(), targets, reach.clone(), notes));
         let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
-        let local = Arc::new(LocalServices::new(caller.clone(), asking.clone(), record, ports));
-        Self::with(caller, reach, Some(Arc::new(RunAsker(asking))), Some(local))
+        let local = Arc::new(LocalServices::new(caller.clone(), asking.clone(), record.clone(), ports));
+        Self::with(record, (caller, reach), Some(Arc::new(RunAsker(asking))), Some(local))
     }
 
     fn with(
-        caller: Arc<Caller>,
-        reach: Arc<ReachableHosts>,
+        record: Arc<ConnectionRecorder>,
+        (caller, reach): (Arc<Caller>, Arc<ReachableHosts>),
         ask: Option<Arc<dyn AskHost>>,
         local: Option<Arc<LocalServices>>,
     ) -> Arc<Self> {
         let following = tokio::spawn(follow(caller.clone(), reach.clone(), local.clone())).abort_handle();
         Arc::new(Self {
             ask,
-            record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
+            record,
             connections: Connections::default(),
             resolve: Arc::new(SystemResolver::default()),
             local,

@@ -19,7 +19,7 @@ const MAX_COUNT: usize = 256;
 /// Maximum number of distinct files to count for each kind of access.
 const MAX_FILES: usize = 100_000;
 
-/// Maximum length of a sandbox's own words in a question, in characters. With this length, a question on a terminal shows
+/// Maximum length of the names of programs or tools in a question, in characters. With this length, a question on a terminal shows
 /// all of them, which it requires before it accepts an approval.
 const MAX_CLAIM_LEN: usize = 100;
 
@@ -95,18 +95,16 @@ pub(crate) fn claimed_reason(why: &str) -> (String, String) {
 /// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
 pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
     let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };
-    (!tools.is_empty()).then(|| (name.to_owned(), claim(&tools.join(", "))))
+    let tools = (!tools.is_empty()).then(|| visible::line(&tools.join(", ")))?;
+    Some((name.to_owned(), visible::head(&tools, MAX_CLAIM_LEN)))
 }
 
 /// Returns the names of a waiting program and its ancestors, as a question shows them. Programs can change their names.
 pub(crate) fn waiting_programs(programs: &[String]) -> Option<(String, String)> {
     let name = "program, by its own name".to_owned();
-    (!programs.is_empty()).then(|| (name, claim(&programs.join(" → "))))
-}
-
-/// Escapes and shortens text that a sandbox can choose.
-fn claim(text: &str) -> String {
-    visible::head(&visible::line(text), MAX_CLAIM_LEN)
+    // The program that is asking is the last one.
+    let names = visible::line(&programs.join(" → "));
+    (!programs.is_empty()).then(|| (name, visible::ends(&names, MAX_CLAIM_LEN)))
 }
 
 /// Guard for a pending question. Dropping the last one notifies the process that started the run.

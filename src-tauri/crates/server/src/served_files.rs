@@ -182,6 +182,12 @@ impl ServedFiles {
         (Arc::new(files), FilesInbox { for_view, orders })
     }
 
+    /// Returns the working folder of a run, while it is mounted.
+    #[must_use]
+    pub fn working_folder(&self) -> Option<CanonicalPath> {
+        profile::lock(&self.working_folder).clone()
+    }
+
     /// Requests termination of the sandbox without waiting for it to exit.
     pub fn end(&self) {
         self.end.cancel();

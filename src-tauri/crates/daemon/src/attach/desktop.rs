@@ -12,7 +12,7 @@ use ironcurtain_remote::{
     ChannelBinding, ChannelKey, DesktopRequest, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey,
     QuestionDigest, VERSION, is_valid_name, pairing_code,
 };
-use ironcurtain_services::Services;
+use ironcurtain_services::{Pace, Services};
 use ironcurtain_visible as visible;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,6 +25,10 @@ use tokio::time::{Instant, interval, sleep_until};
 
 /// Maximum number of pending questions of one remote machine.
 const MAX_PENDING: usize = 100;
+
+/// Maximum number of questions of one connection that are asked without delay. Each is recorded, even if it exceeds the
+/// limits on questions.
+const MAX_PROMPT_QUESTIONS: u32 = 1_000;
 
 /// Minimum time between two notices of a remote machine. Others are dropped.
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
@@ -187,6 +191,7 @@ async fn exchange(
     let mut pending: HashMap<String, oneshot::Sender<()>> = HashMap::new();
     let (mut ping, mut heard) = (interval(PING), Instant::now());
     let mut next_notice = heard;
+    let pace = Pace::new(MAX_PROMPT_QUESTIONS);
     loop {
         tokio::select! {
             message = wire.next::<FromRemote>() => {
@@ -196,6 +201,7 @@ async fn exchange(
                         if pending.len() >= MAX_PENDING || pending.contains_key(&id) {
                             return Err(AttachError::Unexpected);
                         }
+                        pace.turn().await;
                         let (withdraw, withdrawn) = oneshot::channel();
                         pending.insert(id.clone(), withdraw);
                         let digest = QuestionDigest::of(question.get());

@@ -72,6 +72,10 @@ impl Pairing<'_> {
             self.ask(&code).await?;
         }
         let FromDesktop::Confirm = self.next(wire).await? else { return Err(AttachError::Unexpected) };
+        // The user can take minutes to compare the codes.
+        if self.needed(&store.read()?)? != needed {
+            return Err(AttachError::refused("another desktop was paired with this machine in the meantime"));
+        }
         let key = self.keys.0.to_string();
         let short = key.get(..8).unwrap_or_default();
         let name = if is_valid_name(self.name) { self.name } else { "desktop" };
@@ -98,7 +102,7 @@ impl Pairing<'_> {
                  {{\"desktop\": \"{desktop}\"}} to `{ROOT_FILE}` as root"
             )));
         }
-        if !self.state.live().is_empty() || !self.state.runs().is_empty() {
+        if !self.state.is_idle() {
             return Err(AttachError::refused(
                 "sessions are active on this machine; close every agent there before you pair its first desktop",
             ));
@@ -263,6 +267,7 @@ mod tests {
         assert!(!is_permitted(Path::new("/etc/ironcurtain/no/desktops.json"), key(1)).unwrap());
         std::fs::write(&file, format!("{{\"laptop\": \"{}\"}}", key(1))).unwrap();
         // Other users can write the folder of temporary files.
-        assert!(is_permitted(&file, key(1)).is_err());
+        let refused = is_permitted(&file, key(1)).unwrap_err().to_string();
+        assert!(refused.contains("writable by others"), "{refused}");
     }
 }

@@ -238,7 +238,6 @@ impl Run {
             calls: Box::new(Vec::new),
             counts: Arc::default(),
         });
-        let folder = (folder, is_mounted);
         let run = Arc::new(Self { id, files, network, folder, pid, started_ms, principal, services });
         run.services.audit.record(run.started()).await?;
         for port in &request.publish {

@@ -1,8 +1,6 @@
 //! Serves a run until its program exits, the process that started it disconnects, or the user terminates it.
 
 use super::Run;
-use ironcurtain_server::network::Serving;
-
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_connection::send;
@@ -10,6 +8,7 @@ use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
 use ironcurtain_server::NotesInbox;
 use ironcurtain_server::control::SupervisorControl;
+use ironcurtain_server::network::Serving;
 use ironcurtain_server::served_files::{FilesInbox, ServingFiles};
 use std::io;
 use std::sync::Arc;
@@ -133,10 +132,9 @@ impl OpenedRun {
 
 impl Run {
     fn started_note(&self) -> RunNote {
-        let (folder, is_mounted) = &self.folder;
         RunNote::Started {
             principal: self.principal.server.clone(),
-            folder: is_mounted.then(|| folder.as_str().to_owned()),
+            folder: self.files.working_folder().map(|folder| folder.as_str().to_owned()),
             profile: self.files.profile.plan.profile.name.clone(),
         }
     }

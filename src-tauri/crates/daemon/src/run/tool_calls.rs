@@ -162,9 +162,9 @@ impl Run {
     }
 
     fn list_access(&self) -> String {
-        let (folder, is_mounted) = &self.folder;
+        let folder = self.files.working_folder();
         let folder =
-            is_mounted.then(|| json!({ "path": folder.as_str(), "access": ["read", "write", "delete"] }));
+            folder.map(|folder| json!({ "path": folder.as_str(), "access": ["read", "write", "delete"] }));
         let table = self.services.grants.now();
         let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
         let all: Vec<Value> =

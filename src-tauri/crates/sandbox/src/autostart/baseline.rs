@@ -144,7 +144,7 @@ impl Baseline {
             for (name, is_dir) in names {
                 let child = join(&path, &name);
                 let exactly = recording.names.exactly(&child, |path| recording.git_folders.holds(path));
-                let everywhere = || recording.references.everywhere(&child).map(|(known, _)| known);
+                let everywhere = || recording.references.user.everywhere(&child).map(|(known, _)| known);
                 let row = exactly.or_else(everywhere).filter(|row| row.folder || !is_dir);
                 let is_closed = row.is_some_and(|row| is_dir && recording.names.closes(&row));
                 if let Some(row) = if is_dir { row } else { row.or(inside) } {

@@ -30,20 +30,7 @@ impl ConfigReferences {
         }
         let above = path.rmatch_indices('/').filter_map(|(end, _)| Some((path.get(..end)?, end)));
         let mut folders = above.filter_map(|(above, end)| Some((*self.targets.get(above)?, end)));
-        folders.find(|(known, _)| known.folder).or_else(|| self.everywhere(path))
-    }
-
-    /// Like [`row`](Self::row), but only for the user's references that apply to every work tree.
-    pub(super) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
-        self.user.relative.iter().find_map(|(name, known)| {
-            let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));
-            let (_, end) = ends.find(|(at, end)| {
-                let ends_there =
-                    path.len() == *end || known.folder && path.as_bytes().get(*end) == Some(&b'/');
-                ends_there && path.get(..*at).is_some_and(|above| above.ends_with('/'))
-            })?;
-            Some((*known, end))
-        })
+        folders.find(|(known, _)| known.folder).or_else(|| self.user.everywhere(path))
     }
 
     pub(super) fn retain(&mut self, is_needed: impl Fn(&str) -> bool) {

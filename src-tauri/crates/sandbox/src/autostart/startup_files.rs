@@ -11,7 +11,7 @@ use super::{
     RunsLater,
     git::UserConfig,
     links::{is_linked, links_in, way},
-    name_table::{HOOK_FOLDER, KnownName, NameTable, RunVerdict, home_names, is_git_by_name},
+    name_table::{GIT_PROGRAM, HOOK_FOLDER, KnownName, NameTable, RunVerdict, home_names, is_git_by_name},
     paths::{above, join, last},
 };
 use crate::place::is_below;
@@ -59,7 +59,11 @@ impl StartupFiles {
         }
         let is_it =
             |(target, known): &&(String, KnownName)| target == path || known.folder && is_below(path, target);
-        targets.found.iter().find(is_it).map(|(_, known)| *known)
+        let by_path = targets.found.iter().find(is_it).map(|(_, known)| *known);
+        let everywhere = || targets.git.everywhere(path).map(|(known, _)| known);
+        // Without the user's configuration, git might run any file.
+        let might_run = || targets.git.unknown.then_some(GIT_PROGRAM);
+        by_path.or_else(everywhere).or_else(might_run)
     }
 }
 
@@ -141,5 +145,27 @@ mod tests {
         ] {
             assert!(!runs(name), "{name}");
         }
+    }
+
+    #[test]
+    fn relative_hooks_path_applies_to_every_work_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+        let config = join(&home, ".gitconfig");
+        let hook = join(&home, "src/project/.githooks/pre-commit");
+        let runs = |path: &str| StartupFiles::new(home.clone()).runs_later(path).is_some();
+        assert!(!runs(&hook), "no configuration refers to the folder");
+        fs::write(&config, "[core]\nhooksPath = .githooks\n").unwrap();
+        assert!(runs(&hook));
+        assert!(!runs(&join(&home, "src/project/githooks/pre-commit")));
+    }
+
+    #[test]
+    fn every_file_runs_later_while_the_configuration_is_unknown() {
+        let files = StartupFiles::new("/home/user".to_owned());
+        let mut targets = Targets { since: Some(Instant::now()), ..Targets::default() };
+        targets.git.unknown = true;
+        *files.targets.lock().unwrap() = targets;
+        assert!(files.runs_later("/home/user/notes.txt").is_some());
     }
 }

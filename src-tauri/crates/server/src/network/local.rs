@@ -1,4 +1,4 @@
-//! A run's connections to services on this computer (loopback ports). Each connection waits until it is allowed.
+//! Connections of a sandbox to services on this computer (loopback ports). Each connection waits until it is allowed.
 //!
 //! - A connection to a port that nothing on this computer listens on is refused without a question.
 //! - For an allowed port, a forwarder listens on the same port in the sandbox. Each connection is judged and recorded

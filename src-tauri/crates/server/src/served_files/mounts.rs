@@ -35,9 +35,6 @@ type Identity = (u64, u64);
 /// Folders that are mounted for grants. Owned by the task that applies changed grants.
 pub(super) struct GrantedMounts {
     mounted: BTreeMap<CanonicalPath, Identity>,
-    /// Unmounted folders that programs were still using, with the names of the programs. Revoking such a folder
-    /// requires terminating the sandbox.
-    held: BTreeMap<CanonicalPath, Vec<String>>,
     /// Folders that could not be mounted, with the version of the grants at that time.
     refused: BTreeMap<CanonicalPath, u64>,
     /// Next folder to mount, with the number of its reservation.
@@ -52,7 +49,6 @@ impl GrantedMounts {
         files.tell(ToView::Mounted { paths: files.mounted_from_start() });
         Self {
             mounted: BTreeMap::new(),
-            held: BTreeMap::new(),
             refused: BTreeMap::new(),
             next: None,
             reservations: 0,
@@ -92,15 +88,10 @@ impl GrantedMounts {
         let ended: Vec<CanonicalPath> = self.mounted.extract_if(.., is_ended).map(|(path, _)| path).collect();
         for path in &ended {
             if let Err(holders) = files.unmount(path).await {
-                self.held.insert(path.clone(), holders);
+                files.end_holding(path, &holders).await;
             }
         }
-        // A held folder that was replaced is elsewhere now, where nothing allows it.
-        let is_revoked = |path: &CanonicalPath| !wanted.contains(path) || replaced.contains(path);
-        if let Some((path, holders)) = self.held.iter().find(|(path, _)| is_revoked(path)) {
-            files.end_holding(path, holders).await;
-        }
-        let is_cancelled = self.next.take_if(|(path, _)| !wanted.contains(path)).is_some();
+        let is_cancelled = self.next.as_ref().is_some_and(|(path, _)| !wanted.contains(path));
         if is_cancelled || !ended.is_empty() {
             self.report(files);
         }
@@ -124,7 +115,6 @@ impl GrantedMounts {
                     self.refused.insert(path.clone(), version);
                 }
             }
-            self.next = None;
             self.report(files);
         }
         let is_new =
@@ -136,8 +126,9 @@ impl GrantedMounts {
         }
     }
 
-    /// Sends the list of mounted folders to the view, which releases the reservation.
-    pub(super) fn report(&self, files: &ServedFiles) {
+    /// Sends the list of mounted folders to the view, which releases the reservation. [`Self::add`] requests a new one.
+    pub(super) fn report(&mut self, files: &ServedFiles) {
+        self.next = None;
         let mounted = self.mounted.keys().map(|path| path.as_str().to_owned());
         files.tell(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
     }

@@ -58,18 +58,28 @@ pub enum ProfileGrantsError {
 pub struct ProfileGrants {
     /// Access that the profile adds.
     pub plan: RunPlan,
-    /// Ids of all grants.
-    ids: BTreeSet<String>,
+    /// Paths of all grants, by id, with `true` for those that can be changed.
+    granted: BTreeMap<String, (CanonicalPath, bool)>,
     /// Ids of the grants for settings files and folders.
     settings: Vec<String>,
     /// Mounted folders, by the id of their grant.
     mounted: Mutex<BTreeMap<String, CanonicalPath>>,
+    /// Mounted folders of programs.
+    programs: Mutex<BTreeSet<CanonicalPath>>,
     /// Cached policy without the protections that the profile removes, preceded by the policy from which it was
     /// derived.
     opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
-    /// Used files, with `true` for those that were changed. `None` unless the process that started the run requested
-    /// this list.
-    learned: Option<Mutex<BTreeMap<String, bool>>>,
+    /// Used files. `None` unless the process that started the run requested this list.
+    learned: Option<Mutex<LearnedFiles>>,
+}
+
+/// Files that a run has used.
+#[derive(Default)]
+struct LearnedFiles {
+    /// Paths, with `true` for files that were changed.
+    files: BTreeMap<String, bool>,
+    /// Total length of the paths, in bytes.
+    len: usize,
 }
 
 /// Plans a run's access, and creates missing settings folders. Blocks on file access.
@@ -145,25 +155,27 @@ impl ProfileGrants {
         let readable = plan.read.iter().map(|(path, kind)| (path.clone(), *kind, read));
         let provenance = format!("the run profile `{}`", plan.profile.name);
         let (mut given, mut settings, mut mounted) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut ids = BTreeSet::new();
+        let programs = plan.programs.iter().filter(|path| !restricted.contains(*path)).cloned().collect();
+        let mut granted = BTreeMap::new();
         for (path, kind, access) in folders.chain(files).chain(readable) {
             let files = Files { path: path.clone(), kind, access };
             let grant = grant(principal, files, provenance.clone())?;
             if access.write {
                 settings.push(grant.id.clone());
                 if kind == GrantKind::Tree && !restricted.contains(&path) {
-                    mounted.insert(grant.id.clone(), path);
+                    mounted.insert(grant.id.clone(), path.clone());
                 }
             }
-            ids.insert(grant.id.clone());
+            granted.insert(grant.id.clone(), (path, access.write));
             let entry = entry_of(&grant, principal);
             given.push((grant, entry));
         }
         let own = Self {
             plan,
-            ids,
+            granted,
             settings,
             mounted: Mutex::new(mounted),
+            programs: Mutex::new(programs),
             opened: Mutex::default(),
             learned: learns.then(Mutex::default),
         };
@@ -188,7 +200,7 @@ impl ProfileGrants {
 
     /// Returns a grant as older than every managed rule if the profile created it.
     pub(super) fn unapproved(&self, grant: PathGrant) -> PathGrant {
-        let created_ms = if self.ids.contains(&grant.id) { 0 } else { grant.created_ms };
+        let created_ms = if self.granted.contains_key(&grant.id) { 0 } else { grant.created_ms };
         PathGrant { created_ms, ..grant }
     }
 
@@ -214,19 +226,20 @@ impl ProfileGrants {
         let Some(learned) = &self.learned else { return };
         let mut learned = lock(learned);
         let is_changed = access.access != FileAccess::Read;
-        if let Some(changed) = learned.get_mut(&access.path) {
+        if let Some(changed) = learned.files.get_mut(&access.path) {
             *changed |= is_changed;
             return;
         }
-        let length: usize = learned.keys().map(String::len).sum();
-        if learned.len() < MAX_LEARNED && length + access.path.len() <= MAX_LEARNED_LEN {
-            learned.insert(access.path.clone(), is_changed);
+        let len = learned.len + access.path.len();
+        if learned.files.len() < MAX_LEARNED && len <= MAX_LEARNED_LEN {
+            learned.len = len;
+            learned.files.insert(access.path.clone(), is_changed);
         }
     }
 
     /// Returns the files that the run has used.
     pub fn learned(&self) -> Vec<UsedFile> {
-        let all = self.learned.as_ref().map(|learned| lock(learned).clone()).unwrap_or_default();
+        let all = self.learned.as_ref().map(|learned| lock(learned).files.clone()).unwrap_or_default();
         all.into_iter().map(|(path, changed)| UsedFile { path, changed }).collect()
     }
 
@@ -235,7 +248,14 @@ impl ProfileGrants {
         !self.settings.is_empty() && self.settings.iter().all(|id| ids.contains(id.as_str()))
     }
 
-    /// Returns the mounted folders.
+    /// Returns the paths that are open now, with `true` for those that can be changed.
+    #[must_use]
+    pub fn open(&self, grants: &GrantTable) -> Vec<(CanonicalPath, bool)> {
+        let granted = grants.grants.iter().filter_map(|grant| self.granted.get(&grant.id)).cloned();
+        granted.chain(lock(&self.programs).iter().map(|path| (path.clone(), false))).collect()
+    }
+
+    /// Returns the mounted folders that can be changed.
     pub(super) fn mounted(&self) -> Vec<String> {
         lock(&self.mounted).values().map(|path| path.as_str().to_owned()).collect()
     }
@@ -244,12 +264,15 @@ impl ProfileGrants {
     fn take_revoked(
         &self,
         grants: &GrantTable,
-        is_restricted: impl Fn(&CanonicalPath) -> bool,
+        is_restricted: impl Fn(&CanonicalPath, &[FileOperation]) -> bool,
     ) -> Vec<CanonicalPath> {
         let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
-        let is_over =
-            |id: &String, path: &mut CanonicalPath| !ids.contains(id.as_str()) || is_restricted(path);
-        lock(&self.mounted).extract_if(.., is_over).map(|(_, path)| path).collect()
+        let is_over = |id: &String, path: &mut CanonicalPath| {
+            !ids.contains(id.as_str()) || is_restricted(path, &EVERYTHING)
+        };
+        let programs: Vec<CanonicalPath> =
+            lock(&self.programs).extract_if(.., |path| is_restricted(path, &[FileOperation::Read])).collect();
+        lock(&self.mounted).extract_if(.., is_over).map(|(_, path)| path).chain(programs).collect()
     }
 }
 
@@ -261,8 +284,10 @@ impl ServedFiles {
         let find = move || {
             let snapshot = files.services.snapshot();
             let run = (files.principal.server.as_str(), &files.resolver);
-            let is_restricted = |path: &CanonicalPath| !is_unrestricted(&snapshot, run, path, &EVERYTHING);
-            let working = lock(&files.working_folder).take_if(|folder| is_restricted(folder));
+            let is_restricted = |path: &CanonicalPath, operations: &[FileOperation]| {
+                !is_unrestricted(&snapshot, run, path, operations)
+            };
+            let working = lock(&files.working_folder).take_if(|folder| is_restricted(folder, &EVERYTHING));
             let revoked = files.profile.take_revoked(&files.services.grants.now(), is_restricted);
             working.into_iter().chain(revoked).collect::<Vec<_>>()
         };

@@ -11,7 +11,11 @@ use super::{
     GitFailure, GitRun,
     targets::{GitTarget, TargetFinder},
 };
-use crate::autostart::{file_stamp::FileStamp, name_table::FURTHER_CONFIG, paths::join};
+use crate::autostart::{
+    file_stamp::FileStamp,
+    name_table::{FURTHER_CONFIG, KnownName},
+    paths::join,
+};
 
 /// Environment variables that select other configuration files.
 const VARIABLES: &[&str] =
@@ -37,6 +41,20 @@ impl UserConfig {
         if self.home != home || self.unknown || !self.files.iter().all(is_current) {
             *self = Self::read(home);
         }
+    }
+
+    /// Returns the kind of a reference that applies to every work tree and covers `path`, and the position in `path` at
+    /// which the referenced path ends.
+    pub(in crate::autostart) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
+        self.relative.iter().find_map(|(name, known)| {
+            let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));
+            let (_, end) = ends.find(|(at, end)| {
+                let ends_there =
+                    path.len() == *end || known.folder && path.as_bytes().get(*end) == Some(&b'/');
+                ends_there && path.get(..*at).is_some_and(|above| above.ends_with('/'))
+            })?;
+            Some((*known, end))
+        })
     }
 
     fn read(home: &str) -> Self {

@@ -39,7 +39,7 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
         redact: Box::new(move |text| masks.apply(text)),
         refused: Box::new(move |status, scope| advice.words(status, scope)),
         login,
-        needs_login: Box::new(move |is_needed| drop(tokio::spawn(required.clone().note(is_needed)))),
+        needs_login: Box::new(required.recorder()),
         memory: &memory,
         waited_for,
     };

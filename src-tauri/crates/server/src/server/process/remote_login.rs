@@ -10,6 +10,7 @@ use ironcurtain_secrets::{
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
 
 /// Callback that notifies the user.
 pub(in crate::server) type Notify = Arc<dyn Fn(&str) + Send + Sync>;
@@ -130,7 +131,6 @@ impl LoginStore for KeptLogin {
 }
 
 /// Records that a server requires a login, and notifies the user.
-#[derive(Clone)]
 pub(super) struct NeededLogin {
     pub(super) logins: Logins,
     pub(super) name: String,
@@ -139,18 +139,32 @@ pub(super) struct NeededLogin {
 }
 
 impl NeededLogin {
+    /// Returns a function that records, in order of its calls, whether the server requires a login.
+    pub(super) fn recorder(self) -> impl Fn(bool) + Send + Sync {
+        let (send, mut needed) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(is_needed) = needed.recv().await {
+                self.note(is_needed).await;
+            }
+        });
+        // Sending fails only while the daemon is exiting.
+        move |is_needed| {
+            let _ = send.send(is_needed);
+        }
+    }
+
     /// Records whether the server requires a login. Notifies the user if that was not known, so a server that refuses
     /// only some requests cannot cause many notifications.
-    pub(super) async fn note(self, is_needed: bool) {
+    async fn note(&self, is_needed: bool) {
         let Self { logins, name, url, notify } = self;
-        let server = name.clone();
+        let (logins, server, url) = (logins.clone(), name.clone(), url.clone());
         let noted = in_time(move || match is_needed {
             true => logins.note_required(&server, &url),
             false => logins.note_accepted(&server).map(|()| false),
         });
         // If the list cannot be written, the user is notified nevertheless.
         if noted.await.unwrap_or(is_needed) {
-            notify(&format!("{name} needs you to log in: ironcurtain servers login {}", typed(&name)));
+            notify(&format!("{name} needs you to log in: ironcurtain servers login {}", typed(name)));
         }
     }
 }
