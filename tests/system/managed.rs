@@ -280,6 +280,36 @@ fn settings_of_the_organization_cannot_be_loosened() {
     Config::load(&world.home).unwrap();
 }
 
+#[test]
+fn longer_permissions_than_the_organization_permits_are_not_offered() {
+    if !is_inside() {
+        return run_inside(
+            "managed::longer_permissions_than_the_organization_permits_are_not_offered",
+            &["--mount"],
+        );
+    }
+    let organization = Organization::new();
+    let server = BundleServer::start(Behaviour::Serve(organization.bundle(1, &json!([]))));
+    organization.manages(server.port, &json!({}));
+    let mut world = world();
+    has_no_trouble(&world);
+    let file = world.file("docs/a.txt", "content");
+    let sentence = "Your organization ends every permission after 30 minutes.".to_owned();
+    for (settings, is_limited) in [(json!({}), false), (json!({ "maxGrantMinutes": 30 }), true)] {
+        world.restart_after(|| organization.manages(server.port, &settings));
+        let mut client = world.connect("hostile");
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::QuarterHour));
+        client.open(&file).ok();
+        let asked = world.user.asked();
+        let has = |lifetime| asked[0].offers.iter().any(|offer| offer.lifetimes.contains(&lifetime));
+        assert!(has(Lifetime::Session) && has(Lifetime::QuarterHour), "{asked:?}");
+        assert_eq!((has(Lifetime::Hour), asked[0].also.contains(&sentence)), (!is_limited, is_limited));
+        for grant in world.status().grants {
+            world.request(Request::Revoke { grant: grant.id });
+        }
+    }
+}
+
 const GUIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/teams.md"));
 
 #[test]

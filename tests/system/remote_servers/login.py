@@ -1,6 +1,7 @@
 """A server and an authorization server that use the Python SDK. Users log in without a password.
 
-Prints its port. `/tokens` lists the tokens, `/expire` expires them, and `/revoke` revokes them.
+Prints its port. `/tokens` lists the tokens, `/expire` expires them, and `/revoke` revokes them. `/announce` sends a log
+message to the client that last called a tool.
 """
 
 import secrets
@@ -18,7 +19,7 @@ from mcp.server.auth.provider import (
     construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -108,10 +109,21 @@ server = MCPServer(
 )
 
 
+latest = None
+
+
 @server.tool()
-def say(text: str) -> str:
+def say(text: str, ctx: Context) -> str:
     """Returns the text."""
+    global latest
+    latest = ctx.session
     return text
+
+
+@server.custom_route("/announce", methods=["GET"])
+async def announce(request: Request) -> Response:
+    await latest.send_log_message("info", request.query_params["text"])
+    return Response()
 
 
 @server.custom_route("/tokens", methods=["GET"])

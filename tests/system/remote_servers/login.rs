@@ -237,6 +237,31 @@ fn login_token_is_used_renewed_and_removed() {
 }
 
 #[test]
+fn nothing_is_received_on_a_stream_after_its_login_has_ended() {
+    let host = LoginHost::start();
+    let world = world_of(&json!({ "url": host.url() }));
+    log_in(command(&world, &[]));
+    let mut client = world.connect("far");
+    let message = |text: &'static str| move |message: &Value| message["params"]["data"] == text;
+    client.say("hello").ok();
+    host.control("/announce?text=before");
+    client.wait_for(message("before"));
+    let out = run(&world.ours(), &["servers", "logout", "far"], "");
+    assert!(out.0, "{out:?}");
+    host.control("/announce?text=secret");
+    log_in(command(&world, &[]));
+    client.say("back").ok();
+    // The stream is opened again only after the message above was discarded.
+    let mut announced = 0;
+    eventually("a message arrives on the new stream", TIMEOUT, || {
+        announced += 1;
+        host.control("/announce?text=after");
+        client.has(message("after"))
+    });
+    assert!(!client.has(message("secret")), "after {announced} messages");
+}
+
+#[test]
 fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));

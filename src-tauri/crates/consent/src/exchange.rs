@@ -9,9 +9,10 @@
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
 use super::missed::Inquiry;
+use super::offers::{end_of_permissions, limit};
 use super::rate::{Asker, TooMany};
 use super::{
-    Broker, DenialReach, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionMetrics,
+    Broker, DenialReach, Lifetime, NotApproved, Offer, Principal, Question, QuestionLimits, QuestionMetrics,
     QuestionOutcome, grants_of,
 };
 use ironcurtain_audit::clock::{boot_ms, now_ms};
@@ -65,8 +66,8 @@ pub enum ExchangeError {
     /// The system provided no random bytes for the question id.
     #[error("failed to create a question id: {0}")]
     NoQuestion(io::Error),
-    /// The answer names an offer or lifetime that the question does not have.
-    #[error("the answer matches no offer")]
+    /// The question has no offer that the user can choose, or the answer names none.
+    #[error("no offer applies")]
     NoOffer,
     /// Writing the audit log failed.
     #[error(transparent)]
@@ -104,9 +105,10 @@ impl Exchange<'_> {
     /// Returns an [`ExchangeError`] unless the call was approved.
     pub async fn ask(
         &self,
-        inquiry: Inquiry,
+        mut inquiry: Inquiry,
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
+        self.limit(&mut inquiry.question)?;
         if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
             return Err(self.unasked(&inquiry, NotApproved::Stopped(stop)).await);
         }
@@ -124,6 +126,14 @@ impl Exchange<'_> {
                 Err(problem) => Err(problem),
             },
         }
+    }
+
+    /// Removes offers that the user cannot grant to this principal.
+    fn limit(&self, question: &mut Question) -> Result<(), ExchangeError> {
+        let max = self.grants.max_lifetime();
+        limit(&mut question.offers, self.principal, max);
+        question.also.extend(max.and_then(|max| end_of_permissions(&question.offers, max)));
+        if question.offers.is_empty() { Err(ExchangeError::NoOffer) } else { Ok(()) }
     }
 
     /// Asks the user, unless a recent denial or the question limit denies the call.

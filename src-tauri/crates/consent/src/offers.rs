@@ -20,6 +20,7 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::AccessSet;
 use ironcurtain_visible as visible;
 use project::{open_folder_offer, project_offers};
+use std::time::Duration;
 
 /// Label of the offer that allows only this call.
 pub(super) const THIS_CALL: &str = "this exact call";
@@ -73,19 +74,36 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// Removes lifetimes that are not available to this client and server. A new server cannot get a permanent grant,
-/// because its behaviour is unknown. An unidentified client cannot get a grant beyond its session, because any process
-/// could impersonate it.
-pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
+/// Removes lifetimes that are not available to this client and server, and offers without a lifetime. A new server cannot
+/// get a permanent grant, because its behaviour is unknown. An unidentified client cannot get a grant beyond its session,
+/// because any process could impersonate it. No grant can exceed `max`, the maximum lifetime of the user's organization.
+///
+/// Decisions about a tool's definition are unchanged, because they grant nothing.
+pub(super) fn limit(offers: &mut Vec<Offer>, principal: &Principal, max: Option<Duration>) {
     let hides = principal.client.view.exe.is_none();
     let may_be = |lifetime: &Lifetime| match lifetime {
         Lifetime::Once | Lifetime::Session => true,
-        Lifetime::QuarterHour | Lifetime::Hour => !hides,
-        Lifetime::Always => !hides && !principal.is_new,
+        Lifetime::QuarterHour | Lifetime::Hour => {
+            !hides && max.is_none_or(|max| lifetime.length() <= Some(max))
+        }
+        Lifetime::Always => !hides && !principal.is_new && max.is_none(),
     };
-    for offer in offers {
+    for offer in offers.iter_mut().filter(|offer| !offer.reach.is_decision()) {
         offer.lifetimes.retain(may_be);
     }
+    offers.retain(|offer| !offer.lifetimes.is_empty());
+}
+
+/// Returns the sentence about the organization's maximum lifetime, or `None` if all offers are for one call.
+pub(super) fn end_of_permissions(offers: &[Offer], max: Duration) -> Option<String> {
+    let is_kept = |lifetime: &Lifetime| *lifetime != Lifetime::Once;
+    let is_limited =
+        offers.iter().any(|offer| !offer.reach.is_decision() && offer.lifetimes.iter().any(is_kept));
+    let minutes = match max.as_secs() / 60 {
+        1 => "1 minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    };
+    is_limited.then(|| format!("Your organization ends every permission after {minutes}."))
 }
 
 /// Creates a grant for each permission in `opened`. `name` returns a new grant id.

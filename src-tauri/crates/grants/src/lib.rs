@@ -240,6 +240,12 @@ impl Grants {
         send_ends(&self.commands, self.shared.published.expire());
     }
 
+    /// Returns the maximum lifetime of all grants, or `None` if there is no limit.
+    #[must_use]
+    pub fn max_lifetime(&self) -> Option<Duration> {
+        self.shared.published.max_lifetime()
+    }
+
     /// Revokes a grant with immediate effect. Returns `None` if the grant is not active.
     #[must_use]
     pub fn revoke(&self, id: &str) -> Option<RevokedGrant> {

@@ -10,6 +10,7 @@ use ironcurtain_audit::clock::{Clock, Moment, millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Snapshot of the active grants.
@@ -120,6 +121,11 @@ impl Published {
             }
             changed
         });
+    }
+
+    pub(super) fn max_lifetime(&self) -> Option<Duration> {
+        let max_ms = self.max_ms.load(Ordering::SeqCst);
+        (max_ms != u64::MAX).then(|| Duration::from_millis(max_ms))
     }
 
     /// Limits the lifetime of a new grant.

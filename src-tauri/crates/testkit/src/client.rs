@@ -141,6 +141,14 @@ impl AgentClient {
         }
     }
 
+    /// Returns `true` if a message for which `wanted` returns `true` has arrived. All messages are kept for later calls.
+    pub fn has(&mut self, wanted: impl Fn(&Value) -> bool) -> bool {
+        while let Ok(message) = self.shim.receive(Duration::ZERO) {
+            self.kept.push_back(message);
+        }
+        self.kept.iter().any(wanted)
+    }
+
     /// Calls a tool and waits for its outcome.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
         let id = self.begin_call(tool, arguments);

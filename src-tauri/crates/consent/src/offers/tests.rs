@@ -29,7 +29,7 @@ fn offered_in(requested: &[RequestedAccess], project: Option<&str>, only_once: b
 
 #[test]
 fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
-    let lifetimes = |exe: Option<&str>, is_new: bool| {
+    let limited = |exe: Option<&str>, is_new: bool, max| {
         let view = ClientView { exe: exe.map(str::to_owned), ..question("q").client };
         let principal = Principal {
             session: "s".into(),
@@ -43,14 +43,30 @@ fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
         };
         let file = requested(Access::Read, "/home/u/app/a", PathKind::File { bytes: 3 });
         let mut all = offered(&[file], false);
-        limit(&mut all, &principal);
+        limit(&mut all, &principal, max);
         all.into_iter().map(|offer| offer.lifetimes).collect::<Vec<_>>()
     };
+    let lifetimes = |exe, is_new| limited(exe, is_new, None);
     let all = [vec![Lifetime::Once], STANDING.to_vec()].concat();
     assert_eq!(lifetimes(Some("/opt/claude"), false), [all.clone(), STANDING.to_vec()]);
     assert_eq!(lifetimes(Some("/opt/claude"), true), [all[..4].to_vec(), STANDING[..3].to_vec()]);
     let session = [vec![Lifetime::Once, Lifetime::Session], vec![Lifetime::Session]];
     assert_eq!([lifetimes(None, false), lifetimes(None, true)], [session.to_vec(), session.to_vec()]);
+    let minutes = |minutes| limited(Some("/opt/claude"), false, Some(Duration::from_secs(60 * minutes)));
+    assert_eq!(minutes(60), [all[..4].to_vec(), STANDING[..3].to_vec()]);
+    assert_eq!(minutes(59), [all[..3].to_vec(), STANDING[..2].to_vec()]);
+    assert_eq!(minutes(1), session);
+}
+
+#[test]
+fn question_tells_when_the_organization_ends_permissions() {
+    let file = requested(Access::Read, "/home/u/app/a", PathKind::File { bytes: 3 });
+    let mut offers = offered(&[file], false);
+    let told = |offers: &[Offer], minutes: u64| end_of_permissions(offers, Duration::from_secs(60 * minutes));
+    let sentence = "Your organization ends every permission after 90 minutes.";
+    assert_eq!(told(&offers, 90).as_deref(), Some(sentence));
+    offers.iter_mut().for_each(|offer| offer.lifetimes = vec![Lifetime::Once]);
+    assert_eq!(told(&offers, 90), None);
 }
 
 #[test]

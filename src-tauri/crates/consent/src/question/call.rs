@@ -9,7 +9,7 @@ use crate::comparison::FileComparison;
 use crate::consequence::{CallEffects, ConsequenceLines, consequences, text_of};
 use crate::found_paths::FoundPaths;
 use crate::grantable::Grantable;
-use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_folders, tool_offers};
+use crate::offers::{THIS_CALL, call_sentence, offers, opened_folders, tool_offers};
 use crate::preview::{Previewed, preview};
 use crate::principal::{Principal, shown_client};
 use crate::{DenialScope, Question, Verb, side_effects};
@@ -61,7 +61,6 @@ impl CallQuestion<'_> {
         offers.extend(host_offer(&client.name, &server, hosts));
         let runs = self.escalation.call.values(Role::Command).next().is_some();
         offers.extend(tool_offers(&client.name, &server, self.grantable, runs));
-        limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
         // Content that is not written to a file is shown with the other arguments.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();

@@ -1,7 +1,7 @@
 //! Builds the question about a sandboxed program's connection to a host or to a service on this computer. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
-use crate::offers::{STANDING, limit};
+use crate::offers::STANDING;
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_egress::HostPort;
@@ -31,13 +31,12 @@ impl ConnectionQuestion<'_> {
         let client = shown_client(&self.principal.client_view());
         let target = visible::line(&self.target.to_string());
         let reason = if self.is_local() { LOCAL_REASON } else { &self.by.reason };
-        let mut offers = vec![Offer {
+        let offers = vec![Offer {
             reach: Reach::Host,
             label: if self.is_local() { "this port" } else { "this host and port" }.to_owned(),
             sentence: format!("{} may connect to {target}", client.name),
             lifetimes: std::iter::once(Lifetime::Once).chain(STANDING).collect(),
         }];
-        limit(&mut offers, self.principal);
         let consequences = self.consequences(&target);
         Question {
             id: self.id,

@@ -1,7 +1,7 @@
 //! Builds the question about a host that a server wants to reach, and the offer for the hosts that a call names. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
-use crate::offers::{STANDING, joined, limit};
+use crate::offers::{STANDING, joined};
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_egress::HostPort;
@@ -36,7 +36,6 @@ impl HostQuestion<'_> {
         for offer in &mut offers {
             offer.lifetimes.insert(0, Lifetime::Once);
         }
-        limit(&mut offers, self.principal);
         let (consequences, reason) = match self.target.host.is_local() {
             true => (service_effects(self.target.port, &target), LOCAL_REASON.to_owned()),
             false => (

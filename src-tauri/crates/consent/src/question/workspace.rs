@@ -1,6 +1,6 @@
 //! Builds the question about a folder or file that the agent works with, asked when the session starts. Pure.
 
-use crate::offers::{limit, tilde};
+use crate::offers::tilde;
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_paths::CanonicalPath;
@@ -90,8 +90,7 @@ impl WorkspaceQuestion<'_> {
         let is_only_said = self.source == WorkspaceSource::Named;
         let only_said = "Only the agent says so. Deny unless you opened this folder in it.";
         let remembered = "If you deny, you are not asked again. You can undo it in the list of permissions.";
-        let mut offers: Vec<Offer> = offered.map(offer).collect();
-        limit(&mut offers, self.principal);
+        let offers: Vec<Offer> = offered.map(offer).collect();
         Question {
             id: self.id,
             session: self.principal.session.clone(),

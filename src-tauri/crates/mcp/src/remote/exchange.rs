@@ -177,10 +177,12 @@ impl Exchange {
         let mut failures = 0;
         loop {
             let session = self.session().clone();
+            let login = self.http.login_id().await;
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position).await {
+                    let is_current = async || self.http.login_id().await == login;
+                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, is_current).await {
                         return;
                     }
                 }
@@ -306,7 +308,9 @@ impl Exchange {
     /// Reads the event stream of a request, and resumes it until the response has arrived.
     async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
-        self.read_events(reply, Some(awaited), &mut position).await?;
+        // A login that ends while a request is carried out does not affect its response.
+        let is_current = async || true;
+        self.read_events(reply, Some(awaited), &mut position, is_current).await?;
         let mut failures = 0;
         while !awaited.is_answered {
             // Without an event id, a resumed stream would not belong to this request.
@@ -317,7 +321,7 @@ impl Exchange {
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    self.read_events(reply, Some(awaited), &mut position).await?;
+                    self.read_events(reply, Some(awaited), &mut position, is_current).await?;
                 }
                 Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
                 Err(fault) if failures == MAX_FAILURES => return Err(fault),
@@ -340,12 +344,13 @@ impl Exchange {
         }
     }
 
-    /// Forwards the events of a stream until the stream ends.
+    /// Forwards the events of a stream until the stream ends or the login with which it was opened is no longer current.
     async fn read_events(
         &self,
         reply: Reply,
         mut awaited: Option<&mut Awaited<'_>>,
         position: &mut Position,
+        is_current: impl AsyncFn() -> bool,
     ) -> Result<(), Fault> {
         let (body, connection) = reply.body();
         let mut events = Events::new(body, self.memory.clone());
@@ -360,6 +365,9 @@ impl Exchange {
             } else {
                 next.await
             };
+            if !is_current().await {
+                return Ok(());
+            }
             match next {
                 Ok(Some(Event::Message(text, held))) => {
                     self.deliver(text, awaited.as_deref_mut()).await?;

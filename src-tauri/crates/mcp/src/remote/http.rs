@@ -124,6 +124,11 @@ impl Http {
         self.send_once(method, headers, body).await
     }
 
+    /// Returns the id of the user's login to the server, or `None` without a login.
+    pub(super) async fn login_id(&self) -> Option<String> {
+        self.login.as_ref()?.id().await
+    }
+
     /// Sends the last request of a connection with the token as it is: a renewal could not be finished any more.
     pub(super) async fn send_last(&self, method: Method, mut headers: HeaderMap) -> Result<Reply, Fault> {
         let token = if let Some(login) = &self.login { login.last_header().await } else { None };

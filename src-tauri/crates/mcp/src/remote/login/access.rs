@@ -1,6 +1,7 @@
 //! Provides the access token for each request on a connection, and renews it.
 //!
-//! - When the user logs in or out, the change takes effect with the next request.
+//! - When the user logs in or out, the change takes effect with the next request. Nothing more is accepted from a stream
+//!   of unsolicited messages that was opened with the previous login.
 //! - If several connections or processes need a new token for the same server, only one of them renews it.
 //! - A renewal completes and is stored even if its request is cancelled, because a refresh token may be valid for only
 //!   one use. If the user has logged out by then, the new tokens are revoked.
@@ -70,6 +71,11 @@ impl ServerLogin {
     ) -> Self {
         let source = LoginSource { server, store, renewals: SyncMutex::default() };
         Self { source: Arc::new(source), held: Arc::default(), waited_for }
+    }
+
+    /// Returns the login's id, which changes with each login, or `None` without a login.
+    pub(crate) async fn id(&self) -> Option<String> {
+        self.source.store.mark().await
     }
 
     /// Returns the `Authorization` header for a request, or `None` without a login. Renews a token that expires soon.
