@@ -268,6 +268,6 @@ mod tests {
         std::fs::write(&file, format!("{{\"laptop\": \"{}\"}}", key(1))).unwrap();
         // Other users can write the folder of temporary files.
         let refused = is_permitted(&file, key(1)).unwrap_err().to_string();
-        assert!(refused.contains("writable by others"), "{refused}");
+        assert!(refused.contains("other users can write it"), "{refused}");
     }
 }
