@@ -78,6 +78,10 @@ struct Awaited<'a> {
     is_answered: bool,
 }
 
+/// Id of the login with which a stream of unsolicited messages was opened, or `None` without a login. The stream of a
+/// request has none: a login that ends while the server carries out a request does not affect the response.
+struct StreamLogin(Option<String>);
+
 impl Exchange {
     pub(super) fn new(
         http: Http,
@@ -177,12 +181,12 @@ impl Exchange {
         let mut failures = 0;
         loop {
             let session = self.session().clone();
-            let login = self.http.login_id().await;
+            let login = StreamLogin(self.http.login_id().await);
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    let is_current = async || self.http.login_id().await == login;
-                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, is_current).await {
+                    let login = Some(&login);
+                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, login).await {
                         return;
                     }
                 }
@@ -308,9 +312,7 @@ impl Exchange {
     /// Reads the event stream of a request, and resumes it until the response has arrived.
     async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
-        // A login that ends while a request is carried out does not affect its response.
-        let is_current = async || true;
-        self.read_events(reply, Some(awaited), &mut position, is_current).await?;
+        self.read_events(reply, Some(awaited), &mut position, None).await?;
         let mut failures = 0;
         while !awaited.is_answered {
             // Without an event id, a resumed stream would not belong to this request.
@@ -321,7 +323,7 @@ impl Exchange {
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    self.read_events(reply, Some(awaited), &mut position, is_current).await?;
+                    self.read_events(reply, Some(awaited), &mut position, None).await?;
                 }
                 Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
                 Err(fault) if failures == MAX_FAILURES => return Err(fault),
@@ -344,13 +346,13 @@ impl Exchange {
         }
     }
 
-    /// Forwards the events of a stream until the stream ends or the login with which it was opened is no longer current.
+    /// Forwards the events of a stream until the stream ends or `login`, with which it was opened, is no longer current.
     async fn read_events(
         &self,
         reply: Reply,
         mut awaited: Option<&mut Awaited<'_>>,
         position: &mut Position,
-        is_current: impl AsyncFn() -> bool,
+        login: Option<&StreamLogin>,
     ) -> Result<(), Fault> {
         let (body, connection) = reply.body();
         let mut events = Events::new(body, self.memory.clone());
@@ -365,7 +367,9 @@ impl Exchange {
             } else {
                 next.await
             };
-            if !is_current().await {
+            if let Some(StreamLogin(opened)) = login
+                && self.http.login_id().await != *opened
+            {
                 return Ok(());
             }
             match next {
