@@ -17,6 +17,15 @@ const MAX_ITEMS: usize = 200;
 /// Maximum length of a name in a received question, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
+/// Maximum length of a text in a received question, in characters, except in [`LONG`] fields.
+const MAX_TEXT_CHARS: usize = 4096;
+
+/// Maximum length of all texts in a received question together, in bytes, except in [`LONG`] fields.
+const MAX_TEXTS_BYTES: usize = 256 * 1024;
+
+/// Fields that have the limits of this computer's own calls instead.
+const LONG: [&str; 4] = ["arguments", "preview", "server_command", "with"];
+
 /// Maximum deadline of a received question.
 const MAX_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
@@ -65,6 +74,12 @@ pub enum ReceivedError {
     /// The question has no effect or no offer, or too many.
     #[error("the question has no effects or offers, or more than {MAX_ITEMS}")]
     Items,
+    /// A text or a list is too long.
+    #[error(
+        "the question is too long: a list of more than {MAX_ITEMS} items, a text of more than {MAX_TEXT_CHARS} \
+         characters, or more than {} KiB of text", MAX_TEXTS_BYTES / 1024
+    )]
+    TooLong,
 }
 
 /// Converts the questions of one remote machine.
@@ -81,14 +96,32 @@ impl QuestionReceiver<'_> {
     /// Returns [`ReceivedError`] if the question is malformed.
     pub fn question(self, json: &str, id: String) -> Result<Question, ReceivedError> {
         let mut value: Value = serde_json::from_str(json)?;
+        let mut room = MAX_TEXTS_BYTES;
         for (field, value) in value.as_object_mut().into_iter().flatten() {
-            escape(value, SEVERAL_LINES.contains(&field.as_str()));
+            let field = field.as_str();
+            if !LONG.contains(&field) {
+                room = remaining(value, room).ok_or(ReceivedError::TooLong)?;
+            }
+            escape(value, SEVERAL_LINES.contains(&field));
         }
         let mut question: Question = serde_json::from_value(value)?;
         let is_answerable = question.offers.iter().all(|offer| !offer.lifetimes.is_empty());
         let counts = [question.consequences.len(), question.offers.len()];
         if !is_answerable || counts.iter().any(|count| !(1..=MAX_ITEMS).contains(count)) {
             return Err(ReceivedError::Items);
+        }
+        for offer in &mut question.offers {
+            let mut seen = Vec::new();
+            offer.lifetimes.retain(|lifetime| {
+                let is_new = !seen.contains(lifetime);
+                if is_new {
+                    seen.push(*lifetime);
+                }
+                is_new
+            });
+        }
+        if let Some(notice) = question.notice.take() {
+            question.also.insert(0, format!("{}: {notice}", self.host));
         }
         let short = |text: &str| visible::head(text, MAX_NAME_CHARS);
         let client = &mut question.client;
@@ -101,7 +134,19 @@ impl QuestionReceiver<'_> {
         question.server = short(&question.server);
         question.tool = question.tool.as_deref().map(short);
         question.deadline = question.deadline.min(MAX_DEADLINE);
-        Ok(Question { id, host: Some(self.host.to_owned()), fits_a_batch: false, notice: None, ..question })
+        Ok(Question { id, host: Some(self.host.to_owned()), fits_a_batch: false, ..question })
+    }
+}
+
+/// Returns the bytes that remain of `room` after a value's texts, or `None` if the value is too long.
+fn remaining(value: &Value, room: usize) -> Option<usize> {
+    match value {
+        Value::String(text) if text.chars().count() > MAX_TEXT_CHARS => None,
+        Value::String(text) => room.checked_sub(text.len()),
+        Value::Array(items) if items.len() > MAX_ITEMS => None,
+        Value::Array(items) => items.iter().try_fold(room, |room, item| remaining(item, room)),
+        Value::Object(fields) => fields.values().try_fold(room, |room, field| remaining(field, room)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(room),
     }
 }
 
@@ -188,7 +233,7 @@ mod tests {
         assert!(got.client.name.chars().count() < 130);
         assert!(got.client.chain.is_empty() && !got.is_of_same_agent(&ours));
         assert!(!got.joins([&ours].into_iter()) && !ours.joins([&got].into_iter()));
-        assert_eq!(got.notice, None);
+        assert_eq!((got.notice, got.also[0].as_str()), (None, "devbox: all is well"));
         let shown = [Piece::Foreign("nothing \\u{200b}at all".to_owned()), Piece::Ours(" to ")];
         assert_eq!(got.consequences[0].object, shown);
         assert_eq!(got.offers[0].sentence, "yes\\u{a}really");
@@ -208,11 +253,40 @@ mod tests {
         assert_eq!(with("offers", json!([])), items);
         assert_eq!(with("consequences", json!([])), items);
         let many = vec![value["offers"][0].clone(); MAX_ITEMS + 1];
-        assert_eq!(with("offers", many.into()), items);
+        assert_eq!(with("offers", many.into()), ReceivedError::TooLong.to_string());
         let mut empty = value["offers"][0].clone();
         empty["lifetimes"] = json!([]);
         assert_eq!(with("offers", json!([empty])), items);
         assert!(with("unknown", json!(1)).contains("unknown field `unknown`"));
+    }
+
+    #[test]
+    fn a_question_that_is_too_long_is_refused() {
+        let value = serde_json::to_value(question("q")).unwrap();
+        let with = |field: &str, to: Value| {
+            let mut value = value.clone();
+            value[field] = to;
+            received(&value)
+        };
+        let refused = |field: &str, to: Value| {
+            assert!(matches!(with(field, to), Err(ReceivedError::TooLong)), "{field}");
+        };
+        let text = |length: usize| Value::from("x".repeat(length));
+        assert!(with("also", vec![""; MAX_ITEMS].into()).is_ok());
+        refused("also", vec![""; MAX_ITEMS + 1].into());
+        assert!(with("reason", text(MAX_TEXT_CHARS)).is_ok());
+        refused("reason", text(MAX_TEXT_CHARS + 1));
+        refused("also", vec![text(MAX_TEXT_CHARS); MAX_TEXTS_BYTES / MAX_TEXT_CHARS].into());
+        assert!(
+            with("also", vec![text(MAX_TEXT_CHARS); MAX_TEXTS_BYTES / MAX_TEXT_CHARS / 2].into()).is_ok()
+        );
+        assert!(with("arguments", json!([["content", text(MAX_TEXT_CHARS + 1)]])).is_ok());
+        let mut offer = value["offers"][0].clone();
+        let lifetime = offer["lifetimes"][0].clone();
+        offer["lifetimes"] = vec![lifetime.clone(); MAX_ITEMS].into();
+        assert_eq!(with("offers", json!([offer])).unwrap().offers[0].lifetimes.len(), 1);
+        offer["lifetimes"] = vec![lifetime; MAX_ITEMS + 1].into();
+        refused("offers", json!([offer]));
     }
 
     #[test]
