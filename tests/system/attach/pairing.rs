@@ -5,8 +5,15 @@ use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::AskedOn;
+use ironcurtain_remote::{ChannelKey, DesktopRequest, FromDesktop, FromRemote, PairingRefusal, VERSION};
+use ironcurtain_testkit::wait::until;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::time::timeout;
 
 #[test]
 fn both_sides_show_the_same_code_and_only_a_confirmed_one_pairs() {
@@ -18,7 +25,7 @@ fn both_sides_show_the_same_code_and_only_a_confirmed_one_pairs() {
     let (attach, mut answer) = Attach::waiting(&desktop.ours(), "devbox", &remote.relay());
     attach.says("the code on this desktop is", 1);
     let said = attach.said();
-    let code = remote.status().pairing_code.unwrap();
+    let code = until("the remote machine shows its code", TIMEOUT, || remote.status().pairing_code);
     assert_eq!(code.chars().filter(char::is_ascii_digit).count(), 6);
     assert!(
         said.iter().any(|line| line.ends_with(&format!("the code on this desktop is {code}"))),
@@ -63,7 +70,7 @@ fn a_second_desktop_needs_the_consent_of_the_first() {
 }
 
 fn remote_is_attached(remote: &Remote) -> bool {
-    remote.status().asked_on == ironcurtain_protocol::AskedOn::Desktop
+    remote.status().asked_on == AskedOn::Desktop
 }
 
 #[test]
@@ -84,9 +91,29 @@ fn an_unpaired_desktop_is_refused() {
     let known = std::fs::read(remote.place.home.desktops()).unwrap();
     std::fs::remove_file(remote.place.home.desktops()).unwrap();
     let again = || Attach::start(&desktop.ours(), "devbox", &remote.relay(), "");
-    again().gives_up("this machine is not paired with the desktop");
+    again().gives_up("this machine does not know your desktop");
     std::fs::write(remote.place.home.desktops(), known).unwrap();
-    again().attached(1);
+    let attach = again();
+    attach.attached(1);
+    // A desktop that is removed while it is attached is detached.
+    std::fs::remove_file(remote.place.home.desktops()).unwrap();
+    attach.gives_up("this machine does not know your desktop");
+    eventually("the desktop is detached", TIMEOUT, || !remote_is_attached(&remote));
+}
+
+#[test]
+fn one_machine_is_attached_under_one_name() {
+    let (desktop, remote) = (World::new(), Remote::new());
+    let attached = attach(&desktop, &remote);
+    let second = || Attach::start(&desktop.ours(), "me@devbox", &remote.relay(), "y\n");
+    second().gives_up("this machine is already attached as devbox");
+    assert_eq!(attached.times("attached to"), 1);
+    let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
+    desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    agent.read(&path).ok();
+    drop(attached);
+    eventually("the first is detached", TIMEOUT, || !remote_is_attached(&remote));
+    second().attached(1);
 }
 
 #[test]
@@ -94,7 +121,7 @@ fn a_program_that_answers_in_place_of_the_remote_machine_is_refused() {
     let (desktop, remote, impostor) = (World::new(), Remote::new(), Remote::new());
     drop(attach(&desktop, &remote));
     let fake = Attach::start(&desktop.ours(), "devbox", &impostor.relay(), "y\n");
-    fake.gives_up("devbox has another key than the one that you paired with");
+    fake.gives_up("the key of devbox has changed since you paired");
     assert!(!impostor.place.home.desktops().exists());
     let forget = Command::new(programs().join("ironcurtain"))
         .args(["attach", "devbox", "--forget"])
@@ -115,18 +142,55 @@ fn a_desktop_that_asks_its_own_user_accepts_no_other_desktop() {
     assert!(!desktop.home.desktops().exists());
 }
 
+/// Says hello to a remote machine with a desktop's key, and returns its first answer.
+async fn answered(words: &[String], key: &ChannelKey, hello: &str) -> FromRemote {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let input = OwnedFd::from(theirs.try_clone().unwrap());
+    let mut relay =
+        Command::new(&words[0]).args(&words[1..]).stdin(input).stdout(OwnedFd::from(theirs)).spawn().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut channel = key.connect(tokio::net::UnixStream::from_std(ours).unwrap()).await.unwrap();
+    channel.stream.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    channel.stream.flush().await.unwrap();
+    let mut line = String::new();
+    BufReader::new(channel.stream).read_line(&mut line).await.unwrap();
+    let _ = relay.kill();
+    relay.wait().unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
 #[test]
-fn a_relay_without_the_paired_key_receives_nothing() {
+fn a_desktop_with_another_key_or_version_receives_nothing() {
     let (desktop, remote) = (World::new(), Remote::new());
     let _attach = attach(&desktop, &remote);
-    // A process of the remote machine that only has access to the socket.
-    let mut words = remote.relay();
-    let program = words.remove(0);
-    let spy = Command::new(program).args(words).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&spy.stderr).into_owned();
-    assert!(!spy.status.success() && said.contains("handshake failed"), "{said}");
-    assert!(spy.stdout.is_empty(), "{:?}", spy.stdout);
     let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
-    desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    agent.read(&path).ok();
+    desktop.user.will(Next::Ignore);
+    let pending = agent.begin_call("read_text_file", serde_json::json!({ "path": path }));
+    eventually("the question is shown", TIMEOUT, || desktop.user.count() == 1);
+    // A process of the remote machine that only has access to the socket.
+    let key = ChannelKey::of_seed(&[7; 32]).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let says = |hello: &str| {
+        let relay = remote.relay();
+        let answer = answered(&relay, &key, hello);
+        match runtime.block_on(async { timeout(TIMEOUT, answer).await.unwrap() }) {
+            FromRemote::Refused { refusal, why } => (refusal, why),
+            other => panic!("{other:?}"),
+        }
+    };
+    let hello =
+        |version| FromDesktop::Hello { version, name: "spy".to_owned(), want: DesktopRequest::Attach };
+    let (refusal, why) = says(&serde_json::to_string(&hello(VERSION)).unwrap());
+    assert_eq!(refusal, PairingRefusal::Final);
+    assert!(why.contains("this machine does not know your desktop"), "{why}");
+    let later = format!("{{\"hello\":{{\"version\":{},\"more\":true}}}}", VERSION + 1);
+    let (refusal, why) = says(&later);
+    assert_eq!(refusal, PairingRefusal::Final);
+    assert!(why.contains("different versions"), "{why}");
+    let (refusal, why) = says("{\"hello\":{\"more\":true}}");
+    assert_eq!(refusal, PairingRefusal::Final);
+    assert!(why.contains("an invalid message"), "{why}");
+    // The paired desktop is not affected.
+    assert!(remote_is_attached(&remote));
+    let _ = pending;
 }

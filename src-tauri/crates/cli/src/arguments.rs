@@ -34,8 +34,8 @@ pub enum Command {
     Undo(UndoArguments),
     /// Answer the questions of a remote machine, a container or a WSL distribution on this desktop.
     ///
-    /// Starts `ironcurtain relay` there through ssh, and connects again if the connection is lost. The first time, both
-    /// sides show a code that you compare.
+    /// Starts `ironcurtain relay` there through ssh, and connects again if the connection is lost. The first time, you
+    /// compare its code with the one that `ironcurtain status` shows there.
     Attach(AttachArguments),
     /// Connect this machine's IronCurtain to a desktop over standard input and output. `attach` runs this.
     Relay,

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pause before the first attempt to connect again. Doubles with each attempt, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -27,7 +27,8 @@ const RELAY: [&str; 2] = ["ironcurtain", "relay"];
 struct ConnectionEnd {
     why: String,
     is_final: bool,
-    was_attached: bool,
+    /// Time for which it was attached.
+    attached: Duration,
 }
 
 /// Attaches to a remote machine, or forgets it.
@@ -47,7 +48,8 @@ pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
         if ended.is_final {
             bail!("{}", ended.why);
         }
-        if ended.was_attached {
+        // A shorter connection does not count, because the remote machine can close it at any time.
+        if ended.attached >= MAX_PAUSE {
             pause = FIRST_PAUSE;
         }
         tell(&format!("{host}: {}; connecting again in {} s", ended.why, pause.as_secs()));
@@ -81,31 +83,34 @@ fn connect(host: &str, command: &[String]) -> anyhow::Result<ConnectionEnd> {
         Ok(linked) => linked,
         // The app may be starting again.
         Err(problem) => {
-            return Ok(ConnectionEnd { why: problem.to_string(), is_final: false, was_attached: false });
+            return Ok(ConnectionEnd { why: problem.to_string(), is_final: false, attached: Duration::ZERO });
         }
     };
     let _transport = start(command, theirs)?;
-    let mut was_attached = false;
+    let mut since = None::<Instant>;
+    let ended = |why, is_final, since: Option<Instant>| {
+        let attached = since.map(|since| since.elapsed()).unwrap_or_default();
+        Ok(ConnectionEnd { why, is_final, attached })
+    };
     loop {
         match linked.next() {
             Ok(AttachNote::Code { code }) => {
                 if is_confirmed(host, &code)? {
                     linked.confirm(code)?;
                 } else {
-                    let why = format!("not paired with {host}: the codes were not confirmed");
-                    return Ok(ConnectionEnd { why, is_final: true, was_attached });
+                    let why = format!(
+                        "not paired with {host}: the codes were not confirmed. If they differ, a program between the \
+                         two machines can have paired itself: check the desktops in `desktops.json` on {host}"
+                    );
+                    return ended(why, true, since);
                 }
             }
             Ok(AttachNote::Attached) => {
-                was_attached = true;
+                since = Some(Instant::now());
                 tell(&format!("attached to {host}: its questions are asked on this desktop"));
             }
-            Ok(AttachNote::Ended { why, is_final }) => {
-                return Ok(ConnectionEnd { why, is_final, was_attached });
-            }
-            Err(problem) => {
-                return Ok(ConnectionEnd { why: problem.to_string(), is_final: false, was_attached });
-            }
+            Ok(AttachNote::Ended { why, is_final }) => return ended(why, is_final, since),
+            Err(problem) => return ended(problem.to_string(), false, since),
         }
     }
 }

@@ -78,8 +78,8 @@ impl Drop for Terminal {
 
 impl Consent for NobodyToAsk {
     fn ask(&self, _: Question, slot: Slot) {
-        let why =
-            "IronCurtain runs without a display, so it cannot ask you; start the app to answer questions";
+        let why = "IronCurtain runs without a display, so it cannot ask you; run `ironcurtain attach` on your \
+                   desktop, or start the app";
         slot.answer(Answer::Unavailable { why: why.to_owned() });
     }
 

@@ -72,7 +72,15 @@ impl AttachError {
     }
 
     fn refusal(&self) -> PairingRefusal {
-        if let Self::Refused { refusal, .. } = self { *refusal } else { PairingRefusal::Busy }
+        match self {
+            Self::Refused { refusal, .. } => *refusal,
+            Self::Malformed(_) | Self::Unexpected | Self::Paired(_) | Self::Pairing(_) => {
+                PairingRefusal::Final
+            }
+            Self::Closed | Self::Io(_) | Self::Silent | Self::Channel(_) | Self::Key(_) | Self::Audit(_) => {
+                PairingRefusal::Busy
+            }
+        }
     }
 
     fn note(&self) -> AttachNote {
@@ -94,8 +102,13 @@ impl MessageStream {
 
     /// Returns the next message.
     async fn next<T: DeserializeOwned>(&mut self) -> Result<T, AttachError> {
+        Ok(serde_json::from_slice(&self.line().await?)?)
+    }
+
+    /// Returns the next message as text.
+    async fn line(&mut self) -> Result<Vec<u8>, AttachError> {
         match self.lines.next().await {
-            Ok(Some(Line::Whole(line, _))) => Ok(serde_json::from_slice(&line)?),
+            Ok(Some(Line::Whole(line, _))) => Ok(line),
             Ok(Some(Line::TooLong { .. } | Line::NoRoom { .. })) => Err(AttachError::Unexpected),
             Ok(None) => Err(AttachError::Closed),
             // The other side was killed.

@@ -42,7 +42,7 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AttachNote {
-    /// Pairing code, which both sides show. To pair, the attaching process answers with [`PairingConfirmed`].
+    /// Desktop's pairing code. To pair, the attaching process answers with [`PairingConfirmed`].
     Code {
         /// The code.
         code: String,

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 /// Version of these messages. Both sides must have the same.
 pub const VERSION: u32 = 1;
 
-/// Maximum length of a message in bytes, more than the largest question that can be shown.
-pub const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum length of a message in bytes: the largest question that can be shown (2 MiB), and its envelope.
+pub const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024 + 64 * 1024;
 
 /// Purpose of a desktop's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,20 @@ pub enum FromDesktop {
     Ping,
 }
 
+impl FromDesktop {
+    /// Returns the version in a first message, even if this version cannot read the rest of it.
+    #[must_use]
+    pub fn version(message: &[u8]) -> Option<u32> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum First {
+            Hello { version: u32 },
+        }
+        let First::Hello { version } = serde_json::from_slice(message).ok()?;
+        Some(version)
+    }
+}
+
 /// Message from the remote machine.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -114,4 +128,18 @@ pub enum PairingRefusal {
     Final,
     /// Another desktop is attached, or the machine is busy.
     Busy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_known_even_if_the_message_has_a_later_form() {
+        let later = br#"{"hello":{"version":7,"name":"laptop","want":"later","more":true}}"#;
+        let refused = serde_json::from_slice::<FromDesktop>(later).unwrap_err().to_string();
+        assert!(refused.contains("unknown variant `later`"), "{refused}");
+        assert_eq!(FromDesktop::version(later), Some(7));
+        assert_eq!(FromDesktop::version(br#""ping""#), None);
+    }
 }

@@ -3,13 +3,14 @@
 //! - INVARIANT: a question that was sent to a desktop is answered by the same connection, or denied when that
 //!   connection ends.
 
+use crate::pace::Pace;
 use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_remote::{
     AnswerRefused, FromRemote, MAX_MESSAGE_BYTES, PeerKey, QuestionDigest, SentQuestions,
 };
 use serde_json::value::{RawValue, to_raw_value};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -20,6 +21,10 @@ const MAX_WAITING: usize = 256;
 
 /// Maximum length of a question's JSON in bytes. The rest of a message is much shorter than the difference.
 const MAX_QUESTION_BYTES: usize = MAX_MESSAGE_BYTES - 64 * 1024;
+
+/// Maximum number of questions of a remote machine that are asked without delay. Each is recorded, even if it exceeds the
+/// limits on questions.
+const MAX_PROMPT_QUESTIONS: u32 = 1_000;
 
 /// Denial reason for questions that are pending when the connection ends.
 pub const DESKTOP_LOST: &str = "the connection to the desktop that answers questions was lost";
@@ -241,31 +246,84 @@ impl Consent for DesktopConsent {
     }
 }
 
-/// Names of the remote machines whose questions this computer asks.
+/// Remote machines whose questions this computer asks, by name.
 #[derive(Debug, Default)]
-pub struct AttachedHosts(Mutex<HashSet<String>>);
+pub struct AttachedHosts(Mutex<HashMap<String, HostState>>);
 
-/// Entry of a remote machine. Dropping it removes the entry.
+#[derive(Debug)]
+struct HostState {
+    /// Key of the machine while it is attached.
+    attached: Option<PeerKey>,
+    /// Not renewed by a new connection, which the machine could cause at any time.
+    pace: Arc<Pace>,
+}
+
+/// Entry of an attached remote machine. Dropping it detaches the machine.
 #[derive(Debug)]
 pub struct AttachedHost {
     all: Arc<AttachedHosts>,
     name: String,
+    /// Rate of the machine's questions.
+    pub pace: Arc<Pace>,
+}
+
+/// Error for a remote machine that is attached already.
+#[derive(Debug, thiserror::Error)]
+#[error("this machine is already attached as {name}")]
+pub struct AlreadyAttached {
+    /// Name under which it is attached.
+    pub name: String,
 }
 
 impl AttachedHosts {
-    /// Adds a remote machine. Returns `None` if it is already attached.
-    pub fn enter(self: &Arc<Self>, name: &str) -> Option<AttachedHost> {
-        let is_new = self.lock().insert(name.to_owned());
-        is_new.then(|| AttachedHost { all: self.clone(), name: name.to_owned() })
+    /// Adds a remote machine.
+    ///
+    /// # Errors
+    /// Returns [`AlreadyAttached`] if this name or key is attached.
+    pub fn enter(self: &Arc<Self>, name: &str, key: PeerKey) -> Result<AttachedHost, AlreadyAttached> {
+        let mut all = self.lock();
+        let is_same = |(other, state): &(&String, &HostState)| {
+            state.attached.is_some_and(|attached| attached == key || *other == name)
+        };
+        if let Some((other, _)) = all.iter().find(is_same) {
+            return Err(AlreadyAttached { name: other.clone() });
+        }
+        let new = || HostState { attached: None, pace: Arc::new(Pace::new(MAX_PROMPT_QUESTIONS)) };
+        let state = all.entry(name.to_owned()).or_insert_with(new);
+        state.attached = Some(key);
+        Ok(AttachedHost { all: self.clone(), name: name.to_owned(), pace: state.pace.clone() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, HostState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for AttachedHost {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.name);
+        if let Some(state) = self.all.lock().get_mut(&self.name) {
+            state.attached = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_remote::ChannelKey;
+
+    #[test]
+    fn a_remote_machine_attaches_once_and_keeps_its_rate() {
+        let [key, other] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap().public());
+        let all = Arc::new(AttachedHosts::default());
+        let first = all.enter("devbox", key).unwrap();
+        assert_eq!(all.enter("me@devbox", key).unwrap_err().name, "devbox");
+        assert_eq!(all.enter("devbox", other).unwrap_err().name, "devbox");
+        let second = all.enter("other", other).unwrap();
+        assert!(!Arc::ptr_eq(&first.pace, &second.pace));
+        let pace = first.pace.clone();
+        drop(first);
+        assert!(Arc::ptr_eq(&all.enter("devbox", key).unwrap().pace, &pace));
+        assert!(all.enter("me@devbox", key).is_ok());
     }
 }

@@ -32,7 +32,7 @@ mod workspaces;
 pub use accepting::next_connection;
 pub use changed_tools::{ChangedTools, DECIDED};
 pub use desktop_consent::{
-    AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
+    AlreadyAttached, AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
 };
 pub use health::{Concern, Health};
 pub use identity_gate::{Identities, IdentityGate, trouble as identity_trouble};

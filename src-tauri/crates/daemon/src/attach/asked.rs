@@ -3,14 +3,12 @@
 use crate::view::effect;
 use ironcurtain_audit::Event;
 use ironcurtain_consent::{
-    Answer, DenialScope, DeniedKey, Inquiry, Principal, QuestionKey, QuestionOutcome, QuestionReceiver,
+    Answer, DenialScope, DeniedKey, Inquiry, Principal, Question, QuestionKey, QuestionOutcome, ReceivedError,
 };
 use ironcurtain_grants::Client;
-use ironcurtain_paths::random_name;
 use ironcurtain_remote::QuestionDigest;
 use ironcurtain_services::Services;
 use serde_json::Map;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,7 +18,8 @@ pub(super) struct ReceivedQuestion {
     /// Id that the remote machine gave to the question.
     pub(super) id: String,
     pub(super) digest: QuestionDigest,
-    pub(super) question: Box<RawValue>,
+    /// The question as this computer asks it, or the reason for which it is not asked.
+    pub(super) question: Result<Question, ReceivedError>,
 }
 
 /// Result of a question, or a sign of the user's activity.
@@ -52,7 +51,7 @@ pub(super) async fn ask(
         // If the queue is full, a later sign follows.
         let _ = answers.try_send(AskedAnswer::Working { id: id.clone() });
     };
-    let outcome = outcome(&services, &host, &question, withdrawn, working).await;
+    let outcome = outcome(&services, &host, question, withdrawn, working).await;
     let answer = match outcome {
         Ok(QuestionOutcome::TimedOut | QuestionOutcome::Settled) => AskedAnswer::Unanswered { id },
         Ok(QuestionOutcome::Closed) => AskedAnswer::Answered { id, digest, answer: None },
@@ -78,21 +77,19 @@ fn unavailable(id: String, digest: QuestionDigest, why: String) -> AskedAnswer {
 #[derive(Debug, thiserror::Error)]
 enum NotAsked {
     #[error(transparent)]
-    Received(#[from] ironcurtain_consent::ReceivedError),
+    Received(#[from] ReceivedError),
     #[error(transparent)]
     Exchange(#[from] ironcurtain_consent::ExchangeError),
-    #[error("failed to create a question id: {0}")]
-    Random(#[from] std::io::Error),
 }
 
 async fn outcome(
     services: &Services,
     host: &str,
-    question: &RawValue,
+    question: Result<Question, ReceivedError>,
     withdrawn: oneshot::Receiver<()>,
     working: impl Fn(),
 ) -> Result<QuestionOutcome, NotAsked> {
-    let question = QuestionReceiver { host }.question(question.get(), random_name()?)?;
+    let question = question?;
     let principal = Principal {
         session: host.to_owned(),
         // All agents of a remote machine share its limits on questions.

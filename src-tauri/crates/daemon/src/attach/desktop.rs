@@ -6,7 +6,9 @@ use super::asked::{self, AskedAnswer, ReceivedQuestion};
 use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
 use crate::daemon_state::DaemonState;
 use ironcurtain_connection::Peer;
+use ironcurtain_consent::{Answer, QuestionReceiver};
 use ironcurtain_mcp::wire::{Line, Lines};
+use ironcurtain_paths::random_name;
 use ironcurtain_protocol::{AttachNote, MAX_FRAME_BYTES, PairingConfirmed, RefusalCode};
 use ironcurtain_remote::{
     ChannelBinding, ChannelKey, DesktopRequest, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey,
@@ -26,9 +28,9 @@ use tokio::time::{Instant, interval, sleep_until};
 /// Maximum number of pending questions of one remote machine.
 const MAX_PENDING: usize = 100;
 
-/// Maximum number of questions of one connection that are asked without delay. Each is recorded, even if it exceeds the
-/// limits on questions.
-const MAX_PROMPT_QUESTIONS: u32 = 1_000;
+/// Denial reason for questions beyond [`MAX_PENDING`].
+const TOO_MANY: &str =
+    "too many questions of this machine are pending on the desktop; wait for their answers";
 
 /// Minimum time between two notices of a remote machine. Others are dropped.
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
@@ -46,9 +48,6 @@ pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer, host: &str) 
         let text = "IronCurtain cannot ask you here; start the app, and attach again".to_owned();
         return peer.refuse(RefusalCode::Unavailable, text).await;
     }
-    let Some(_entry) = state.services.attached_hosts.enter(host) else {
-        return peer.refuse(RefusalCode::Unavailable, format!("{host} is already attached")).await;
-    };
     let Some(link) = link(&mut peer).await else { return };
     let (from, to) = peer.stream.into_split();
     let mut user = Starter { lines: Lines::new(from, MAX_FRAME_BYTES), to };
@@ -89,11 +88,17 @@ async fn attach(
     let known = store.read()?.get(host).copied();
     if known.is_some_and(|known| known != channel.peer) {
         return Err(AttachError::refused(format!(
-            "{host} has another key than the one that you paired with. If IronCurtain was installed again there, run \
-             `ironcurtain attach --forget {host}` and pair again. Otherwise, another program answers in its place"
+            "the key of {host} has changed since you paired. If you reinstalled IronCurtain there, run `ironcurtain \
+             attach --forget {host}` and pair again. Otherwise, do not pair: another program may be answering for \
+             {host}"
         )));
     }
     let (remote, binding) = (channel.peer, channel.binding);
+    let entry = services.attached_hosts.enter(host, remote).map_err(|already| {
+        // The earlier connection of the same name may be ending.
+        let refuse = if already.name == host { AttachError::busy } else { AttachError::refused };
+        refuse(already.to_string())
+    })?;
     let mut wire = MessageStream::new(channel.stream);
     match known {
         Some(_) => wire.send(&hello(DesktopRequest::Attach)).await?,
@@ -106,7 +111,7 @@ async fn attach(
     let FromRemote::Attached = next(&mut wire, user).await? else { return Err(AttachError::Unexpected) };
     record(services, format!("attached to {host}: its questions are asked here")).await?;
     note(&mut user.to, &AttachNote::Attached).await;
-    let Err(why) = exchange(services, host, &mut wire, user).await;
+    let Err(why) = exchange(services, (host, &entry.pace), &mut wire, user).await;
     record(services, format!("detached from {host}: {why}")).await?;
     Err(why)
 }
@@ -182,7 +187,7 @@ fn bounded(text: &str) -> String {
 /// Asks the remote machine's questions until the connection ends, which withdraws the pending ones.
 async fn exchange(
     services: &Services,
-    host: &str,
+    (host, pace): (&str, &Pace),
     wire: &mut MessageStream,
     user: &mut Starter,
 ) -> Result<Infallible, AttachError> {
@@ -191,20 +196,26 @@ async fn exchange(
     let mut pending: HashMap<String, oneshot::Sender<()>> = HashMap::new();
     let (mut ping, mut heard) = (interval(PING), Instant::now());
     let mut next_notice = heard;
-    let pace = Pace::new(MAX_PROMPT_QUESTIONS);
     loop {
         tokio::select! {
             message = wire.next::<FromRemote>() => {
                 heard = Instant::now();
                 match message? {
                     FromRemote::Question { id, question } => {
-                        if pending.len() >= MAX_PENDING || pending.contains_key(&id) {
+                        if pending.contains_key(&id) {
                             return Err(AttachError::Unexpected);
+                        }
+                        let digest = QuestionDigest::of(question.get());
+                        if pending.len() >= MAX_PENDING {
+                            let answer = Some(Answer::Unavailable { why: TOO_MANY.to_owned() });
+                            wire.send(&FromDesktop::Answer { id, digest, answer }).await?;
+                            continue;
                         }
                         pace.turn().await;
                         let (withdraw, withdrawn) = oneshot::channel();
                         pending.insert(id.clone(), withdraw);
-                        let digest = QuestionDigest::of(question.get());
+                        // Converted here, so that a machine uses the memory for one conversion at a time.
+                        let question = QuestionReceiver { host }.question(question.get(), random_name()?);
                         let asked = ReceivedQuestion { host: host.to_owned(), id, digest, question };
                         tokio::spawn(asked::ask(services.clone(), asked, withdrawn, send.clone()));
                     }
@@ -225,9 +236,12 @@ async fn exchange(
                 AskedAnswer::Working { id } => wire.send(&FromDesktop::Working { id }).await?,
                 AskedAnswer::Unanswered { id } => drop(pending.remove(&id)),
                 AskedAnswer::Answered { id, digest, answer } => {
-                    // An answer to a question that was withdrawn in the meantime is dropped.
                     if pending.remove(&id).is_some() {
                         wire.send(&FromDesktop::Answer { id, digest, answer }).await?;
+                    } else {
+                        let late = format!("{host}: your answer was too late, so the call was denied");
+                        services.broker.notify(&late);
+                        record(services, late).await?;
                     }
                 }
             },

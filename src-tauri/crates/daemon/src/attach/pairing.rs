@@ -98,7 +98,7 @@ impl Pairing<'_> {
             }
             return Err(AttachError::refused(format!(
                 "another desktop is paired with this machine, and has to allow this one: attach it first, or add \
-                 {{\"desktop\": \"{desktop}\"}} to `{ROOT_FILE}` as root"
+                 the line `\"NAME\": \"{desktop}\"` to the JSON object in `{ROOT_FILE}` as root"
             )));
         }
         if !self.state.is_idle() {
@@ -137,7 +137,12 @@ fn is_permitted(file: &Path, desktop: PeerKey) -> Result<bool, AttachError> {
         Err(ManagedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(problem) => return Err(AttachError::refused(problem.to_string())),
     };
-    let keys: BTreeMap<String, PeerKey> = serde_json::from_str(&text)?;
+    permits(&text, desktop)
+}
+
+fn permits(text: &str, desktop: PeerKey) -> Result<bool, AttachError> {
+    let keys: BTreeMap<String, PeerKey> = serde_json::from_str(text)
+        .map_err(|problem| AttachError::refused(format!("failed to read `{ROOT_FILE}`: {problem}")))?;
     Ok(keys.values().any(|key| *key == desktop))
 }
 
@@ -268,5 +273,16 @@ mod tests {
         // Other users can write the folder of temporary files.
         let refused = is_permitted(&file, key(1)).unwrap_err().to_string();
         assert!(refused.contains("other users can write it"), "{refused}");
+        let line = format!("\"laptop\": \"{}\"", key(1));
+        assert!(
+            permits(&format!("{{{line}}}"), key(1)).unwrap()
+                && !permits(&format!("{{{line}}}"), key(2)).unwrap()
+        );
+        let refused = permits(&format!("{{}}\n{{{line}}}"), key(1)).unwrap_err();
+        assert!(
+            refused.to_string().contains("failed to read `/etc/ironcurtain/desktops.json`: trailing"),
+            "{refused}"
+        );
+        assert_eq!(refused.refusal(), ironcurtain_remote::PairingRefusal::Final);
     }
 }

@@ -7,7 +7,7 @@ use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link
 use crate::daemon_state::DaemonState;
 use ironcurtain_connection::Peer;
 use ironcurtain_protocol::{AttachNote, RefusalCode};
-use ironcurtain_remote::{DesktopRequest, FromDesktop, FromRemote, PairedKeys, VERSION};
+use ironcurtain_remote::{DesktopRequest, FromDesktop, FromRemote, PairedKeys, PeerKey, VERSION};
 use ironcurtain_services::Attachment;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer) {
     }
     let Some(link) = link(&mut peer).await else { return };
     let Err(why) = relay(state, link, &mut peer.stream).await;
-    tracing::info!("no desktop is attached any more: {why}");
+    tracing::info!("the relay's connection ended: {why}");
     note(&mut peer.stream, &why.note()).await;
 }
 
@@ -39,30 +39,21 @@ async fn relay(
     let channel = timeout(HELLO_TIMEOUT, key.accept(link)).await.map_err(silent)??;
     let (desktop, binding) = (channel.peer, channel.binding);
     let mut wire = MessageStream::new(channel.stream);
-    let FromDesktop::Hello { version, name, want } =
-        timeout(HELLO_TIMEOUT, wire.next::<FromDesktop>()).await.map_err(silent)??
-    else {
-        return Err(AttachError::Unexpected);
-    };
+    let hello = timeout(HELLO_TIMEOUT, wire.line()).await.map_err(silent)??;
     let accepted = async {
-        if version != VERSION {
+        if FromDesktop::version(&hello).is_some_and(|version| version != VERSION) {
             let text = "the two IronCurtains have different versions; install the same one on both machines";
             return Err(AttachError::refused(text));
         }
+        let FromDesktop::Hello { name, want, .. } = serde_json::from_slice(&hello)? else {
+            return Err(AttachError::Unexpected);
+        };
         match want {
             DesktopRequest::Pair { commitment } => {
                 let pairing = Pairing { state, keys: (desktop, key.public()), binding, name: &name };
                 pairing.perform(&mut wire, &commitment).await?;
             }
-            DesktopRequest::Attach => {
-                let paired = PairedKeys::new(state.services.home.desktops()).read()?;
-                if !paired.values().any(|paired| *paired == desktop) {
-                    return Err(AttachError::refused(
-                        "this machine is not paired with the desktop; on the desktop, run `ironcurtain attach --forget` \
-                         with this machine's name, and attach again",
-                    ));
-                }
-            }
+            DesktopRequest::Attach => check(state, desktop)?,
         }
         state.services.desktop.attach(desktop).map_err(|other| AttachError::busy(other.to_string()))
     };
@@ -79,16 +70,33 @@ async fn relay(
     wire.send(&FromRemote::Attached).await?;
     note(notes, &AttachNote::Attached).await;
     state.services.changed();
-    let Err(why) = exchange(state, &mut wire, &mut attachment).await;
+    let Err(why) = exchange(state, desktop, &mut wire, &mut attachment).await;
     drop(attachment);
     state.services.changed();
+    if let AttachError::Refused { why, refusal } = &why {
+        // Fails only if the desktop is gone.
+        let _ = wire.send(&FromRemote::Refused { refusal: *refusal, why: why.clone() }).await;
+    }
     let text = format!("the desktop with the key {desktop} answers no more questions: {why}");
     record(&state.services, text).await?;
     Err(why)
 }
 
+/// Checks that a desktop is paired.
+fn check(state: &DaemonState, desktop: PeerKey) -> Result<(), AttachError> {
+    let paired = PairedKeys::new(state.services.home.desktops()).read()?;
+    if paired.values().any(|paired| *paired == desktop) {
+        return Ok(());
+    }
+    Err(AttachError::refused(
+        "this machine does not know your desktop; run `ironcurtain attach --forget HOST` with this machine's name, and \
+         pair again",
+    ))
+}
+
 async fn exchange(
     state: &DaemonState,
+    desktop: PeerKey,
     wire: &mut MessageStream,
     attachment: &mut Attachment,
 ) -> Result<std::convert::Infallible, AttachError> {
@@ -112,7 +120,11 @@ async fn exchange(
                 }
             }
             Some(message) = attachment.out.recv() => wire.send(&message).await?,
-            _ = ping.tick() => wire.send(&FromRemote::Ping).await?,
+            _ = ping.tick() => {
+                // The user may have removed the desktop.
+                check(state, desktop)?;
+                wire.send(&FromRemote::Ping).await?;
+            }
             () = replaced.cancelled() => return Err(AttachError::busy("the desktop connected again")),
             () = sleep_until(heard + SILENCE_TIMEOUT) => return Err(AttachError::Silent),
         }
