@@ -28,8 +28,7 @@ impl ProtectedPaths {
                     rule.condition.speaks_about(*role) && !is_excepted
                 })
             };
-            let managed =
-                |is_closed| ManagedPath { path: path.clone(), is_closed, by: rule.reason.clone() };
+            let managed = |is_closed| ManagedPath { path: path.clone(), is_closed, by: rule.reason.clone() };
             if denies(Access::Read) {
                 closed.push(managed(true));
             } else if denies(Access::Write) || denies(Access::Delete) {

@@ -18,12 +18,10 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let mut kept = written.filter_map(|(role, argument, path)| {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
-            ReadOnlyReason::Organization => {
-                match context.protected.kept_by_organization(&kept.path) {
-                    Some(rule) => return Some(Denial::by_rules(rule, Vec::new())),
-                    None => "your organization denies changes to it",
-                }
-            }
+            ReadOnlyReason::Organization => match context.protected.kept_by_organization(&kept.path) {
+                Some(rule) => return Some(Denial::by_rules(rule, Vec::new())),
+                None => "your organization denies changes to it",
+            },
             ReadOnlyReason::OurPrograms => {
                 "it contains IronCurtain's own programs, which run outside every sandbox"
             }

@@ -91,12 +91,8 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
     // The domain condition holds for only one of the two addresses.
     let fetched = |managed: Rules<'_>, created_ms: u64| {
         let mut scene = scene(&[], managed, &[]);
-        let granted = |host: &str| HostGrant {
-            id: "g".to_owned(),
-            created_ms,
-            host: host.to_owned(),
-            port: 443,
-        };
+        let granted =
+            |host: &str| HostGrant { id: "g".to_owned(), created_ms, host: host.to_owned(), port: 443 };
         scene.hosts = vec![granted("a.example"), granted("b.example")];
         scene.says("other", "get", &json!({ "url": ["https://a.example/", "https://b.example/"] }))
     };
@@ -110,9 +106,7 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
         scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms, scope }];
         scene.says("other", "repo", &json!({ "owner": "ann", "repo": "secret" }))
     };
-    let listed = |roles: &[&str]| {
-        json!({ "lists": [{ "roles": roles, "allowed": ["ANN"], "matchType": "identifiers" }] })
-    };
+    let listed = |roles: &[&str]| json!({ "lists": [{ "roles": roles, "allowed": ["ANN"], "matchType": "identifiers" }] });
     let listed = ("listed", listed(&["github-owner"]), "escalate");
     assert_eq!(sent(&[listed.clone()], ARRIVED), "deny default-deny");
     assert_eq!(sent(&[listed], ARRIVED + 1), "allow grant");
