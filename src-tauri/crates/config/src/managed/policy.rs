@@ -136,8 +136,7 @@ impl ManagedPolicy {
 
     /// Adds the token file to the protected paths: agents must not read the token.
     pub(crate) fn hide_token(&self, protected: ProtectedPaths) -> ProtectedPaths {
-        let token = self.managed.bundle.as_ref().and_then(|bundle| bundle.token_file.as_ref());
-        let token = token.and_then(|token| CanonicalPath::assume_canonical(token.to_str()?).ok());
+        let token = self.managed.bundle.as_ref().and_then(|bundle| bundle.token_file.clone());
         protected.also_closing(token)
     }
 
