@@ -21,7 +21,7 @@ fn rule(within: &Path, then: &str) -> Value {
 }
 
 /// Waits until this number of bundles was applied.
-fn applied(world: &World, count: u64) {
+pub(super) fn applied(world: &World, count: u64) {
     let line = format!("ironcurtain_bundle_updates_total{{result=\"new\"}} {count}\n");
     eventually(&format!("bundle {count} applies"), TIMEOUT, || match world.request(Request::Metrics) {
         Reply::Metrics(text) => text.contains(&line),
@@ -71,6 +71,10 @@ fn a_denied_folder_in_the_working_folder_is_hidden_from_runs() {
         let said = shell.run(denied);
         assert!(!said.contains("status 0") && !said.contains("key\n"), "{denied}: {said}");
     }
+    // A new file in the folder is denied for the folder's reason.
+    let log = world.log();
+    let created = log.lines().filter(|line| line.contains("project/secret/new")).collect::<Vec<_>>();
+    assert!(!created.is_empty() && created.iter().all(|line| line.contains("managed:secret")), "{created:?}");
     assert_eq!(shell.exit(), Some(0));
     assert_eq!(std::fs::read_to_string(secret.join("key")).unwrap(), "key\n");
     assert!(!secret.join("new").exists() && !project.join("other").exists());

@@ -7,6 +7,7 @@
 mod policy;
 mod restrictions;
 mod root_file;
+mod rules;
 mod server_address;
 mod server_pattern;
 
