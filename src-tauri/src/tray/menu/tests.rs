@@ -234,6 +234,7 @@ fn status(protection: Protection, troubles: &[&str]) -> StatusView {
         servers: vec![],
         policy: String::new(),
         secrets_file: None,
+        pairing_code: None,
         other_home: None,
     }
 }

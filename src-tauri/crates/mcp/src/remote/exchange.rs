@@ -9,7 +9,7 @@ use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
-use super::required_login::RequiredLogin;
+use super::required_login::{LoginId, RequiredLogin};
 use super::session::SessionState;
 use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
@@ -78,9 +78,9 @@ struct Awaited<'a> {
     is_answered: bool,
 }
 
-/// Id of the login with which a stream of unsolicited messages was opened, or `None` without a login. The stream of a
-/// request has none: a login that ends while the server carries out a request does not affect the response.
-struct StreamLogin(Option<String>);
+/// Login with which a stream of unsolicited messages was opened. The stream of a request has none: a login that ends
+/// while the server carries out a request does not affect the response.
+struct StreamLogin(LoginId);
 
 impl Exchange {
     pub(super) fn new(
@@ -200,8 +200,11 @@ impl Exchange {
                     if !fault.needs_login() {
                         return;
                     }
-                    self.notes.login.refuse();
-                    self.notes.login.until_accepted().await;
+                    self.notes.login.refuse(login.0.clone());
+                    // With the same login, the server would refuse again.
+                    while self.http.login_id().await == login.0 {
+                        self.notes.login.until_accepted().await;
+                    }
                 }
                 Err(Fault::Forgotten) => match self.renew(&session).await {
                     Ok(()) => position = Position::default(),
@@ -232,7 +235,7 @@ impl Exchange {
     /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
         if fault.needs_login() {
-            self.notes.login.refuse();
+            self.notes.login.refuse(self.http.login_id().await);
         }
         let message = fault.to_string();
         // An authorization server may echo the tokens that were sent to it.
