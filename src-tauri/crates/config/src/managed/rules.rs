@@ -5,7 +5,7 @@ use ironcurtain_bundle::PolicyBundle;
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{DynamicLists, HostConnection, LoadError, Policy, WithinError};
 use serde_json::{Value, json};
-use std::path::Component;
+use std::path::{Component, Path};
 
 /// Name of the rule for the setting `network`.
 const NETWORK: &str = "setting-network";
@@ -107,12 +107,11 @@ fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<Canonica
     }
 }
 
-/// Returns the absolute path without `.` and `..`, without accessing the disk.
+/// Returns a path that is absolute or begins with `~`, without `.` and `..`. Does not access the disk.
 fn lexical(resolver: &Resolver, raw: &str) -> Option<CanonicalPath> {
     let written = resolver.expand_home(raw).unwrap_or_else(|| raw.to_owned());
-    let written = resolver.base().as_path().join(written);
     let mut parts: Vec<&str> = Vec::new();
-    for part in written.components() {
+    for part in Path::new(&written).components() {
         match part {
             Component::ParentDir => drop(parts.pop()),
             Component::Normal(part) => parts.push(part.to_str()?),

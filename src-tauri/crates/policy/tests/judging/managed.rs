@@ -5,6 +5,7 @@ use ironcurtain_policy::{
     Access, GrantKind, HostGrant, ProtectedPaths, ToolGrant, ToolScope, open_folders, restriction,
 };
 use serde_json::{Value, json};
+use std::slice::from_ref;
 
 /// Arrival time of the managed rules: the creation time of [`grant`] plus one.
 const ARRIVED: u64 = 1001;
@@ -47,7 +48,7 @@ fn the_strictest_of_setting_bundle_and_user_decides() {
         (network("deny"), host("allow"), all("allow"), "deny managed:network"),
         (network("deny"), host("escalate"), all("allow"), "deny managed:network"),
     ] {
-        let scene = scene(&[setting.clone()], &[bundle.clone()], &[user.clone()]);
+        let scene = scene(from_ref(&setting), from_ref(&bundle), from_ref(&user));
         let says = scene.says("other", "get", &json!({ "url": "https://a.example/" }));
         assert_eq!(says, expected, "{setting:?}, {bundle:?}, {user:?}");
     }
@@ -84,8 +85,8 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
         scene.grants[0].created_ms = created_ms;
         scene.says("filesystem", "delete", &json!({ "path": "/docs" }))
     };
-    assert_eq!(moved(&[secret.clone()], ARRIVED), "deny default-deny");
-    assert_eq!(moved(&[secret.clone()], ARRIVED + 1), "allow grant");
+    assert_eq!(moved(from_ref(&secret), ARRIVED), "deny default-deny");
+    assert_eq!(moved(from_ref(&secret), ARRIVED + 1), "allow grant");
     assert_eq!(moved(&[], ARRIVED), "allow grant");
 
     // The domain condition holds for only one of the two addresses.
@@ -108,7 +109,7 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
     };
     let listed = |roles: &[&str]| json!({ "lists": [{ "roles": roles, "allowed": ["ANN"], "matchType": "identifiers" }] });
     let listed = ("listed", listed(&["github-owner"]), "escalate");
-    assert_eq!(sent(&[listed.clone()], ARRIVED), "deny default-deny");
+    assert_eq!(sent(from_ref(&listed), ARRIVED), "deny default-deny");
     assert_eq!(sent(&[listed], ARRIVED + 1), "allow grant");
 }
 
@@ -172,7 +173,7 @@ fn a_setting_about_connections_does_not_close_open_folders() {
     };
     let docs = ("docs", within(&["read-path"], "/docs"), "allow");
     let setting = ("network", json!({ "roles": ["fetch-url"], "tool": ["network/connect"] }), "deny");
-    assert_eq!(open(&[setting], &[docs.clone()]), 1);
+    assert_eq!(open(&[setting], from_ref(&docs)), 1);
     assert_eq!(open(&[all("deny")], &[docs]), 0);
 }
 
