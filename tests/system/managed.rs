@@ -4,6 +4,7 @@
 
 mod bundle_server;
 mod denied_folders;
+mod network_setting;
 mod nginx;
 
 use crate::client::TIMEOUT;

@@ -226,6 +226,5 @@ fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, Up
         ) => return Err(problem.into()),
     };
     store.replace(kept.as_ref(), bytes, key, now)?;
-    ManagedPolicy::record_arrivals(home)?;
     Ok(kept.as_ref() != Some(&bundle))
 }
