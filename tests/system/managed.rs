@@ -5,6 +5,7 @@
 mod bundle_server;
 mod denied_folders;
 mod nginx;
+mod oci;
 
 use crate::client::TIMEOUT;
 use crate::hostile;
