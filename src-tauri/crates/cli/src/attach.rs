@@ -1,7 +1,7 @@
 //! `attach`: answers the questions of a remote machine on this desktop.
 //!
 //! - Only connects the two trusted processes; everything that it carries is encrypted between them.
-//! - Connects again by itself until the user or the remote machine ends it for good.
+//! - Reconnects automatically until the user stops it or the remote machine refuses the desktop.
 
 use crate::arguments::AttachArguments;
 use crate::connection::Linked;

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 const MAX_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
-const MAX_LISTED: usize = 20;
+pub(super) const MAX_LISTED: usize = 20;
 
 /// Outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! - Each session has its own limit, so a busy server does not use up another server's limit. Each client also has a
 //!   limit for all its sessions together, so opening more sessions does not raise it.
-//! - A question that the user can answer in one list with open questions of the agent's other servers does not count
-//!   towards that total, because it opens no further dialog.
+//! - A question that the user can answer in one list with open questions of the agent's other servers opens no further
+//!   dialog. It counts only towards a larger total, which is that of a full list.
 //! - Counts only questions that the user sees, not those that were merged or decided without the user.
 //! - Questions that no call caused (about a host, a workspace or sampling) can use at most half of the limit, so that a
 //!   server cannot block the agent's own questions.
@@ -11,6 +11,7 @@
 //!   question again.
 
 use super::Principal;
+use super::broker::MAX_LISTED;
 use super::identical::hash;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
@@ -121,9 +122,10 @@ impl QuestionRate {
         let is_own = |asked: &AskedAt| asked.session == session;
         let limits = [
             (most, &is_own as &dyn Fn(&AskedAt) -> bool),
+            (most.saturating_mul(MAX_LISTED), &|_: &AskedAt| true),
             (most.saturating_mul(SESSIONS_AT_ONCE), &|asked: &AskedAt| !asked.is_in_list),
         ];
-        for (most, is_counted) in limits.into_iter().take(if is_in_list { 1 } else { 2 }) {
+        for (most, is_counted) in limits.into_iter().take(if is_in_list { 2 } else { 3 }) {
             let share = most.div_ceil(2);
             let others = |asked: &AskedAt| is_counted(asked) && !asked.is_of_a_call;
             if !is_of_a_call && let Some(at) = rate.holds(share, others) {
@@ -286,6 +288,11 @@ mod tests {
             assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
         }
         assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().most, 8);
+        // New sessions do not raise the larger total of the questions in a list.
+        let counted = (0..).map(|n| n.to_string()).take_while(|session| {
+            rate.count(Asker { is_in_list: true, ..of("node", session) }, later, 2).is_ok()
+        });
+        assert_eq!(counted.count(), 2 * MAX_LISTED - 11);
     }
 
     #[test]
