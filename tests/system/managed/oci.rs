@@ -15,7 +15,7 @@ const USERS: &str = "reader:$2y$05$abcdefghijklmnopqrstuuHZSItsKchLCIg6XIY9a.LmZ
 
 /// Uploads blobs from the files `config` and `layer`, and a manifest with this number of layers.
 const PUSH: &str = r#"
-    curl() { command curl -sSf -u "$LOGIN" -o answer "$@"; }
+    curl() { command curl -sSf --cacert ca.pem -u "$LOGIN" -o answer "$@"; }
     describe() {
         echo "{\"mediaType\":\"application/vnd.oci.image.$2\",\"digest\":\"sha256:$(sha256sum "$1" | cut -c1-64)\",\"size\":$(stat -c %s "$1")}"
     }
