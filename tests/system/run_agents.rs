@@ -338,7 +338,8 @@ fn a_server_that_the_agent_starts_is_a_program_of_the_run() {
     desk.world.file(".claude.json", &servers.to_string());
     assert_eq!(desk.prompt("own.txt"), "own text");
     let log = read_to_string(desk.log()).unwrap();
-    for offered in ["mcp__ironcurtain-access__request_access", "mcp__ironcurtain__filesystem__read_text_file"] {
+    for offered in ["mcp__ironcurtain-access__request_access", "mcp__ironcurtain__filesystem__read_text_file"]
+    {
         assert!(log.contains(offered), "{offered}: {log}");
     }
     // The session of the second entry asks once about the project that the agent works in.
