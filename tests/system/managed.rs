@@ -6,6 +6,7 @@ mod bundle_server;
 mod denied_folders;
 mod network_setting;
 mod nginx;
+mod oci;
 
 use crate::client::TIMEOUT;
 use crate::hostile;

@@ -87,11 +87,12 @@ pub struct Managed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BundleSettings {
-    /// URL of the bundle. Must use `https`, except for a server on this computer.
+    /// URL of the bundle, or `oci://HOST/REPOSITORY:TAG`. Uses `https`, except for a server on this computer.
     pub url: String,
     /// Absolute path of the public key that verifies the bundle: P-256, in PEM format.
     pub public_key_file: PathBuf,
-    /// Absolute path of a file that contains the bearer token for the bundle server.
+    /// Absolute path of a file that contains the bearer token for the bundle server. For an OCI registry, it can also
+    /// contain `USER:PASSWORD`.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<PathBuf>"))]
     pub token_file: Option<CanonicalPath>,
@@ -308,8 +309,10 @@ mod tests {
         };
         let good = bundle(r#""url":"https://a.example/b""#).unwrap().bundle.unwrap();
         assert_eq!((good.min_seconds, good.max_seconds, good.without), (60, 120, WithoutBundle::Deny));
+        assert!(bundle(r#""url":"oci://a.example/b:1""#).is_ok());
         for (fields, expected) in [
             (r#""url":"http://a.example/b""#, "plain `http` is allowed only for this computer"),
+            (r#""url":"oci://a.example/b""#, "expected `oci://HOST/REPOSITORY:TAG`"),
             (r#""url":"https://a.example","minSeconds":0"#, "must be from 1 to 86400"),
             (r#""url":"https://a.example","minSeconds":60,"maxSeconds":30"#, "is greater than"),
             (r#""url":"https://a.example","longPollSeconds":601"#, "must be at most 600"),
