@@ -13,11 +13,9 @@ use hyper::client::conn::http1;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use ironcurtain_tls::{Stream, TlsClient, TlsError, secured};
+use ironcurtain_tls::{DialError, StreamDialer};
 use std::fmt;
-use std::io;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use url::{Host, Position, Url};
 use zeroize::Zeroizing;
@@ -45,7 +43,7 @@ pub struct LocationError;
 pub enum DownloadError {
     /// Connecting to the server failed.
     #[error("failed to connect to the bundle server: {0}")]
-    Connect(io::Error),
+    Connect(#[from] DialError),
     /// A step of the download timed out.
     #[error("the bundle server did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
@@ -67,9 +65,6 @@ pub enum DownloadError {
     /// The token contains characters that are not allowed in a header.
     #[error("the token for the bundle server contains invalid characters")]
     Token,
-    /// TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
 }
 
 impl BundleLocation {
@@ -125,13 +120,20 @@ pub enum Downloaded {
 pub struct BundleClient {
     location: BundleLocation,
     token: Option<Zeroizing<String>>,
+    dialer: StreamDialer,
 }
 
 impl BundleClient {
     /// Creates a client that sends `token`, if any, as a bearer token.
     #[must_use]
     pub fn new(location: BundleLocation, token: Option<Zeroizing<String>>) -> Self {
-        Self { location, token }
+        Self { location, token, dialer: StreamDialer::default() }
+    }
+
+    /// Returns this client with another dialer.
+    #[must_use]
+    pub fn with_dialer(self, dialer: StreamDialer) -> Self {
+        Self { dialer, ..self }
     }
 
     /// Downloads the bundle unless its `ETag` equals `etag`. If `wait` is set, the server may delay its response for
@@ -145,7 +147,8 @@ impl BundleClient {
         wait: Option<Duration>,
     ) -> Result<Downloaded, DownloadError> {
         let request = self.request(etag, wait)?;
-        let connect = connect(&self.location);
+        let (host, port) = self.location.target();
+        let connect = self.dialer.connect(host, port, self.location.0.scheme() == "https");
         let stream =
             tokio::time::timeout(CONNECT, connect).await.map_err(|_| DownloadError::Timeout(CONNECT))??;
         let (mut sender, connection) =
@@ -219,13 +222,6 @@ impl fmt::Debug for BundleClient {
 }
 
 const PREFER: header::HeaderName = header::HeaderName::from_static("prefer");
-
-async fn connect(location: &BundleLocation) -> Result<Box<dyn Stream>, DownloadError> {
-    let (host, port) = location.target();
-    let tls = if location.0.scheme() == "https" { Some(TlsClient::new(host).await?) } else { None };
-    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
-    opened.await.map_err(DownloadError::Connect)
-}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ mod download;
 mod error;
 mod hash;
 mod key;
+mod poller;
 mod signature;
 mod store;
 
@@ -21,4 +22,5 @@ pub use bundle::PolicyBundle;
 pub use download::{BundleClient, BundleLocation, DownloadError, Downloaded, LocationError};
 pub use error::PolicyBundleError;
 pub use key::{KeyError, SigningKey, VerifyingKey};
+pub use poller::{PollInterval, Poller};
 pub use store::{BundleStore, BundleStoreError};
