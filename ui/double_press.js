@@ -15,6 +15,12 @@ const last = { control: null, time: Number.NEGATIVE_INFINITY, x: 0, y: 0 };
 /** True after Enter or Space was pressed, until the click that follows. */
 let isKeyed = false;
 
+/**
+ * Returns true if the pointer is where it was at the last click.
+ * @param {MouseEvent} event
+ */
+const isNear = (event) => Math.max(Math.abs(event.clientX - last.x), Math.abs(event.clientY - last.y)) <= NEAR_PX;
+
 /** Starts ignoring further clicks of a double press on other controls. */
 export function followPresses() {
   addEventListener("click", (event) => {
@@ -24,8 +30,7 @@ export function followPresses() {
     const on = event.target.closest("[data-key]");
     const control = (on instanceof HTMLElement || on instanceof SVGElement ? on.dataset.key : null) ?? event.target;
     const now = performance.now();
-    const isNear = Math.max(Math.abs(event.clientX - last.x), Math.abs(event.clientY - last.y)) <= NEAR_PX;
-    const isAgain = now - last.time < AGAIN_MS && (event.detail === 0 || isNear) && control !== last.control;
+    const isAgain = now - last.time < AGAIN_MS && (event.detail === 0 || isNear(event)) && control !== last.control;
     Object.assign(last, { time: now, x: event.clientX, y: event.clientY });
     if (isAgain) {
       event.preventDefault();
@@ -34,9 +39,12 @@ export function followPresses() {
       last.control = control;
     }
   }, true);
-  // Scrolling or another key shows that the next press is meant for its control.
+  // Scrolling, moving the pointer or another key shows that the next press is meant for its control.
   const forget = () => (last.time = Number.NEGATIVE_INFINITY);
   addEventListener("scroll", forget, true);
+  addEventListener("pointermove", (event) => {
+    if (!isNear(event)) forget();
+  }, true);
   addEventListener("keydown", (event) => {
     const presses = event.key === "Enter" || event.key === " ";
     isKeyed = presses;

@@ -1,6 +1,6 @@
 // The state of protection in words. Pure functions.
 //
-// - Protection is claimed only for what was checked. Whatever the state, its sentence names every known way around
+// - Protection is claimed only for what was checked. The sentence for each state names every known way around
 //   IronCurtain.
 
 import { FRAME } from "./texts/frame.js";

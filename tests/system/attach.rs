@@ -14,7 +14,7 @@ use ironcurtain_protocol::{AskedOn, GrantView, Reply, Request, StatusView};
 use ironcurtain_testkit::wait::until;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -102,11 +102,18 @@ struct Attach {
 impl Attach {
     /// Starts `ironcurtain attach` on a desktop, with a user who types `answer`.
     fn start(desktop: &Path, host: &str, command: &[String], answer: &str) -> Self {
+        let (attach, mut stdin) = Self::waiting(desktop, host, command);
+        stdin.write_all(answer.as_bytes()).unwrap();
+        attach
+    }
+
+    /// Starts `ironcurtain attach` on a desktop. The user types into the returned stream.
+    fn waiting(desktop: &Path, host: &str, command: &[String]) -> (Self, ChildStdin) {
         let mut attach = Command::new(programs().join("ironcurtain"));
         attach.args(["attach", host, "--"]).args(command).env("IRONCURTAIN_HOME", desktop);
         attach.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = attach.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        let stdin = child.stdin.take().unwrap();
         let said = Arc::new(Mutex::new(Vec::new()));
         let (lines, keep) = (BufReader::new(child.stderr.take().unwrap()).lines(), said.clone());
         std::thread::spawn(move || {
@@ -114,7 +121,7 @@ impl Attach {
                 keep.lock().unwrap().push(line);
             }
         });
-        Self { child, said }
+        (Self { child, said }, stdin)
     }
 
     fn said(&self) -> Vec<String> {
@@ -221,7 +228,7 @@ fn a_lost_connection_denies_pending_calls_and_is_opened_again() {
     // The session goes on by its grants.
     assert_eq!(agent.read(&first).ok(), "remote content");
     attach.attached(2);
-    assert_eq!(attach.times("pairing code"), 1, "{:?}", attach.said());
+    assert_eq!(attach.times("the code on this desktop"), 1, "{:?}", attach.said());
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(agent.read(&other).ok(), "remote content");
     drop(attach);

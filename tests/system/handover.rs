@@ -62,7 +62,7 @@ fn session_moves_to_daemon_that_can_ask() {
     let report = place.file("docs/report.txt", "numbers");
     let headless = Headless::start(&place);
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");
-    client.open(&report).refused("nobody can be asked");
+    client.open(&report).refused("it cannot ask you");
     let folder = only_session(&place).join("sandbox");
     client.run(&folder, "echo kept > kept").ok();
 
@@ -185,7 +185,7 @@ fn handover_keeps_every_session_of_aggregated_connection() {
     });
     let all = |client: &mut Client| client.request("tools/list", json!({})).to_string();
     eventually("the second server's tools are listed", TIMEOUT, || all(&mut client).contains("filesystem__"));
-    client.call("hostile__open", json!({ "path": report })).refused("nobody can be asked");
+    client.call("hostile__open", json!({ "path": report })).refused("it cannot ask you");
     let folders = |place: &TestHome| {
         std::fs::read_dir(place.home.sessions())
             .unwrap()

@@ -152,7 +152,7 @@ fn late_approval_serves_one_identical_retry() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     let shown = approve_after_timeout(&world, &mut client, &report);
-    assert!(shown.also[0].starts_with("Nobody answered in time"), "{shown:?}");
+    assert!(shown.also[0].starts_with("This question was not answered in time"), "{shown:?}");
     assert_eq!((shown.offers.len(), shown.offers[0].lifetimes.as_slice()), (1, &[Lifetime::Once][..]));
     assert_eq!(state(&world), [QuestionState::AllowedLate]);
     // A call that differs in any way raises another question.

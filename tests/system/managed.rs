@@ -304,7 +304,7 @@ fn longer_permissions_than_the_organization_permits_are_not_offered() {
         let has = |lifetime| asked[0].offers.iter().any(|offer| offer.lifetimes.contains(&lifetime));
         assert!(has(Lifetime::Session) && has(Lifetime::QuarterHour), "{asked:?}");
         assert_eq!((has(Lifetime::Hour), asked[0].also.contains(&sentence)), (!is_limited, is_limited));
-        for grant in world.status().grants {
+        for grant in world.grants() {
             world.request(Request::Revoke { grant: grant.id });
         }
     }

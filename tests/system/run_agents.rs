@@ -3,7 +3,6 @@
 //! - A launcher takes the place of the installed agent. It starts the model and then the agent. A user profile
 //!   extends the shipped profile and gives access to the real agent's files.
 
-use crate::hostile;
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -327,15 +326,24 @@ fn copilot_works_in_a_run() {
 
 #[test]
 fn a_server_that_the_agent_starts_is_a_program_of_the_run() {
-    let desk = Desk::of(&CLAUDE_WITH_SERVER, hostile::world());
+    let filesystem = json!({ "filesystem": { "command": "ironcurtain-filesystem" } }).to_string();
+    let world = World::with(|home| write(home.home.config.join("mcp-servers.json"), filesystem).unwrap());
+    let desk = Desk::of(&CLAUDE_WITH_SERVER, world);
+    let shim = programs().join("ironcurtain-shim");
+    // The second entry is the one that `ironcurtain clients connect --as-one` writes.
     let servers = json!({ "mcpServers": {
         "mine": { "command": "/usr/bin/python3", "args": [desk.world.file("project/server.py", SERVER)] },
+        "ironcurtain": { "command": shim, "args": [] },
     } });
     desk.world.file(".claude.json", &servers.to_string());
     assert_eq!(desk.prompt("own.txt"), "own text");
     let log = read_to_string(desk.log()).unwrap();
-    assert!(log.contains("mcp__ironcurtain-access__request_access"), "{log}");
-    assert_eq!(desk.asked(), Vec::<String>::new());
+    for offered in ["mcp__ironcurtain-access__request_access", "mcp__ironcurtain__filesystem__read_text_file"]
+    {
+        assert!(log.contains(offered), "{offered}: {log}");
+    }
+    // The session of the second entry asks once about the project that the agent works in.
+    assert_eq!(desk.asked(), [desk.world.path("project").to_str().unwrap()]);
     for (name, next, told) in [
         ("yes", Next::Allow(Reach::Paths, Lifetime::Once), "the numbers of this year"),
         ("no", Next::Deny, "Permission denied"),

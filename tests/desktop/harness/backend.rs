@@ -103,6 +103,7 @@ impl Made {
             servers: vec!["filesystem".into(), "git".into()],
             policy: "0".repeat(64),
             secrets_file: None,
+            pairing_code: None,
             other_home: None,
         }
     }

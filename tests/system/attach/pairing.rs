@@ -5,6 +5,7 @@ use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -14,15 +15,24 @@ fn both_sides_show_the_same_code_and_only_a_confirmed_one_pairs() {
     refused.says("the codes were not confirmed", 1);
     refused.gives_up("not paired with devbox");
     assert!(!desktop.home.remotes().exists() && !remote.place.home.desktops().exists());
-    let attach = attach(&desktop, &remote);
-    attach.says("the pairing code on this machine is", 1);
-    let code = |words: &str| {
-        let said = attach.said();
-        let line = said.iter().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{said:?}"));
-        line.chars().filter(char::is_ascii_digit).collect::<String>()
-    };
-    assert_eq!(code("the code on this desktop is"), code("the pairing code on this machine is"));
-    assert_eq!(code("the code on this desktop is").len(), 6);
+    let (attach, mut answer) = Attach::waiting(&desktop.ours(), "devbox", &remote.relay());
+    attach.says("the code on this desktop is", 1);
+    let said = attach.said();
+    let code = remote.status().pairing_code.unwrap();
+    assert_eq!(code.chars().filter(char::is_ascii_digit).count(), 6);
+    assert!(
+        said.iter().any(|line| line.ends_with(&format!("the code on this desktop is {code}"))),
+        "{said:?}"
+    );
+    assert_eq!(attach.times(&code), 1, "the remote code does not come through the connection: {said:?}");
+    let mut shown = Command::new(programs().join("ironcurtain"));
+    shown.arg("status").env("IRONCURTAIN_HOME", remote.place.ours());
+    assert!(
+        String::from_utf8_lossy(&shown.output().unwrap().stdout).contains(&format!("the code is {code}"))
+    );
+    writeln!(answer, "y").unwrap();
+    attach.attached(1);
+    assert_eq!(remote.status().pairing_code, None);
 }
 
 #[test]

@@ -14,7 +14,6 @@ pub use state::{LoginState, LoginStates};
 use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
-
 use ironcurtain_mcp::remote::login::{
     CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
 };
@@ -57,6 +56,14 @@ pub enum LogInError {
         "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
     )]
     HasHeader(String),
+    /// The user's organization does not let the server start.
+    #[error("the server `{server}` cannot be used: {reason}")]
+    Refused {
+        /// Name of the server.
+        server: String,
+        /// Reason, which names the organization.
+        reason: String,
+    },
     /// The stored logins cannot be read.
     #[error(transparent)]
     Secrets(#[from] SecretError),
@@ -123,6 +130,9 @@ impl LoginPlan {
     ) -> Result<Self, LogInError> {
         let servers = Servers::load(home)?;
         let server = named_server(&servers, name)?.clone();
+        if let Some(reason) = server.refused {
+            return Err(LogInError::Refused { server: server.name, reason });
+        }
         let Some(remote) = &server.remote else { return Err(LogInError::Local(name.to_owned())) };
         if !remote.uses_login() {
             return Err(LogInError::HasHeader(name.to_owned()));
@@ -219,6 +229,7 @@ impl LoginPlan {
             if let Some(at) = at {
                 login.revoke(&at).await;
             }
+            servers?;
             return Err(LoginError::Changed(name).into());
         }
         // An earlier login with the user's own client may share its grant with this one.

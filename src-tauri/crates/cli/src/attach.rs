@@ -1,7 +1,7 @@
 //! `attach`: answers the questions of a remote machine on this desktop.
 //!
 //! - Only connects the two trusted processes; everything that it carries is encrypted between them.
-//! - Connects again by itself until the user or the remote machine ends it for good.
+//! - Reconnects automatically until the user stops it or the remote machine refuses the desktop.
 
 use crate::arguments::AttachArguments;
 use crate::connection::Linked;
@@ -127,11 +127,13 @@ fn start(command: &[String], link: UnixStream) -> anyhow::Result<Transport> {
     child.map(Transport).with_context(|| format!("failed to start `{program}`"))
 }
 
-/// Asks the user whether the remote machine shows the same code.
+/// Asks the user whether the remote machine shows the same code. This program must not show both codes: the remote one
+/// would come from the connection whose other end is to be verified.
 fn is_confirmed(host: &str, code: &str) -> anyhow::Result<bool> {
     tell(&format!("pairing with {host}; the code on this desktop is {code}"));
+    tell(&format!("now run `ironcurtain status` on {host}, in a session of your own"));
     let mut out = io::stderr();
-    write!(out, "Does the relay on {host} show the same code? [y/N] ")?;
+    write!(out, "Does it show the same code? [y/N] ")?;
     out.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -139,7 +141,7 @@ fn is_confirmed(host: &str, code: &str) -> anyhow::Result<bool> {
 }
 
 /// Prints a line for the user. A failure to write to standard error cannot be reported.
-pub fn tell(text: &str) {
+fn tell(text: &str) {
     let mut line = TextLines::default();
     line.quoting(format_args!("ironcurtain: {text}"));
     let _ = io::stderr().write_all(line.as_str().as_bytes());

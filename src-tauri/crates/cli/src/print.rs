@@ -92,6 +92,9 @@ fn status(out: &mut TextLines, status: &StatusView) {
     };
     out.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
     status.troubles.iter().chain(&status.other_home).for_each(|one| out.line(format_args!("  ! {one}")));
+    if let Some(code) = &status.pairing_code {
+        out.line(format_args!("  PAIRING    a desktop is pairing with this machine; the code is {code}"));
+    }
     if status.lockdown {
         out.line(
             "  LOCKDOWN   everything that needs your approval is denied; end it with `ironcurtain lockdown off`",

@@ -2,7 +2,6 @@
 //!
 //! - Copies ciphertext. The keys and the questions stay in the trusted process.
 
-use crate::attach::tell;
 use crate::connection::{Connection, Linked};
 use anyhow::{Context, bail};
 use ironcurtain_paths::OwnProgram;
@@ -37,8 +36,7 @@ pub fn perform() -> anyhow::Result<ExitCode> {
     let copied = thread::spawn(move || copy(&ours, &output));
     let why = loop {
         match linked.next()? {
-            AttachNote::Code { code } => tell(&format!("the pairing code on this machine is {code}")),
-            AttachNote::Attached => {}
+            AttachNote::Code { .. } | AttachNote::Attached => {}
             AttachNote::Ended { why, .. } => break why,
         }
     };

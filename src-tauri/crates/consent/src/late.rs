@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Explains to the user that the call was already denied.
-const OVER: &str = "Nobody answered in time, so this call was denied. If you allow it now, the agent can repeat exactly this \
+const OVER: &str = "This question was not answered in time, so the call was denied. If you allow it now, the agent can repeat exactly this \
     call once within 15 minutes.";
 
 /// Services for showing an expired question again.

@@ -2,8 +2,8 @@
 //!
 //! - Each session has its own limit, so a busy server does not use up another server's limit. Each client also has a
 //!   limit for all its sessions together, so opening more sessions does not raise it.
-//! - A question that the user can answer in one list with open questions of the agent's other servers does not count
-//!   towards that total, because it opens no further dialog.
+//! - A question that the user can answer in one list with open questions of the agent's other servers opens no further
+//!   dialog. It counts only towards a larger total, which is that of a full list.
 //! - Counts only questions that the user sees, not those that were merged or decided without the user.
 //! - Questions that no call caused (about a host, a workspace or sampling) can use at most half of the limit, so that a
 //!   server cannot block the agent's own questions.
@@ -25,6 +25,9 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of clients to track, far more than users run. Beyond it, the client whose last question is oldest
 /// is removed.
 const MAX_CLIENTS: usize = 1000;
+
+/// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
+pub(super) const MAX_LISTED: usize = 20;
 
 /// Limit for all sessions of a client, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;
@@ -121,9 +124,10 @@ impl QuestionRate {
         let is_own = |asked: &AskedAt| asked.session == session;
         let limits = [
             (most, &is_own as &dyn Fn(&AskedAt) -> bool),
+            (most.saturating_mul(MAX_LISTED), &|_: &AskedAt| true),
             (most.saturating_mul(SESSIONS_AT_ONCE), &|asked: &AskedAt| !asked.is_in_list),
         ];
-        for (most, is_counted) in limits.into_iter().take(if is_in_list { 1 } else { 2 }) {
+        for (most, is_counted) in limits.into_iter().take(if is_in_list { 2 } else { 3 }) {
             let share = most.div_ceil(2);
             let others = |asked: &AskedAt| is_counted(asked) && !asked.is_of_a_call;
             if !is_of_a_call && let Some(at) = rate.holds(share, others) {
@@ -286,6 +290,11 @@ mod tests {
             assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
         }
         assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().most, 8);
+        // New sessions do not raise the larger total of the questions in a list.
+        let counted = (0..).map(|n| n.to_string()).take_while(|session| {
+            rate.count(Asker { is_in_list: true, ..of("node", session) }, later, 2).is_ok()
+        });
+        assert_eq!(counted.count(), 2 * MAX_LISTED - 11);
     }
 
     #[test]

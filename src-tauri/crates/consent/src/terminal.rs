@@ -79,7 +79,7 @@ impl Drop for Terminal {
 impl Consent for NobodyToAsk {
     fn ask(&self, _: Question, slot: Slot) {
         let why =
-            "IronCurtain runs without a display, so nobody can be asked; start the app to answer questions";
+            "IronCurtain runs without a display, so it cannot ask you; start the app to answer questions";
         slot.answer(Answer::Unavailable { why: why.to_owned() });
     }
 

@@ -177,6 +177,7 @@ fn status(state: &DaemonState) -> StatusView {
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),
         secrets_file: secrets_file(&state.services.programs.secrets),
+        pairing_code: state.services.desktop.pairing_code(),
         other_home: state.services.home.other.as_ref().map(ToString::to_string),
     }
 }

@@ -118,9 +118,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts closing the session if the user's organization does not allow its server.
+    /// Starts closing the session if the user's organization has not allowed its server since the session was opened. A
+    /// session whose server was refused from the start stays open, because it reports the reason to the client.
     pub(crate) fn end_if_refused(&self, managed: &Managed) {
-        if managed.refuses(&self.config) {
+        if self.config.refused.is_none() && managed.refuses(&self.config) {
             self.end();
         }
     }

@@ -68,8 +68,8 @@ pub struct RemoteOptions<'a> {
     pub refused: RefusedLogin,
     /// Login whose token is sent; `None` if the entry has its own credentials.
     pub login: Option<ServerLogin>,
-    /// Called with `true` when the server refuses a request because the user must log in, unless it refused the one
-    /// before too, and with `false` when it then accepts a request or accepts the first one.
+    /// Called with `true` when the server first refuses a request for lack of a login, and again after each new login, and
+    /// with `false` when it then accepts a request or accepts the first one.
     pub needs_login: Box<dyn Fn(bool) + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,

@@ -52,7 +52,7 @@ pub struct ToolAnnotation {
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// Input schema that the server declares, or `None` if the annotations file has none.
     pub input_schema: Option<Value>,
-    /// `true` if every call only reads, whatever its arguments.
+    /// `true` if the tool only reads, regardless of its arguments.
     pub read_only: bool,
     /// `true` if a folder argument includes everything in the folder. Set in the file or inferred from the tool's
     /// name.

@@ -135,7 +135,7 @@ pub(crate) struct ToolShape {
     input_schema: Option<Value>,
     #[schemars(default)]
     descends: Option<bool>,
-    /// True if every call only reads, whatever its arguments.
+    /// True if the tool only reads, regardless of its arguments.
     #[schemars(default)]
     read_only: Option<bool>,
 }

@@ -30,6 +30,17 @@ pub struct DesktopConsent {
     attached: Mutex<Option<AttachedDesktop>>,
     /// Locked while a desktop is pairing.
     pub pairing: tokio::sync::Mutex<()>,
+    /// Code of the current pairing, which this machine's user compares with the desktop's.
+    code: Mutex<Option<String>>,
+}
+
+/// Shows a pairing code to this machine's user until it is dropped.
+pub struct ShownCode<'a>(&'a DesktopConsent);
+
+impl Drop for ShownCode<'_> {
+    fn drop(&mut self) {
+        *self.0.lock_code() = None;
+    }
 }
 
 /// Attached desktop.
@@ -60,7 +71,12 @@ impl DesktopConsent {
     /// Creates the front end. `base` answers while no desktop is attached.
     #[must_use]
     pub fn new(base: Arc<dyn Consent>) -> Self {
-        Self { base, attached: Mutex::default(), pairing: tokio::sync::Mutex::default() }
+        Self {
+            base,
+            attached: Mutex::default(),
+            pairing: tokio::sync::Mutex::default(),
+            code: Mutex::default(),
+        }
     }
 
     /// Returns `true` if a desktop may answer, because the daemon cannot ask the user itself.
@@ -97,6 +113,23 @@ impl DesktopConsent {
             replaced: replaced.clone(),
         });
         Ok(Attachment { consent: self.clone(), key, out, replaced })
+    }
+
+    /// Shows the code of the pairing in the status of this machine.
+    #[must_use]
+    pub fn show_code(&self, code: String) -> ShownCode<'_> {
+        *self.lock_code() = Some(code);
+        ShownCode(self)
+    }
+
+    /// Returns the code of the pairing, or `None` if no desktop is pairing.
+    #[must_use]
+    pub fn pairing_code(&self) -> Option<String> {
+        self.lock_code().clone()
+    }
+
+    fn lock_code(&self) -> MutexGuard<'_, Option<String>> {
+        self.code.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<AttachedDesktop>> {

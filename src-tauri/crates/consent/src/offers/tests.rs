@@ -52,7 +52,7 @@ fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
     assert_eq!(lifetimes(Some("/opt/claude"), true), [all[..4].to_vec(), STANDING[..3].to_vec()]);
     let session = [vec![Lifetime::Once, Lifetime::Session], vec![Lifetime::Session]];
     assert_eq!([lifetimes(None, false), lifetimes(None, true)], [session.to_vec(), session.to_vec()]);
-    let minutes = |minutes| limited(Some("/opt/claude"), false, Some(Duration::from_secs(60 * minutes)));
+    let minutes = |minutes: u64| limited(Some("/opt/claude"), false, Some(Duration::from_secs(60 * minutes)));
     assert_eq!(minutes(60), [all[..4].to_vec(), STANDING[..3].to_vec()]);
     assert_eq!(minutes(59), [all[..3].to_vec(), STANDING[..2].to_vec()]);
     assert_eq!(minutes(1), session);

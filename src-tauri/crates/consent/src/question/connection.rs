@@ -146,8 +146,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may connect to xn--bcher-kva.example:443".into(),
-                // The program's executable is not identified, so no grant outlasts the session.
-                lifetimes: vec![Lifetime::Once, Lifetime::Session],
+                lifetimes: [vec![Lifetime::Once], STANDING.to_vec()].concat(),
             }],
             ..question("q")
         };

@@ -131,8 +131,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
-                // The client's program is not identified, so no grant outlasts the session.
-                lifetimes: vec![Lifetime::Once, Lifetime::Session],
+                lifetimes: [vec![Lifetime::Once], STANDING.to_vec()].concat(),
             }],
             ..question("q")
         };

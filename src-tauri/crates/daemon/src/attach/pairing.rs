@@ -3,14 +3,14 @@
 //! - The first desktop pairs freely, but only while no session is active, because an agent could play a desktop.
 //! - INVARIANT: every other desktop needs the consent of an attached desktop, or root's.
 
-use super::{AttachError, MessageStream, note, record};
+use super::{AttachError, MessageStream, record};
 use crate::daemon_state::DaemonState;
 use ironcurtain_config::{ManagedError, read_root_file};
 use ironcurtain_consent::{
     Consequence, DenialScope, Lifetime, Offer, Piece, Question, QuestionOutcome, Reach, Verb,
 };
 use ironcurtain_paths::random_name;
-use ironcurtain_protocol::{AttachNote, ClientView};
+use ironcurtain_protocol::ClientView;
 use ironcurtain_remote::{
     ChannelBinding, Commitment, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey, is_valid_name,
     pairing_code,
@@ -20,7 +20,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 /// File with the keys of desktops that root permits to pair, by name.
@@ -47,12 +46,12 @@ enum Needed {
 }
 
 impl Pairing<'_> {
-    /// Pairs with the desktop. Both users compare the code, and the desktop's user confirms it.
+    /// Pairs with the desktop. The user compares the codes of both sides and confirms them on the desktop. This machine
+    /// shows its code only in its status: a program between the two sides could replace a code that passes through it.
     pub(super) async fn perform(
         &self,
         wire: &mut MessageStream,
         commitment: &Commitment,
-        notes: &mut UnixStream,
     ) -> Result<(), AttachError> {
         let services = &self.state.services;
         let Ok(_one_at_a_time) = services.desktop.pairing.try_lock() else {
@@ -67,7 +66,7 @@ impl Pairing<'_> {
         };
         commitment.check(&nonce)?;
         let code = pairing_code(self.binding, self.keys, (&nonce, &ours));
-        note(notes, &AttachNote::Code { code: code.clone() }).await;
+        let _shown = services.desktop.show_code(code.clone());
         if needed == Needed::AttachedDesktop {
             self.ask(&code).await?;
         }

@@ -52,7 +52,7 @@ async fn relay(
         match want {
             DesktopRequest::Pair { commitment } => {
                 let pairing = Pairing { state, keys: (desktop, key.public()), binding, name: &name };
-                pairing.perform(&mut wire, &commitment, notes).await?;
+                pairing.perform(&mut wire, &commitment).await?;
             }
             DesktopRequest::Attach => {
                 let paired = PairedKeys::new(state.services.home.desktops()).read()?;

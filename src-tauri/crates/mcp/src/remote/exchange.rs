@@ -9,7 +9,7 @@ use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
-use super::required_login::RequiredLogin;
+use super::required_login::{LoginId, RequiredLogin};
 use super::session::SessionState;
 use crate::wire::{
     Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
@@ -77,6 +77,10 @@ struct Awaited<'a> {
     is_initialize: bool,
     is_answered: bool,
 }
+
+/// Login with which a stream of unsolicited messages was opened. The stream of a request has none: a login that ends
+/// while the server carries out a request does not affect the response.
+struct StreamLogin(LoginId);
 
 impl Exchange {
     pub(super) fn new(
@@ -177,12 +181,12 @@ impl Exchange {
         let mut failures = 0;
         loop {
             let session = self.session().clone();
-            let login = self.http.login_id().await;
+            let login = StreamLogin(self.http.login_id().await);
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    let is_current = async || self.http.login_id().await == login;
-                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, is_current).await {
+                    let login = Some(&login);
+                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, login).await {
                         return;
                     }
                 }
@@ -196,8 +200,11 @@ impl Exchange {
                     if !fault.needs_login() {
                         return;
                     }
-                    self.notes.login.refuse();
-                    self.notes.login.until_accepted().await;
+                    self.notes.login.refuse(login.0.clone());
+                    // With the same login, the server would refuse again.
+                    while self.http.login_id().await == login.0 {
+                        self.notes.login.until_accepted().await;
+                    }
                 }
                 Err(Fault::Forgotten) => match self.renew(&session).await {
                     Ok(()) => position = Position::default(),
@@ -228,7 +235,7 @@ impl Exchange {
     /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
         if fault.needs_login() {
-            self.notes.login.refuse();
+            self.notes.login.refuse(self.http.login_id().await);
         }
         let message = fault.to_string();
         // An authorization server may echo the tokens that were sent to it.
@@ -308,9 +315,7 @@ impl Exchange {
     /// Reads the event stream of a request, and resumes it until the response has arrived.
     async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
-        // A login that ends while a request is carried out does not affect its response.
-        let is_current = async || true;
-        self.read_events(reply, Some(awaited), &mut position, is_current).await?;
+        self.read_events(reply, Some(awaited), &mut position, None).await?;
         let mut failures = 0;
         while !awaited.is_answered {
             // Without an event id, a resumed stream would not belong to this request.
@@ -321,7 +326,7 @@ impl Exchange {
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
-                    self.read_events(reply, Some(awaited), &mut position, is_current).await?;
+                    self.read_events(reply, Some(awaited), &mut position, None).await?;
                 }
                 Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
                 Err(fault) if failures == MAX_FAILURES => return Err(fault),
@@ -344,13 +349,13 @@ impl Exchange {
         }
     }
 
-    /// Forwards the events of a stream until the stream ends or the login with which it was opened is no longer current.
+    /// Forwards the events of a stream until the stream ends or `login`, with which it was opened, is no longer current.
     async fn read_events(
         &self,
         reply: Reply,
         mut awaited: Option<&mut Awaited<'_>>,
         position: &mut Position,
-        is_current: impl AsyncFn() -> bool,
+        login: Option<&StreamLogin>,
     ) -> Result<(), Fault> {
         let (body, connection) = reply.body();
         let mut events = Events::new(body, self.memory.clone());
@@ -365,7 +370,9 @@ impl Exchange {
             } else {
                 next.await
             };
-            if !is_current().await {
+            if let Some(StreamLogin(opened)) = login
+                && self.http.login_id().await != *opened
+            {
                 return Ok(());
             }
             match next {

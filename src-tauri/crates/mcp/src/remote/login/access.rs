@@ -4,7 +4,7 @@
 //!   of unsolicited messages that was opened with the previous login.
 //! - If several connections or processes need a new token for the same server, only one of them renews it.
 //! - A renewal completes and is stored even if its request is cancelled, because a refresh token may be valid for only
-//!   one use. If the user has logged out by then, the new tokens are revoked.
+//!   one use. If the user has logged out or in again by then, the new tokens are revoked.
 
 use super::LoginServer;
 use super::error::LoginError;
@@ -164,8 +164,9 @@ impl LoginSource {
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *held = Some(HeldLogin { login: login.clone(), is_saved: false });
                 let is_kept = self.store.save(&login).await?;
-                if !is_kept && self.store.mark().await.is_none() {
-                    // The logout could not revoke tokens that did not exist yet.
+                // The logout or the new login could not revoke tokens that did not exist yet. Tokens of the user's own
+                // client may share their grant with those of the new login.
+                if !is_kept && (login.own_client().is_none() || self.store.mark().await.is_none()) {
                     login.revoke(&self.server).await;
                 }
                 Some(login)
@@ -186,7 +187,7 @@ impl LoginSource {
         let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         renewals.retain(|at| at.elapsed() < Duration::from_secs(60));
         if renewals.len() >= MAX_RENEWALS {
-            let reason = format!("the server refused {MAX_RENEWALS} new tokens within a minute");
+            let reason = format!("it was renewed {MAX_RENEWALS} times within a minute");
             return Err(LoginError::Step { step: "renewing the login", reason });
         }
         renewals.push_back(Instant::now());

@@ -153,8 +153,7 @@ impl NeededLogin {
         }
     }
 
-    /// Records whether the server requires a login. Notifies the user if that was not known, so a server that refuses
-    /// only some requests cannot cause many notifications.
+    /// Records whether the server requires a login. Notifies the user if that was not known.
     async fn note(&self, is_needed: bool) {
         let Self { logins, name, url, notify } = self;
         let (logins, server, url) = (logins.clone(), name.clone(), url.clone());
