@@ -1,7 +1,7 @@
 //! Pauses of the export: exponential backoff with jitter, or the pause that the collector requests.
 //!
-//! - INVARIANT: every pause is random, and its range is at least half as wide as its shortest pause. Devices whose pauses
-//!   begin at the same moment, for example because the collector restarts, therefore do not continue together.
+//! - INVARIANT: every pause is random, and its range is at least half as wide as its shortest pause. Devices whose
+//!   pauses begin at the same moment, for example because the collector restarts, therefore do not continue together.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;

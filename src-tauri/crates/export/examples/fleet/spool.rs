@@ -1,6 +1,6 @@
-//! Log that all desktops export. Each desktop has its own position and state file, and reads as far as it has "recorded".
+//! Log that all desktops export: a real one, which each desktop's exporter reads from disk.
 //!
-//! - One real log instead of one for each desktop: it is written once, and read from disk by each desktop's exporter.
+//! - Each desktop has its own state file, and reads up to the entries that it has "recorded" so far.
 
 use ironcurtain_audit::{
     Audit, CallResult, DecidedBy, Entry, Event, FollowedEntry, Follower, LogPlace, PolicyDecision, Written,
