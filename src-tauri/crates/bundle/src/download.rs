@@ -12,9 +12,8 @@ use crate::oci::{self, OciError};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use ironcurtain_tls::TlsError;
+use ironcurtain_tls::{DialError, StreamDialer};
 use std::fmt;
-use std::io;
 use std::time::Duration;
 use url::Url;
 use zeroize::Zeroizing;
@@ -27,7 +26,7 @@ pub enum DownloadError {
     Address(BundleHost),
     /// Connecting to the server failed.
     #[error("failed to connect to {0}: {1}")]
-    Connect(BundleHost, io::Error),
+    Connect(BundleHost, DialError),
     /// A step of the download timed out.
     #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
     Timeout(BundleHost, Duration),
@@ -49,9 +48,6 @@ pub enum DownloadError {
     /// The token contains characters that are not allowed in a header.
     #[error("the token for the bundle server contains invalid characters")]
     Token,
-    /// TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     /// The registry's answers are not those of a bundle.
     #[error("failed to download `{0}`: {1}")]
     Oci(BundleLocation, OciError),
@@ -77,6 +73,7 @@ pub enum Downloaded {
 pub struct BundleClient {
     location: BundleLocation,
     token: Option<Zeroizing<String>>,
+    dialer: StreamDialer,
 }
 
 impl BundleClient {
@@ -84,7 +81,13 @@ impl BundleClient {
     /// `USER:PASSWORD`.
     #[must_use]
     pub fn new(location: BundleLocation, token: Option<Zeroizing<String>>) -> Self {
-        Self { location, token }
+        Self { location, token, dialer: StreamDialer::default() }
+    }
+
+    /// Returns this client with another dialer.
+    #[must_use]
+    pub fn with_dialer(self, dialer: StreamDialer) -> Self {
+        Self { dialer, ..self }
     }
 
     /// Downloads the bundle unless its `ETag` equals `etag`. If `wait` is set, a web server may delay its response for
@@ -100,7 +103,7 @@ impl BundleClient {
         match &self.location.0 {
             Place::File(url) => self.download_file(url, etag, wait).await,
             Place::Registry(image) => {
-                oci::pull(image, self.token.as_ref().map(|token| token.as_str()), etag).await
+                oci::pull(&self.dialer, image, self.token.as_ref().map(|token| token.as_str()), etag).await
             }
         }
     }
@@ -112,7 +115,8 @@ impl BundleClient {
         wait: Option<Duration>,
     ) -> Result<Downloaded, DownloadError> {
         let headers = self.headers(etag, wait)?;
-        let response = http::get(url, BundleHost::Server, headers, wait.unwrap_or_default()).await?;
+        let response =
+            http::get(&self.dialer, url, BundleHost::Server, headers, wait.unwrap_or_default()).await?;
         // Without an `ETag`, there is no bundle that could be unchanged.
         if response.status() == StatusCode::NOT_MODIFIED && etag.is_some() {
             return Ok(Downloaded::Unchanged);

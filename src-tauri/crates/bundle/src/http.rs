@@ -11,10 +11,9 @@ use hyper::client::conn::http1;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, http};
 use hyper_util::rt::TokioIo;
-use ironcurtain_tls::{Stream, TlsClient, secured};
+use ironcurtain_tls::{DialError, Stream, StreamDialer};
 use std::fmt;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use url::{Position, Url};
 use zeroize::Zeroizing;
@@ -64,14 +63,17 @@ pub(crate) struct BundleResponse {
 
 /// Sends a request. The server may delay its response for `wait`.
 pub(crate) async fn get(
+    dialer: &StreamDialer,
     url: &Url,
     host: BundleHost,
     headers: HeaderMap,
     wait: Duration,
 ) -> Result<BundleResponse, DownloadError> {
     let request = request(url, headers).map_err(|_| DownloadError::Address(host.clone()))?;
-    let connected = tokio::time::timeout(CONNECT, connect(url, &host)).await;
-    let stream = connected.map_err(|_| DownloadError::Timeout(host.clone(), CONNECT))??;
+    let connected = tokio::time::timeout(CONNECT, connect(dialer, url)).await;
+    let stream = connected
+        .map_err(|_| DownloadError::Timeout(host.clone(), CONNECT))?
+        .map_err(|problem| DownloadError::Connect(host.clone(), problem))?;
     let http = |problem| DownloadError::Http(host.clone(), problem);
     let builder = http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = builder.map_err(http)?;
@@ -145,10 +147,7 @@ pub(crate) fn authorization(scheme: &str, credentials: &str) -> Result<HeaderVal
     Ok(value)
 }
 
-async fn connect(url: &Url, host: &BundleHost) -> Result<Box<dyn Stream>, DownloadError> {
+async fn connect(dialer: &StreamDialer, url: &Url) -> Result<Box<dyn Stream>, DialError> {
     let name = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let port = url.port_or_known_default().unwrap_or(443);
-    let tls = if url.scheme() == "https" { Some(TlsClient::new(name).await?) } else { None };
-    let opened = async { secured(TcpStream::connect((name, port)).await?, tls.as_ref()).await };
-    opened.await.map_err(|problem| DownloadError::Connect(host.clone(), problem))
+    dialer.connect(name, url.port_or_known_default().unwrap_or(443), url.scheme() == "https").await
 }

@@ -15,6 +15,7 @@ mod http;
 mod key;
 mod location;
 mod oci;
+mod poller;
 mod signature;
 mod store;
 
@@ -27,4 +28,5 @@ pub use http::BundleHost;
 pub use key::{KeyError, SigningKey, VerifyingKey};
 pub use location::{BundleLocation, LocationError};
 pub use oci::OciError;
+pub use poller::{PollInterval, Poller};
 pub use store::{BundleStore, BundleStoreError};

@@ -21,6 +21,7 @@ use challenge::{Challenge, TokenRequest};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
+use ironcurtain_tls::StreamDialer;
 use manifest::{LAYER_TYPE, Layer, MANIFEST_TYPE};
 use serde::Deserialize;
 use std::time::Duration;
@@ -87,12 +88,13 @@ pub enum OciError {
 
 /// Downloads an image's bundle unless the digest of its manifest equals `known`.
 pub(crate) async fn pull(
+    dialer: &StreamDialer,
     image: &OciImage,
     token: Option<&str>,
     known: Option<&str>,
 ) -> Result<Downloaded, DownloadError> {
     let refused = |problem| DownloadError::Oci(BundleLocation(Place::Registry(image.clone())), problem);
-    let mut registry = Registry { image, refused: &refused, authorization: None };
+    let mut registry = Registry { dialer, image, refused: &refused, authorization: None };
     let manifest = registry.manifest(token.map(str::trim)).await?;
     let digest = Sha256Digest::of(&manifest);
     if image.digest().is_some_and(|expected| *expected != digest) {
@@ -107,6 +109,7 @@ pub(crate) async fn pull(
 }
 
 struct Registry<'a, F> {
+    dialer: &'a StreamDialer,
     image: &'a OciImage,
     /// Creates an error that names the image.
     refused: &'a F,
@@ -160,7 +163,8 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
         let url = request.url().filter(|url| self.is_allowed(url));
         let url = url.ok_or_else(|| (self.refused)(OciError::TokenService))?;
         let service = BundleHost::TokenService(host(&url).to_owned());
-        let response = http::get(&url, service, headers("application/json", basic), Duration::ZERO).await?;
+        let response =
+            http::get(self.dialer, &url, service, headers("application/json", basic), Duration::ZERO).await?;
         let body = response.ok()?.body(MAX_TOKEN_LEN).await?.unwrap_or_default();
         let issued: Option<IssuedToken> = serde_json::from_slice(&body).ok();
         let token = issued.and_then(|issued| issued.token.or(issued.access_token));
@@ -179,7 +183,7 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
             let target = target.filter(|target| self.is_allowed(target));
             url = target.ok_or_else(|| (self.refused)(OciError::RedirectTarget))?;
             let storage = BundleHost::Storage(host(&url).to_owned());
-            response = http::get(&url, storage, headers("*/*", None), Duration::ZERO).await?;
+            response = http::get(self.dialer, &url, storage, headers("*/*", None), Duration::ZERO).await?;
         }
         if response.status().is_redirection() {
             return Err((self.refused)(OciError::Redirects));
@@ -191,7 +195,7 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
 
     async fn get(&self, url: &Url, accept: &'static str) -> Result<BundleResponse, DownloadError> {
         let headers = headers(accept, self.authorization.clone());
-        http::get(url, self.host(), headers, Duration::ZERO).await
+        http::get(self.dialer, url, self.host(), headers, Duration::ZERO).await
     }
 
     fn host(&self) -> BundleHost {

@@ -16,7 +16,7 @@ pub use root_file::read_root_file;
 
 use crate::ConfigError;
 use crate::export::checked_url;
-use ironcurtain_bundle::{BundleLocation, VerifyingKey};
+use ironcurtain_bundle::{BundleLocation, PollInterval, VerifyingKey};
 use ironcurtain_paths::{CanonicalPath, bounded_read};
 use ironcurtain_policy::strict;
 use ironcurtain_secrets as secrets;
@@ -180,11 +180,11 @@ pub struct ServerPattern {
 }
 
 const fn default_min() -> u64 {
-    60
+    PollInterval::DEFAULT.min.as_secs()
 }
 
 const fn default_max() -> u64 {
-    120
+    PollInterval::DEFAULT.max.as_secs()
 }
 
 impl Managed {
@@ -278,10 +278,12 @@ impl BundleSettings {
         self.token_file.as_ref().map(|file| read_root_file(file.as_path())).transpose()
     }
 
-    /// Returns the long-polling time, or `None` if long polling is disabled.
+    /// Returns the pauses between downloads.
     #[must_use]
-    pub fn long_poll(&self) -> Option<Duration> {
-        (self.long_poll_seconds > 0).then(|| Duration::from_secs(self.long_poll_seconds))
+    pub fn interval(&self) -> PollInterval {
+        let [min, max, long_poll] =
+            [self.min_seconds, self.max_seconds, self.long_poll_seconds].map(Duration::from_secs);
+        PollInterval { min, max, long_poll: Some(long_poll).filter(|wait| !wait.is_zero()) }
     }
 }
 
