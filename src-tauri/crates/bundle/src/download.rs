@@ -6,52 +6,18 @@
 //! - Does not trust the server: sizes and times are limited, and no text from the server is displayed.
 
 use crate::archive::MAX_BUNDLE_LEN;
-use crate::http::{self, BundleHost};
+use crate::download_error::{BundleHost, DownloadError};
+use crate::http;
 use crate::location::{BundleLocation, Place};
-use crate::oci::{self, OciError};
+use crate::oci;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use ironcurtain_tls::{DialError, StreamDialer};
+use ironcurtain_tls::StreamDialer;
 use std::fmt;
 use std::time::Duration;
 use url::Url;
 use zeroize::Zeroizing;
-
-/// Error returned when a download fails.
-#[derive(Debug, thiserror::Error)]
-pub enum DownloadError {
-    /// The address cannot be sent in a request.
-    #[error("the address of the bundle on {0} contains invalid characters")]
-    Address(BundleHost),
-    /// Connecting to the server failed.
-    #[error("failed to connect to {0}: {1}")]
-    Connect(BundleHost, DialError),
-    /// A step of the download timed out.
-    #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
-    Timeout(BundleHost, Duration),
-    /// The connection failed, or the response is not valid HTTP.
-    #[error("the connection to {0} failed: {1}")]
-    Http(BundleHost, hyper::Error),
-    /// The bundle is too large.
-    #[error("the bundle is larger than {} MiB", MAX_BUNDLE_LEN / 1024 / 1024)]
-    TooLarge,
-    /// The server responded with a redirect.
-    #[error("{0} answered with a redirect ({1}), which is not followed")]
-    Redirect(BundleHost, u16),
-    /// The server requires credentials, or refused the token.
-    #[error("{0} refused the token ({1})")]
-    Unauthorized(BundleHost, u16),
-    /// The server responded with an unexpected status code.
-    #[error("{0} answered with the status {1}")]
-    Status(BundleHost, u16),
-    /// The token contains characters that are not allowed in a header.
-    #[error("the token for the bundle server contains invalid characters")]
-    Token,
-    /// The registry's answers are not those of a bundle.
-    #[error("failed to download `{0}`: {1}")]
-    Oci(BundleLocation, OciError),
-}
 
 /// Result of a download.
 #[derive(Debug, PartialEq, Eq)]
@@ -103,7 +69,12 @@ impl BundleClient {
         match &self.location.0 {
             Place::File(url) => self.download_file(url, etag, wait).await,
             Place::Registry(image) => {
-                oci::pull(&self.dialer, image, self.token.as_ref().map(|token| token.as_str()), etag).await
+                let token = self.token.as_ref().map(|token| token.as_str());
+                let Some((bytes, digest)) = oci::pull(&self.dialer, image, token, etag).await? else {
+                    return Ok(Downloaded::Unchanged);
+                };
+                let etag = Some(digest.as_str().to_owned());
+                Ok(Downloaded::New { bytes, etag, supports_long_polling: false })
             }
         }
     }

@@ -3,7 +3,7 @@
 //! - Limits the sizes and times of connecting, the response head and the body.
 //! - Does not follow redirects. Each request uses its own connection.
 
-use crate::download::DownloadError;
+use crate::download_error::{BundleHost, DownloadError};
 use crate::location::host;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -12,7 +12,6 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, http};
 use hyper_util::rt::TokioIo;
 use ironcurtain_tls::{DialError, Stream, StreamDialer};
-use std::fmt;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use url::{Position, Url};
@@ -26,30 +25,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 /// Maximum size of the response head, in bytes.
 const MAX_HEAD_LEN: usize = 16 * 1024;
-
-/// Server that takes part in a download.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BundleHost {
-    /// The configured web server.
-    Server,
-    /// The configured OCI registry.
-    Registry(String),
-    /// Token service that the registry named.
-    TokenService(String),
-    /// Host to which the registry redirected the download.
-    Storage(String),
-}
-
-impl fmt::Display for BundleHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Server => f.write_str("the bundle server"),
-            Self::Registry(host) => write!(f, "the registry `{host}`"),
-            Self::TokenService(host) => write!(f, "the token service `{host}`"),
-            Self::Storage(host) => write!(f, "the storage host `{host}`"),
-        }
-    }
-}
 
 /// Response whose body has not been read.
 pub(crate) struct BundleResponse {

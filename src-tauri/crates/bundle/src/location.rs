@@ -2,7 +2,7 @@
 //!
 //! - Allows plain HTTP only for loopback addresses.
 
-use crate::oci::Sha256Digest;
+use crate::sha256::Sha256Digest;
 use std::fmt;
 use url::{Host, Position, Url};
 

@@ -9,12 +9,12 @@
 mod challenge;
 mod manifest;
 
-pub(crate) use manifest::Sha256Digest;
-
-use crate::archive::MAX_BUNDLE_LEN;
-use crate::download::{DownloadError, Downloaded};
-use crate::http::{self, BundleHost, BundleResponse};
-use crate::location::{BundleLocation, OciImage, Place, host, is_secure};
+use crate::download_error::{
+    BundleHost, DownloadError, MANIFEST_TYPE, MAX_MANIFEST_LEN, MAX_REDIRECTS, OciError,
+};
+use crate::http::{self, BundleResponse};
+use crate::location::{OciImage, host, is_secure};
+use crate::sha256::Sha256Digest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use challenge::{Challenge, TokenRequest};
@@ -22,78 +22,24 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use ironcurtain_tls::StreamDialer;
-use manifest::{LAYER_TYPE, Layer, MANIFEST_TYPE};
+use manifest::Layer;
 use serde::Deserialize;
 use std::time::Duration;
 use url::Url;
 use zeroize::Zeroizing;
 
-/// Maximum size of a manifest, in bytes.
-const MAX_MANIFEST_LEN: usize = 1024 * 1024;
-
 /// Maximum size of a token service's response, in bytes.
 const MAX_TOKEN_LEN: usize = 64 * 1024;
 
-/// Maximum number of redirects that are followed for a bundle.
-const MAX_REDIRECTS: usize = 2;
-
-/// Error returned when a registry's answers are not those of a bundle.
-#[derive(Debug, thiserror::Error)]
-pub enum OciError {
-    /// The response is not an image manifest.
-    #[error("the registry did not send a manifest of the type `{}`", MANIFEST_TYPE)]
-    ManifestType,
-    /// The manifest is too large.
-    #[error("the manifest is larger than {} MiB", MAX_MANIFEST_LEN / 1024 / 1024)]
-    ManifestSize,
-    /// The manifest does not have the configured digest.
-    #[error("the manifest does not have the digest in the address")]
-    ManifestDigest,
-    /// The manifest is malformed.
-    #[error("the manifest is malformed at line {line}, column {column}")]
-    Manifest {
-        /// Line of the error.
-        line: usize,
-        /// Column of the error.
-        column: usize,
-    },
-    /// The manifest does not have exactly one bundle.
-    #[error("the manifest has {0} layers of the type `{kind}`; expected exactly one", kind = LAYER_TYPE)]
-    Layers(usize),
-    /// The layer's digest has another algorithm or is malformed.
-    #[error("the digest of the bundle's layer is not a SHA-256 digest")]
-    LayerDigest,
-    /// The bundle is too large.
-    #[error("the bundle is larger than {} MiB", MAX_BUNDLE_LEN / 1024 / 1024)]
-    LayerSize,
-    /// The bundle does not match the manifest.
-    #[error("the bundle does not have the size and digest that the manifest states")]
-    Content,
-    /// The registry requires a login that is not supported.
-    #[error("the registry requires a login that is not supported; expected `Basic` or `Bearer`")]
-    Challenge,
-    /// The registry named an insecure token service.
-    #[error("the registry named a token service without `https`")]
-    TokenService,
-    /// The token service did not send a token.
-    #[error("the token service did not send a token")]
-    NoToken,
-    /// The registry redirected to an invalid or insecure address.
-    #[error("the registry redirected the download to an address without `https`")]
-    RedirectTarget,
-    /// There are too many redirects.
-    #[error("the registry redirected the download more than {} times", MAX_REDIRECTS)]
-    Redirects,
-}
-
-/// Downloads an image's bundle unless the digest of its manifest equals `known`.
+/// Downloads an image's bundle, and returns it with the digest of the manifest. Returns `None` if the digest equals
+/// `known`.
 pub(crate) async fn pull(
     dialer: &StreamDialer,
     image: &OciImage,
     token: Option<&str>,
     known: Option<&str>,
-) -> Result<Downloaded, DownloadError> {
-    let refused = |problem| DownloadError::Oci(BundleLocation(Place::Registry(image.clone())), problem);
+) -> Result<Option<(Bytes, Sha256Digest)>, DownloadError> {
+    let refused = |problem| DownloadError::Oci(image.to_string(), problem);
     let mut registry = Registry { dialer, image, refused: &refused, authorization: None };
     let manifest = registry.manifest(token.map(str::trim)).await?;
     let digest = Sha256Digest::of(&manifest);
@@ -101,11 +47,11 @@ pub(crate) async fn pull(
         return Err(refused(OciError::ManifestDigest));
     }
     if known == Some(digest.as_str()) {
-        return Ok(Downloaded::Unchanged);
+        return Ok(None);
     }
     let layer = Layer::of_manifest(&manifest).map_err(refused)?;
     let bytes = registry.blob(&layer).await?;
-    Ok(Downloaded::New { bytes, etag: Some(digest.as_str().to_owned()), supports_long_polling: false })
+    Ok(Some((bytes, digest)))
 }
 
 struct Registry<'a, F> {
@@ -226,13 +172,13 @@ fn headers(accept: &'static str, authorization: Option<HeaderValue>) -> HeaderMa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::location::{BundleLocation, Place};
 
     #[test]
     fn only_a_registry_on_this_computer_may_name_addresses_without_https() {
         let allows = |registry: &str, url: &str| {
             let Place::Registry(image) = BundleLocation::parse(registry).unwrap().0 else { unreachable!() };
-            let refused =
-                |problem| DownloadError::Oci(BundleLocation(Place::Registry(image.clone())), problem);
+            let refused = |problem| DownloadError::Oci(image.to_string(), problem);
             let registry = Registry { image: &image, refused: &refused, authorization: None };
             registry.is_allowed(&Url::parse(url).unwrap())
         };

@@ -1,36 +1,9 @@
 //! Finds the bundle in the manifest of an OCI image.
 
-use super::OciError;
 use crate::archive::MAX_BUNDLE_LEN;
-use ring::digest::{SHA256, digest};
+use crate::download_error::{LAYER_TYPE, MANIFEST_TYPE, OciError};
+use crate::sha256::Sha256Digest;
 use serde::Deserialize;
-
-/// Media type of an image manifest.
-pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-
-/// Media type of a bundle, according to OPA.
-pub(super) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-
-/// SHA-256 digest in the form `sha256:HEX`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sha256Digest(String);
-
-impl Sha256Digest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let hex: String = digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("sha256:{hex}"))
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let hex = text.strip_prefix("sha256:")?;
-        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        (hex.len() == 64 && hex.bytes().all(is_hex)).then(|| Self(text.to_owned()))
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Layer that contains a bundle.
 #[derive(Debug, PartialEq, Eq)]
