@@ -179,7 +179,9 @@ mod tests {
         let allows = |registry: &str, url: &str| {
             let Place::Registry(image) = BundleLocation::parse(registry).unwrap().0 else { unreachable!() };
             let refused = |problem| DownloadError::Oci(image.to_string(), problem);
-            let registry = Registry { image: &image, refused: &refused, authorization: None };
+            let dialer = StreamDialer::default();
+            let registry =
+                Registry { dialer: &dialer, image: &image, refused: &refused, authorization: None };
             registry.is_allowed(&Url::parse(url).unwrap())
         };
         let (far, near) = ("oci://r.example/rules:1", "oci://localhost:5000/rules:1");

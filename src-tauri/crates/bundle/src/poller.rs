@@ -4,7 +4,8 @@
 //!   see a server's restart and a new bundle at the same moment. Only a response that the server delayed as long as it
 //!   was asked to is followed at once: the computers keep the distance that they had.
 
-use crate::download::{BundleClient, DownloadError, Downloaded};
+use crate::download::{BundleClient, Downloaded};
+use crate::download_error::DownloadError;
 use hyper::body::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
