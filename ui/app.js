@@ -208,8 +208,8 @@ addEventListener("hashchange", () => {
   page.focus({ preventScroll: true });
   void load();
 });
-// Each redraw wakes the engine about fifty times, so skip it on pages without relative times.
 addEventListener("focus", () => void refreshClients());
+// Each redraw wakes the engine about fifty times, so skip it on pages without relative times.
 setInterval(() => {
   if (page.querySelector("time")) redraw();
 }, FRESHEN_MS);

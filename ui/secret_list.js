@@ -16,7 +16,7 @@ let name = "";
 let value = "";
 /** Unprotected keys in the servers' settings. @type {import("./types.js").PlainSecret[]} */
 let plain = [];
-/** Reason why unprotected keys could not be looked for. */
+/** Reason why the search for unprotected keys failed. */
 let plainProblem = "";
 let moved = "";
 

@@ -4,7 +4,9 @@
 
 mod bundle_server;
 mod denied_folders;
+mod network_setting;
 mod nginx;
+mod oci;
 
 use crate::client::TIMEOUT;
 use crate::hostile;

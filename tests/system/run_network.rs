@@ -24,13 +24,13 @@ const HOSTS: &str = "\
 ";
 
 /// Hosts in a separate network.
-struct Ground {
+pub(crate) struct Ground {
     dir: tempfile::TempDir,
     _outside: Outside,
 }
 
 /// Runs `body` in a separate network. `test` is the calling test's full name.
-fn inside(test: &str, body: impl FnOnce(&Ground)) {
+pub(crate) fn inside(test: &str, body: impl FnOnce(&Ground)) {
     if !is_inside() {
         return run_inside(test, &["--net", "--mount"]);
     }
@@ -72,7 +72,7 @@ impl Ground {
     }
 
     /// Returns the address, port and `Host` header of each incoming connection.
-    fn reached(&self) -> Vec<String> {
+    pub(crate) fn reached(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
@@ -94,18 +94,18 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// Creates a test environment with a project that contains `probe.py`.
-fn world(prepare: impl FnOnce(&Prepared)) -> World {
+pub(crate) fn world(prepare: impl FnOnce(&Prepared)) -> World {
     let world = World::with(prepare);
     world.file("project/probe.py", &std::fs::read_to_string(script("probe.py")).unwrap());
     world
 }
 
-fn shell(world: &World) -> Shell {
+pub(crate) fn shell(world: &World) -> Shell {
     Shell::start(world, &world.path("project"))
 }
 
 /// Runs `probe.py` in a shell. Returns its output.
-fn probe(shell: &mut Shell, what: &str) -> String {
+pub(crate) fn probe(shell: &mut Shell, what: &str) -> String {
     let said = shell.run(&format!("/usr/bin/python3 probe.py {what}"));
     said.strip_suffix("\nstatus 0\n").unwrap_or(&said).to_owned()
 }

@@ -420,7 +420,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await says("You are logged out of far.");
   // For an authorization server without dynamic registration, the user enters a client id.
   await press("server:hub");
-  await says("It requires you to log in");
+  await says("Login required");
   await press("login:hub");
   await says("does not let programs register themselves");
   await browser.run(`const field = document.querySelector('${key("login-client:hub")}'); field.value = "mine"; field.dispatchEvent(new Event("input")); return true`);

@@ -178,6 +178,8 @@ test("a verdict is for the call that was entered", async () => {
   await browser.run(`made.hold = {}; made.free(); return true`);
   await browser.settled();
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("You would be asked")`), false);
+  await press("try-it");
+  await says("You would be asked");
 });
 
 test("two programs with one name are told apart, and the proof is not that of the other", async () => {

@@ -157,8 +157,8 @@ test("agents have initials and a colour that depends on the name alone", () => {
 });
 
 test("names that look alike are found, but not other spellings of the same name", () => {
-  const names = ["Claude Code", "\u0441laude-code", "Cursor", "cursor", "Zed"];
-  assert.deepEqual(names.map((name) => lookalike(name, names)), ["\u0441laude-code", "Claude Code", undefined, undefined, undefined]);
+  const names = ["Claude Code", "\u0441laude-code", "Cursor", "cursor", "Zed", "Ze\u200bd"];
+  assert.deepEqual(names.map((name) => lookalike(name, names)), ["\u0441laude-code", "Claude Code", undefined, undefined, "Ze\u200bd", "Zed"]);
 });
 
 test("a grant of a changed server does not apply, and leads to the decision", () => {

@@ -52,7 +52,7 @@ export function startAfreshWords({ grants, secrets, data, annotated }, name) {
   if (data !== null) words.push("Its data folder is moved aside, not deleted.");
   if (secrets.length > 0) words.push("It no longer gets its secrets.");
   if (annotated > 0) words.push("Its tools have to be reviewed again.");
-  return [...words, `Then ${name} can start without any of this.`].join(" ");
+  return [...words, `${name} can then start as a new server.`].join(" ");
 }
 
 export const SERVERS = {
@@ -177,7 +177,7 @@ export const SERVERS = {
   loginAgain: "Log in again\u2026",
   loginLabel: (/** @type {string} */ name) => `Log in\u2026 to ${name}`,
   loggedIn: (/** @type {string} */ issuer, /** @type {string[]} */ scopes) => `Logged in at ${issuer}${scopes.length === 0 ? "" : ` (${scopes.join(", ")})`}`,
-  loginRequired: "It requires you to log in",
+  loginRequired: "Login required",
   loginEnded: (/** @type {string} */ issuer) => `Your login at ${issuer} has expired`,
   openBrowser: { ready: "Open browser", going: "Waiting for your browser\u2026", done: "Logged in", failed: "Not logged in" },
   openBrowserLabel: (/** @type {string} */ name) => `Open browser: log in to ${name}`,
@@ -295,7 +295,7 @@ export const SERVERS = {
   missing: (/** @type {string[]} */ names) => `Missing: ${list(names)}. A server needs ${names.length === 1 ? "it" : "them"}.`,
   noSecrets: "No secrets yet. Write keyring:NAME where a server needs a key, and store the key here.",
   keptIn: "Stored in",
-  plainUnknown: (/** @type {string} */ why) => `Unprotected keys could not be looked for: ${why}`,
+  plainUnknown: (/** @type {string} */ why) => `Searching for unprotected keys failed: ${why}`,
   plainTitle: "Unprotected keys",
   plainText: (/** @type {number} */ n) => `${n === 1 ? "A key is" : "Keys are"} stored unprotected in your server settings:`,
   of: "of",

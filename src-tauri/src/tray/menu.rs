@@ -126,12 +126,17 @@ impl MenuAction {
 impl TrayMenu {
     pub(crate) fn new(state: &TrayState) -> Self {
         let (picture, headline) = headline(state);
-        let mut entries = vec![MenuEntry::Line(headline.clone()), MenuEntry::Separator];
+        let mut entries = vec![MenuEntry::Line(headline.clone())];
+        // The first line can be about something else.
+        let around = way_around(state.bypassing).filter(|line| !headline.ends_with(line));
+        entries.extend(around.map(MenuEntry::Line));
+        entries.push(MenuEntry::Separator);
+        let start = entries.len();
         entries.extend(questions(&state.questions));
         if !state.missed.is_empty() {
             entries.push(missed(&state.missed));
         }
-        if entries.len() > 2 {
+        if entries.len() > start {
             entries.push(MenuEntry::Separator);
         }
         let agents = agents(&state.sessions);
@@ -169,18 +174,24 @@ fn headline(state: &TrayState) -> (TrayPicture, String) {
     }
 }
 
+/// Returns the sentence about servers that bypass IronCurtain, or `None` if there are none.
+fn way_around(bypassing: BypassingServers) -> Option<String> {
+    match bypassing.servers {
+        0 => None,
+        1 => Some("1 server bypasses IronCurtain".to_owned()),
+        n => Some(format!("{n} servers bypass IronCurtain")),
+    }
+}
+
 /// Counts servers that bypass IronCurtain, as the window's home page does.
 fn protected(sessions: &[SessionView], bypassing: BypassingServers) -> (TrayPicture, String) {
     let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);
     let open = open.map(|session| (&session.client.name, &session.server)).collect::<BTreeSet<_>>().len();
-    let past = match bypassing.servers {
-        1 => "1 server bypasses IronCurtain".to_owned(),
-        n => format!("{n} servers bypass IronCurtain"),
-    };
+    let past = way_around(bypassing).unwrap_or_default();
     match (agents, open, bypassing) {
         (0, _, BypassingServers { servers: 0, .. }) => (TrayPicture::Open, "No agent connected".to_owned()),
-        (0, _, _) => (TrayPicture::Open, format!("Not protected: {past}")),
+        (0, _, _) => (TrayPicture::Part, format!("Not protected: {past}")),
         (agents, 0, BypassingServers { servers: 0, is_unchecked: false }) => {
             (TrayPicture::Protecting, format!("Protected: {}", count(agents, "agent")))
         }

@@ -21,7 +21,7 @@ fn rule(within: &Path, then: &str) -> Value {
 }
 
 /// Waits until this number of bundles was applied.
-fn applied(world: &World, count: u64) {
+pub(super) fn applied(world: &World, count: u64) {
     let line = format!("ironcurtain_bundle_updates_total{{result=\"new\"}} {count}\n");
     eventually(&format!("bundle {count} applies"), TIMEOUT, || match world.request(Request::Metrics) {
         Reply::Metrics(text) => text.contains(&line),
@@ -86,6 +86,33 @@ fn a_denied_folder_in_the_working_folder_is_hidden_from_runs() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(shell.run("cat secret/key"), "key\nstatus 0\n");
     assert_eq!(world.user.asked()[0].rule, "managed:secret");
+}
+
+#[test]
+fn denial_of_a_new_file_names_the_rule() {
+    if !is_inside() {
+        return run_inside("managed::denied_folders::denial_of_a_new_file_names_the_rule", &["--mount"]);
+    }
+    let organization = Organization::new();
+    let server = BundleServer::start(Behaviour::Serve(organization.bundle(1, &json!([]))));
+    organization.manages(server.port, &json!({}));
+    let world = world();
+    applied(&world, 1);
+    world.file("project/own", "own\n");
+    let secret = world.file("docs/secret/key", "key\n").with_file_name("new");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    assert_eq!(shell.run("cat own"), "own\nstatus 0\n");
+    // The rule arrives after the run started, so the run still sees the folder.
+    server.serve(organization.bundle(2, &json!([rule(secret.parent().unwrap(), "deny")])));
+    applied(&world, 2);
+    let said = shell.run("echo x > ~/docs/secret/new");
+    assert!(!said.contains("status 0"), "{said}");
+    let log = world.log();
+    let denied: Vec<&str> = log.lines().filter(|line| line.contains("docs/secret/new")).collect();
+    assert!(!denied.is_empty() && denied.iter().all(|line| line.contains("managed:secret")), "{denied:?}");
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(shell.run("echo x > ~/docs/new"), "status 0\n");
+    assert!(!secret.exists() && world.path("docs/new").exists());
 }
 
 #[test]

@@ -25,9 +25,7 @@ use crate::identity::{IdentityChangeError, verify};
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
 use ironcurtain_config::home::{Home, HomeError, UnresolvedPath, canonical_home};
-use ironcurtain_config::{
-    ConfigError, ManagedPolicy, Sandbox, Server, ServerAccess, Servers, SnapshotError, protection,
-};
+use ironcurtain_config::{ConfigError, ManagedPolicy, Sandbox, Server, ServerAccess, Servers, SnapshotError};
 use ironcurtain_containment::{Profile, ServerPrograms, Surroundings, view_of};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{StandingGrant, StoreError};
@@ -196,8 +194,7 @@ async fn start_alone(
         packages: Packages::of(&inspection.home),
         secrets: inspection.secrets.clone(),
     };
-    let protected = protection(&inspection.home, &person)?;
-    let protected = Arc::new(ManagedPolicy::protect(&inspection.home, protected)?);
+    let protected = Arc::new(ManagedPolicy::protection(&inspection.home, &person)?);
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let server = &at_home_in(&around.session_dir, server);

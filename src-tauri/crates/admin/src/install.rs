@@ -26,8 +26,8 @@ pub use update::{ToolChange, Update, UpdateCheck, check_for_update};
 use crate::inspect::InspectError;
 use crate::named_server::UnknownServer;
 use crate::servers_file::ServerChangeError;
-use ironcurtain_config::ConfigError;
 use ironcurtain_config::home::{Home, HomeError, UnresolvedPath};
+use ironcurtain_config::{ConfigError, SnapshotError};
 use ironcurtain_grants::StoreError;
 use ironcurtain_packages::PackageError;
 use ironcurtain_secrets::SecretStore;
@@ -66,6 +66,9 @@ pub enum InstallError {
     /// The home directory or one of IronCurtain's directories could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
+    /// The organization's settings or rules are invalid.
+    #[error(transparent)]
+    Managed(#[from] SnapshotError),
     /// The server's program could not be identified.
     #[error(transparent)]
     Identity(#[from] IdentityError),

@@ -137,7 +137,8 @@ fn tested(file: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyReport>
     let mut world = world()?;
     let mut snapshot = (*world.snapshot).clone();
     snapshot.policy = ManagedPolicy::over_built_in(&Home::from_env()?, &bundle)?;
-    world.snapshot = snapshot.into();
+    let protected = (*snapshot.protected).clone().with_managed(&snapshot.policy);
+    world.snapshot = snapshot.with_protection(protected).into();
     simulate::report_on(world, &scenarios, file)
 }
 

@@ -50,18 +50,26 @@ pub enum ExportedPaths {
     None,
 }
 
+/// Reason the address of a collector is rejected, as a phrase that follows the name of the setting.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CollectorUrlError {
+    /// The address is invalid.
+    #[error("is not the address of a collector, such as `https://otel.example.com:4318`")]
+    Invalid,
+    /// The address contains a login.
+    #[error("contains a login; use `headers` with `keyring:NAME`")]
+    Login,
+    /// The address is not encrypted.
+    #[error("has `http`, which is allowed only for this machine and its network; use `https`")]
+    Unencrypted,
+}
+
 /// Reason a collector is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExportConfigError {
     /// The address is invalid.
-    #[error("`url` is not the address of a collector, such as `https://otel.example.com:4318`")]
-    Url,
-    /// The address contains a login.
-    #[error("`url` contains a login; use `headers` with `keyring:NAME`")]
-    Login,
-    /// The address is not encrypted.
-    #[error("`url` has `http`, which is allowed only for this machine and its network; use `https`")]
-    Unencrypted,
+    #[error("`url` {0}")]
+    Url(#[from] CollectorUrlError),
     /// The backlog is out of range.
     #[error("`backlogMib` is {0}; it must be from {least} to {most}", least = BACKLOG.start(), most = BACKLOG.end())]
     Backlog(u64),
@@ -73,21 +81,26 @@ pub(super) enum ExportConfigError {
 impl ExportConfig {
     /// Checks the values.
     pub(super) fn check(&self) -> Result<(), ExportConfigError> {
-        let url = Url::parse(&self.url).map_err(|_| ExportConfigError::Url)?;
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(ExportConfigError::Login);
-        }
-        let host = url.host_str().ok_or(ExportConfigError::Url)?;
-        match url.scheme() {
-            "https" => {}
-            "http" if Host::parse(host).is_ok_and(|host| is_local(&host)) => {}
-            "http" => return Err(ExportConfigError::Unencrypted),
-            _ => return Err(ExportConfigError::Url),
-        }
+        checked_url(&self.url)?;
         if !BACKLOG.contains(&self.backlog_mib) {
             return Err(ExportConfigError::Backlog(self.backlog_mib));
         }
         self.headers.iter().try_for_each(|(name, value)| Ok(checked_header(name, value)?))
+    }
+}
+
+/// Checks the address of a collector.
+pub(super) fn checked_url(url: &str) -> Result<(), CollectorUrlError> {
+    let url = Url::parse(url).map_err(|_| CollectorUrlError::Invalid)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(CollectorUrlError::Login);
+    }
+    let host = url.host_str().ok_or(CollectorUrlError::Invalid)?;
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if Host::parse(host).is_ok_and(|host| is_local(&host)) => Ok(()),
+        "http" => Err(CollectorUrlError::Unencrypted),
+        _ => Err(CollectorUrlError::Invalid),
     }
 }
 

@@ -39,7 +39,7 @@ pub use managed::{
     ManagedSettings, ServerPattern, WithoutBundle, read_root_file,
 };
 pub use policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts};
-pub use protection::{Exposure, WritableBy, places, protection, watched};
+pub use protection::{Exposure, WritableBy, places, watched};
 pub use remote::RemoteServer;
 pub use run_profiles::{
     AddedArguments, FoundProgram, LearnedAccess, PlanContext, ProgramPattern, RunPlan, RunPlanError,

@@ -6,20 +6,22 @@
 
 mod policy;
 mod restrictions;
+mod root_file;
+mod rules;
+mod server_address;
 mod server_pattern;
 
 pub use policy::{ManagedBundle, ManagedPolicy};
+pub use root_file::read_root_file;
 
 use crate::ConfigError;
-use ironcurtain_bundle::{BundleLocation, VerifyingKey};
-use ironcurtain_paths::bounded_read;
+use crate::export::checked_url;
+use ironcurtain_bundle::{BundleLocation, PollInterval, VerifyingKey};
+use ironcurtain_paths::{CanonicalPath, bounded_read};
 use ironcurtain_policy::strict;
 use ironcurtain_secrets as secrets;
-use rustix::fs::FileType;
 use serde::Deserialize;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -85,13 +87,15 @@ pub struct Managed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BundleSettings {
-    /// URL of the bundle. Must use `https`, except for a server on this computer.
+    /// URL of the bundle, or `oci://HOST/REPOSITORY:TAG`. Uses `https`, except for a server on this computer.
     pub url: String,
     /// Absolute path of the public key that verifies the bundle: P-256, in PEM format.
     pub public_key_file: PathBuf,
-    /// Absolute path of a file that contains the bearer token for the bundle server.
+    /// Absolute path of a file that contains the bearer token for the bundle server. For an OCI registry, it can also
+    /// contain `USER:PASSWORD`.
     #[serde(default)]
-    pub token_file: Option<PathBuf>,
+    #[cfg_attr(test, schemars(with = "Option<PathBuf>"))]
+    pub token_file: Option<CanonicalPath>,
     /// Bearer token for the bundle server as `keyring:NAME`: the name of a secret of the user.
     #[serde(default)]
     pub token: Option<String>,
@@ -176,11 +180,11 @@ pub struct ServerPattern {
 }
 
 const fn default_min() -> u64 {
-    60
+    PollInterval::DEFAULT.min.as_secs()
 }
 
 const fn default_max() -> u64 {
-    120
+    PollInterval::DEFAULT.max.as_secs()
 }
 
 impl Managed {
@@ -234,6 +238,9 @@ impl Managed {
         if grants.is_some_and(|minutes| !(1..=MAX_GRANT_MINUTES).contains(&minutes)) {
             return invalid(format!("`maxGrantMinutes` must be from 1 to {MAX_GRANT_MINUTES}"));
         }
+        if let Some(Err(problem)) = managed.settings.export_url.as_deref().map(checked_url) {
+            return invalid(format!("`exportUrl` {problem}"));
+        }
         let patterns = managed.settings.allowed_servers.iter().flatten();
         let mut patterns = patterns.chain(&managed.settings.denied_servers);
         if let Some(problem) = patterns.find_map(ServerPattern::problem) {
@@ -268,53 +275,16 @@ impl BundleSettings {
     /// # Errors
     /// Returns [`ManagedError`] if the file cannot be read or a user other than root can modify it.
     pub fn token(&self) -> Result<Option<String>, ManagedError> {
-        self.token_file.as_deref().map(read_root_file).transpose()
+        self.token_file.as_ref().map(|file| read_root_file(file.as_path())).transpose()
     }
 
-    /// Returns the long-polling time, or `None` if long polling is disabled.
+    /// Returns the pauses between downloads.
     #[must_use]
-    pub fn long_poll(&self) -> Option<Duration> {
-        (self.long_poll_seconds > 0).then(|| Duration::from_secs(self.long_poll_seconds))
+    pub fn interval(&self) -> PollInterval {
+        let [min, max, long_poll] =
+            [self.min_seconds, self.max_seconds, self.long_poll_seconds].map(Duration::from_secs);
+        PollInterval { min, max, long_poll: Some(long_poll).filter(|wait| !wait.is_zero()) }
     }
-}
-
-/// Reads a file after checking that only root can modify it.
-///
-/// # Errors
-/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or reading failed.
-pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
-    if !path.is_absolute() {
-        return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));
-    }
-    let io = |source| ManagedError::Io { path: path.to_path_buf(), source };
-    for folder in path.ancestors().skip(1) {
-        let found = folder
-            .symlink_metadata()
-            .map_err(|source| ManagedError::Io { path: folder.to_path_buf(), source })?;
-        only_of_root(folder, &found, FileType::Directory)?;
-    }
-    let file = bounded_read::open_unlinked(path).map_err(io)?;
-    only_of_root(path, &file.metadata().map_err(io)?, FileType::RegularFile)?;
-    text(file).map_err(io)
-}
-
-fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Result<(), ManagedError> {
-    let why = if FileType::from_raw_mode(found.mode()) != kind {
-        "it is a symbolic link or has the wrong file type"
-    } else if found.uid() != 0 {
-        "it does not belong to root"
-    } else if found.mode() & 0o022 != 0 {
-        "other users can write it"
-    } else {
-        return Ok(());
-    };
-    Err(ManagedError::Owner { path: path.to_path_buf(), why })
-}
-
-fn text(file: File) -> io::Result<String> {
-    let mut text = String::new();
-    file.take(bounded_read::MAX_LEN).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 fn io_error(path: &Path, source: io::Error) -> ConfigError {
@@ -324,7 +294,7 @@ fn io_error(path: &Path, source: io::Error) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use serde_json::json;
 
     fn parsed(text: &str) -> Result<Managed, String> {
         Managed::parse(text).map_err(|problem| problem.to_string())
@@ -341,14 +311,18 @@ mod tests {
         };
         let good = bundle(r#""url":"https://a.example/b""#).unwrap().bundle.unwrap();
         assert_eq!((good.min_seconds, good.max_seconds, good.without), (60, 120, WithoutBundle::Deny));
+        assert!(bundle(r#""url":"oci://a.example/b:1""#).is_ok());
         for (fields, expected) in [
             (r#""url":"http://a.example/b""#, "plain `http` is allowed only for this computer"),
+            (r#""url":"oci://a.example/b""#, "expected `oci://HOST/REPOSITORY:TAG`"),
             (r#""url":"https://a.example","minSeconds":0"#, "must be from 1 to 86400"),
             (r#""url":"https://a.example","minSeconds":60,"maxSeconds":30"#, "is greater than"),
             (r#""url":"https://a.example","longPollSeconds":601"#, "must be at most 600"),
             (r#""url":"https://a.example","token":"plain""#, "`token` must be `keyring:NAME`"),
             (r#""url":"https://a.example","token":"keyring:b","tokenFile":"/t""#, "exclude each other"),
             (r#""url":"https://a.example","key":"x""#, "unknown field `key`"),
+            (r#""url":"https://a.example","tokenFile":"/etc/x/../t""#, "is not in canonical form"),
+            (r#""url":"https://a.example","tokenFile":"t""#, "`t` is not an absolute path"),
         ] {
             let refused = bundle(fields).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
@@ -364,28 +338,15 @@ mod tests {
         assert_eq!(grants(60).unwrap().settings.max_grant_minutes, Some(60));
         assert!(grants(0).unwrap_err().contains("`maxGrantMinutes` must be from 1 to 525600"));
         assert!(grants(525_601).is_err());
-        assert!(parsed(r#"{"schemaVersion":2,"organization":"E"}"#).unwrap_err().contains("expected 1"));
-    }
-
-    #[test]
-    fn files_that_others_can_change_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("managed.json");
-        std::fs::write(&file, "{}").unwrap();
-        // The temporary directory is writable by all users.
-        let refused = read_root_file(&file).unwrap_err().to_string();
-        assert!(refused.contains("` is refused: "), "{refused}");
-        let found = |mode: u32| {
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            only_of_root(&file, &file.symlink_metadata().unwrap(), FileType::RegularFile)
-                .map_err(|problem| problem.to_string())
+        let export = |url: &str| {
+            let settings =
+                json!({ "schemaVersion": 1, "organization": "E", "settings": { "exportUrl": url } });
+            parsed(&settings.to_string()).map(drop)
         };
-        if rustix::process::geteuid().is_root() {
-            assert_eq!(found(0o644), Ok(()));
-            assert!(found(0o664).unwrap_err().contains("other users can write it"));
-            std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
+        assert_eq!(export("https://otel.example.com"), Ok(()));
+        for url in ["otel.example.com", "http://otel.example.com", "https://me:pw@otel.example.com"] {
+            assert!(export(url).unwrap_err().contains("`exportUrl` "), "{url}");
         }
-        assert!(found(0o644).unwrap_err().contains("it does not belong to root"));
-        assert!(read_root_file(Path::new("k")).unwrap_err().to_string().contains("not an absolute path"));
+        assert!(parsed(r#"{"schemaVersion":2,"organization":"E"}"#).unwrap_err().contains("expected 1"));
     }
 }

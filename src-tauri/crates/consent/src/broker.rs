@@ -8,7 +8,7 @@
 
 use super::identical::IdenticalQuestions;
 use super::missed::{Inquiry, MissedQuestions};
-use super::rate::{DeniedCalls, QuestionLimits, QuestionRate};
+use super::rate::{DeniedCalls, MAX_LISTED, QuestionLimits, QuestionRate};
 use super::showable::{NotShowable, WaitingQuestion, WaitingQuestions};
 use super::{
     Answer, Consent, DenialReach, DenialScope, Lifetime, Question, SessionDenial, Slot, Stop, Stops,
@@ -25,9 +25,6 @@ use tokio::time::Instant;
 
 /// Maximum time that a question stays open, even if the user remains active in the dialog.
 const MAX_DURATION: Duration = Duration::from_secs(30 * 60);
-
-/// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
-pub(super) const MAX_LISTED: usize = 20;
 
 /// Outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]

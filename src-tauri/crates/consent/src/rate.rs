@@ -11,7 +11,6 @@
 //!   question again.
 
 use super::Principal;
-use super::broker::MAX_LISTED;
 use super::identical::hash;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
@@ -26,6 +25,9 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of clients to track, far more than users run. Beyond it, the client whose last question is oldest
 /// is removed.
 const MAX_CLIENTS: usize = 1000;
+
+/// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
+pub(super) const MAX_LISTED: usize = 20;
 
 /// Limit for all sessions of a client, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;

@@ -54,10 +54,11 @@ impl ClosedPaths {
         self.hidden.iter().any(|closed| path.starts_with(closed))
     }
 
-    /// Returns `true` if a path is closed, or contains a closed path.
+    /// Returns a closed path that is, contains or is inside `path`.
     #[must_use]
-    pub fn touches(&self, path: &Path) -> bool {
-        self.covers(path) || self.hidden.iter().any(|closed| Path::new(closed).starts_with(path))
+    pub fn overlapping(&self, path: &Path) -> Option<&str> {
+        let overlaps = |closed: &&String| path.starts_with(closed) || Path::new(closed).starts_with(path);
+        self.hidden.iter().find(overlaps).map(String::as_str)
     }
 
     /// Returns an error if mounting a path would show a hidden path inside it.
@@ -136,8 +137,10 @@ mod tests {
             assert!(covers(hidden), "{hidden}");
         }
         assert!(!covers("docs") && !covers("docs/private"));
-        let touches = |name: &str| closed.touches(Path::new(&scene.at(name)));
-        assert!(touches("docs") && touches("real") && !touches("docs/private") && !touches("other"));
+        let overlapping = |name: &str| closed.overlapping(Path::new(&scene.at(name)));
+        assert_eq!(overlapping("docs"), Some(scene.at("docs/later").as_str()));
+        assert!(overlapping("real").is_some());
+        assert_eq!([overlapping("docs/private"), overlapping("other")], [None; 2]);
     }
 
     #[test]

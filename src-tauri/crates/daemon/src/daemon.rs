@@ -135,7 +135,9 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     } else {
         take_over::bind(&options.home).await?
     };
-    ManagedPolicy::record_arrivals(&options.home)?;
+    if let Some(mut managed) = ManagedPolicy::load(&options.home).map_err(SnapshotError::from)? {
+        managed.record_arrivals(&options.home)?;
+    }
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, first.config(), &health).await?;

@@ -6,21 +6,18 @@
 
 use crate::daemon_state::DaemonState;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_bundle::{
-    BundleClient, BundleStoreError, DownloadError, Downloaded, PolicyBundle, VerifyingKey,
-};
+use ironcurtain_bundle::{BundleClient, BundleStoreError, DownloadError, PolicyBundle, Poller, VerifyingKey};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{
     BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, PolicySnapshot, SnapshotError,
 };
+use ironcurtain_export::random;
 use ironcurtain_secrets::{UnfilledError, filled_setting};
 use ironcurtain_services::Concern;
 use ironcurtain_visible as visible;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinError;
-use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 /// Time after which an invalid configuration is read again.
@@ -70,10 +67,9 @@ pub(crate) async fn follow(state: Arc<DaemonState>) {
 }
 
 async fn keep(state: &Arc<DaemonState>) {
-    let mut follower = Follower { etag: None, supports_long_polling: false };
+    let mut poller = Poller::default();
     let mut snapshots = state.services.snapshots.clone();
     loop {
-        let started = Instant::now();
         let settings = match load().await {
             Ok(Some(settings)) => settings,
             Ok(None) if !is_followed(state) => {
@@ -94,15 +90,8 @@ async fn keep(state: &Arc<DaemonState>) {
                 continue;
             }
         };
-        let wait = settings.long_poll().filter(|_| follower.supports_long_polling);
-        let updated = follower.update(state, &settings, wait).await;
-        report(state, &updated);
-        let pause = jittered(&settings);
-        // With long polling, the server determines the pace unless it responds too early.
-        let waited = wait.is_some() && updated.is_ok() && started.elapsed() >= Duration::from_secs(1);
-        if !waited {
-            tokio::time::sleep(pause.saturating_sub(started.elapsed())).await;
-        }
+        report(state, &update(state, &settings, &mut poller).await);
+        tokio::time::sleep(poller.pause(settings.interval(), random())).await;
     }
 }
 
@@ -157,57 +146,35 @@ fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     services.health.set(Concern::Managed, trouble);
 }
 
-/// Returns a random time between the configured minimum and maximum, to spread the load of many machines.
-fn jittered(settings: &BundleSettings) -> Duration {
-    let range = settings.max_seconds.saturating_sub(settings.min_seconds) * 1000 + 1;
-    // `RandomState` has random keys, which is sufficient here.
-    let extra = RandomState::new().hash_one(0_u8) % range;
-    Duration::from_secs(settings.min_seconds) + Duration::from_millis(extra)
-}
-
-struct Follower {
-    /// `ETag` of the last valid bundle.
-    etag: Option<String>,
-    supports_long_polling: bool,
-}
-
-impl Follower {
-    async fn update(
-        &mut self,
-        state: &DaemonState,
-        settings: &BundleSettings,
-        wait: Option<Duration>,
-    ) -> Result<&'static str, UpdateError> {
-        let of_files = settings.clone();
-        let read = move || Ok::<_, ManagedError>((of_files.public_key()?, of_files.token()?));
-        let (key, token) = tokio::task::spawn_blocking(read).await??;
-        let token = match &settings.token {
-            Some(token) => {
-                let secrets = &state.services.programs.secrets;
-                let token = filled_setting(secrets, ("bundle", "token"), token).await?;
-                Some(Zeroizing::new(token.reveal().to_owned()))
-            }
-            None => token.map(Zeroizing::new),
-        };
-        let client = BundleClient::new(settings.location()?, token);
-        // Without a valid stored bundle, an unchanged one is needed too.
-        let is_stored =
-            || state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.bundle.is_some());
-        let etag = self.etag.as_deref().filter(|_| is_stored());
-        let downloaded = client.download(etag, wait).await?;
-        let Downloaded::New { bytes, etag, supports_long_polling } = downloaded else {
-            return Ok("unchanged");
-        };
-        self.supports_long_polling = supports_long_polling;
-        let home = state.services.home.clone();
-        let kept = tokio::task::spawn_blocking(move || keep_bundle(&home, &bytes, &key)).await??;
-        // A refused bundle does not change the `ETag`, so it is downloaded and refused again until it is replaced.
-        self.etag = etag;
-        if kept {
-            state.reloader.reload().await;
+async fn update(
+    state: &DaemonState,
+    settings: &BundleSettings,
+    poller: &mut Poller,
+) -> Result<&'static str, UpdateError> {
+    let of_files = settings.clone();
+    let read = move || Ok::<_, ManagedError>((of_files.public_key()?, of_files.token()?));
+    let (key, token) = tokio::task::spawn_blocking(read).await??;
+    let token = match &settings.token {
+        Some(token) => {
+            let secrets = &state.services.programs.secrets;
+            let token = filled_setting(secrets, ("bundle", "token"), token).await?;
+            Some(Zeroizing::new(token.reveal().to_owned()))
         }
-        Ok(if kept { "new" } else { "unchanged" })
+        None => token.map(Zeroizing::new),
+    };
+    let client = BundleClient::new(settings.location()?, token);
+    let is_stored =
+        state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.bundle.is_some());
+    let Some(bytes) = poller.download(&client, settings.interval(), is_stored).await? else {
+        return Ok("unchanged");
+    };
+    let home = state.services.home.clone();
+    let kept = tokio::task::spawn_blocking(move || keep_bundle(&home, &bytes, &key)).await??;
+    poller.accept();
+    if kept {
+        state.reloader.reload().await;
     }
+    Ok(if kept { "new" } else { "unchanged" })
 }
 
 /// Verifies and stores a bundle. Returns `false` if it was already stored.
@@ -226,6 +193,5 @@ fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, Up
         ) => return Err(problem.into()),
     };
     store.replace(kept.as_ref(), bytes, key, now)?;
-    ManagedPolicy::record_arrivals(home)?;
     Ok(kept.as_ref() != Some(&bundle))
 }

@@ -11,7 +11,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_config::{ExportConfig, ExportedPaths, SessionSettings};
 use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, Exporter, ExporterParts,
-    HeadsFile, KeyStore, PathForm, PathKey, SignedHead, StateError,
+    HeadsFile, KeyStore, PathForm, PathKey, SIGN_EVERY, SignedHead, StateError, random, spread,
 };
 use ironcurtain_secrets::in_time;
 use ironcurtain_services::Concern;
@@ -21,9 +21,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-
-/// Interval between signed heads.
-const SIGN_EVERY: Duration = Duration::from_secs(60);
 
 /// Pause before the next attempt to start, for example while the keyring is locked.
 const START_AGAIN: Duration = Duration::from_secs(60);
@@ -217,7 +214,7 @@ async fn sign(
         }
         tokio::select! {
             () = ending.cancelled() => {}
-            () = tokio::time::sleep(SIGN_EVERY) => {}
+            () = tokio::time::sleep(spread(SIGN_EVERY, random())) => {}
         }
     }
 }

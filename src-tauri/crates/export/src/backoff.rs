@@ -1,4 +1,7 @@
-//! Pauses between attempts: exponential backoff with jitter, or the pause that the collector requests.
+//! Pauses of the export: exponential backoff with jitter, or the pause that the collector requests.
+//!
+//! - INVARIANT: every pause is random, and its range is at least half as wide as its shortest pause. Devices whose
+//!   pauses begin at the same moment, for example because the collector restarts, therefore do not continue together.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
@@ -24,18 +27,25 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the next pause. `asked` is the collector's `Retry-After`.
-    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
+    /// Returns the next pause. `asked` is the collector's `Retry-After`, and `random` a number from 0 to 1.
+    pub(crate) fn next(&mut self, asked: Option<Duration>, random: f64) -> Duration {
         let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DURATION);
         self.failures = self.failures.saturating_add(1);
-        // Pause for 50 % to 100 % of the time, so that devices do not all retry simultaneously.
-        let pause = longest.mul_f64(0.5 + random() / 2.0);
-        asked.map_or(pause, |asked| asked.min(MAX_RETRY_AFTER).max(pause))
+        let pause = spread(longest, random);
+        // A collector can request the time until the end of its maintenance, which is the same moment for all devices.
+        asked.map_or(pause, |asked| asked.min(MAX_RETRY_AFTER).mul_f64(1.0 + random / 2.0).max(pause))
     }
 }
 
-/// Returns a number from 0 to 1.
-fn random() -> f64 {
+/// Returns a random pause from half of `longest` to `longest`. `random` is a number from 0 to 1.
+#[must_use]
+pub fn spread(longest: Duration, random: f64) -> Duration {
+    longest.mul_f64(0.5 + random / 2.0)
+}
+
+/// Returns a random number from 0 to 1.
+#[must_use]
+pub fn random() -> f64 {
     let mut bytes = [0; 4];
     // Without randomness, the pause has no jitter.
     match SystemRandom::new().fill(&mut bytes) {
@@ -58,7 +68,7 @@ mod tests {
         for _ in 0..DESKTOPS {
             let (mut backoff, mut now) = (Backoff::default(), Duration::ZERO);
             while now < outage {
-                now += backoff.next(None);
+                now += backoff.next(None, random());
             }
             *per_second.entry(now.as_secs()).or_default() += 1;
         }
@@ -78,15 +88,17 @@ mod tests {
         let mut backoff = Backoff::default();
         let mut longest = FIRST;
         for _ in 0..40 {
-            let pause = backoff.next(None);
+            let pause = backoff.next(None, random());
             assert!(pause >= longest / 2 && pause <= longest, "{pause:?} of {longest:?}");
             longest = (longest * 2).min(MAX_DURATION);
         }
         backoff.reset();
-        assert!(backoff.next(None) <= FIRST);
-        assert_eq!(backoff.next(Some(Duration::from_secs(90))), Duration::from_secs(90));
-        assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999))), MAX_RETRY_AFTER);
+        assert!(backoff.next(None, 1.0) <= FIRST);
+        let asked = Some(Duration::from_secs(90));
+        let pauses = [0.0, 0.5, 1.0].map(|random| backoff.next(asked, random).as_secs_f64());
+        assert_eq!(pauses, [90.0, 112.5, 135.0], "devices with the same `Retry-After` return spread");
+        assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999)), 0.0), MAX_RETRY_AFTER);
         backoff.reset();
-        assert!(backoff.next(Some(Duration::ZERO)) >= FIRST / 2, "a collector cannot ask for a flood");
+        assert!(backoff.next(Some(Duration::ZERO), 0.0) >= FIRST / 2, "a collector cannot ask for a flood");
     }
 }

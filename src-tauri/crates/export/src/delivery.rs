@@ -14,12 +14,11 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use ironcurtain_tls::{TlsClient, TlsError, secured};
+use ironcurtain_tls::{DialError, StreamDialer};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use prost::Message;
 use std::io;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// Timeout for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -41,7 +40,7 @@ const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf")
 pub enum DeliveryError {
     /// The connection could not be opened.
     #[error("failed to connect to the collector: {0}")]
-    Connect(io::Error),
+    Connect(#[from] DialError),
     /// The collector did not respond in time.
     #[error("the collector did not answer within {n} s", n = ANSWER.as_secs())]
     Timeout,
@@ -78,9 +77,6 @@ pub enum DeliveryError {
     /// A header is invalid.
     #[error("the header `{0}` is not allowed in a request")]
     Header(String),
-    /// TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
 }
 
 impl DeliveryError {
@@ -105,12 +101,13 @@ type Sender = SendRequest<Full<Bytes>>;
 /// Client for one collector.
 pub(crate) struct Collector {
     endpoint: Endpoint,
+    pub(crate) dialer: StreamDialer,
     headers: HeaderMap,
     kept: Option<Sender>,
 }
 
 impl Collector {
-    pub(crate) fn new(endpoint: Endpoint) -> Result<Self, DeliveryError> {
+    pub(crate) fn new(endpoint: Endpoint, dialer: StreamDialer) -> Result<Self, DeliveryError> {
         let mut headers = HeaderMap::new();
         for (name, value) in endpoint.headers() {
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::from_str(value))
@@ -124,7 +121,7 @@ impl Collector {
         headers.insert(header::HOST, host.map_err(|_| DeliveryError::Header("host".to_owned()))?);
         headers.insert(header::CONTENT_TYPE, PROTOBUF);
         headers.insert(header::ACCEPT, PROTOBUF);
-        Ok(Self { endpoint, headers, kept: None })
+        Ok(Self { endpoint, dialer, headers, kept: None })
     }
 
     /// Sends log records. Returns the number that the collector rejected permanently.
@@ -152,7 +149,7 @@ impl Collector {
         let kept = self.kept.take().filter(|kept| !kept.is_closed());
         let mut sender = match kept {
             Some(sender) => sender,
-            None => connect(&self.endpoint).await?,
+            None => self.connect().await?,
         };
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
@@ -173,6 +170,18 @@ impl Collector {
         let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
         if is_otlp { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
     }
+
+    async fn connect(&self) -> Result<Sender, DeliveryError> {
+        let (host, port) = self.endpoint.target();
+        let opened = self.dialer.connect(host, port, self.endpoint.is_encrypted());
+        let opened = tokio::time::timeout(CONNECT, opened).await;
+        let stream = opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
+        let (sender, connection) =
+            http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
+        // The task ends when the sender is dropped. The request in flight returns any error.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
 }
 
 /// Sends an empty request to check whether a collector responds.
@@ -181,21 +190,7 @@ impl Collector {
 /// Returns [`DeliveryError`] if the collector does not respond as OTLP requires.
 pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
     let request = otlp::logs(&[], "").encode_to_vec();
-    Collector::new(endpoint.clone())?.send_logs(request).await.map(drop)
-}
-
-async fn connect(endpoint: &Endpoint) -> Result<Sender, DeliveryError> {
-    let (host, port) = endpoint.target();
-    let tls = if endpoint.is_encrypted() { Some(TlsClient::new(host).await?) } else { None };
-    let opened = async { secured(TcpStream::connect((host, port)).await?, tls.as_ref()).await };
-    let opened = tokio::time::timeout(CONNECT, opened).await;
-    let stream =
-        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(DeliveryError::Connect)?;
-    let (sender, connection) =
-        http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
-    // The task ends when the sender is dropped. The request in flight returns any error.
-    tokio::spawn(connection);
-    Ok(sender)
+    Collector::new(endpoint.clone(), StreamDialer::default())?.send_logs(request).await.map(drop)
 }
 
 /// Checks a response's status.

@@ -3,7 +3,7 @@
 //! - Sends only entries that are on disk, so that no exported entry can be lost in a power failure.
 //! - Memory is bounded by one batch. While the collector does not respond, the log itself is the queue.
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, random, spread};
 use crate::batch::{Batch, Done};
 use crate::delivery::{Collector, DeliveryError};
 use crate::endpoint::Endpoint;
@@ -16,6 +16,7 @@ use crate::state::{ExportState, StateWriter};
 use futures_util::future::BoxFuture;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{LostRange, Written};
+use ironcurtain_tls::StreamDialer;
 use prost::Message;
 use std::fmt;
 use std::io;
@@ -31,8 +32,8 @@ pub(crate) const MAX_RECORDS: usize = 512;
 /// Time to wait for more entries before sending a request.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Interval between metrics requests.
-const METRICS: Duration = Duration::from_secs(60);
+/// Maximum interval between metrics requests. The mean is 60 s.
+const METRICS: Duration = Duration::from_secs(80);
 
 /// Time limit at shutdown for the request in flight, and again for the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
@@ -88,6 +89,8 @@ pub struct Exporter {
     /// Start of the period that the metrics cover.
     began_ms: u64,
     metrics_due: Instant,
+    /// Returns numbers from 0 to 1, which spread the load of many devices.
+    random: Box<dyn FnMut() -> f64 + Send>,
 }
 
 /// Error returned when an attempt fails.
@@ -105,7 +108,7 @@ impl Exporter {
     /// # Errors
     /// Returns a [`DeliveryError`] if a header is invalid.
     pub fn new(parts: ExporterParts, state: ExportState) -> Result<Self, DeliveryError> {
-        let collector = Collector::new(parts.endpoint.clone())?;
+        let collector = Collector::new(parts.endpoint.clone(), StreamDialer::default())?;
         let writer = StateWriter::new(parts.state.clone());
         let reader = Reader::new(parts.log.clone(), parts.paths.clone(), state.place.clone());
         Ok(Self {
@@ -118,8 +121,21 @@ impl Exporter {
             most: MAX_RECORDS,
             failures: 0,
             began_ms: now_ms(),
-            metrics_due: Instant::now() + METRICS,
+            metrics_due: Instant::now() + spread(METRICS, random()),
+            random: Box::new(random),
         })
+    }
+
+    /// Returns this exporter with another dialer and source of random numbers from 0 to 1.
+    #[must_use]
+    pub fn simulated(
+        mut self,
+        dialer: StreamDialer,
+        mut random: impl FnMut() -> f64 + Send + 'static,
+    ) -> Self {
+        self.collector.dialer = dialer;
+        self.metrics_due = Instant::now() + spread(METRICS, random());
+        Self { random: Box::new(random), ..self }
     }
 
     /// Sends entries until `ending` is cancelled, then sends the remaining entries.
@@ -144,8 +160,8 @@ impl Exporter {
                     backoff.reset();
                     continue;
                 }
-                Err(AttemptError::Delivery(problem)) => backoff.next(problem.retry_after()),
-                Err(AttemptError::Log(_)) => backoff.next(None),
+                Err(AttemptError::Delivery(problem)) => backoff.next(problem.retry_after(), (self.random)()),
+                Err(AttemptError::Log(_)) => backoff.next(None, (self.random)()),
             };
             tokio::select! {
                 () = ending.cancelled() => break,
@@ -176,7 +192,7 @@ impl Exporter {
             && problem.is_unauthorized()
             && let Some(endpoint) = (self.parts.renewed)().await
         {
-            self.collector = Collector::new(endpoint)?;
+            self.collector = Collector::new(endpoint, self.collector.dialer.clone())?;
         }
         sent.map(drop)
     }
@@ -215,7 +231,7 @@ impl Exporter {
             self.send_records().await?;
         }
         if self.metrics_due <= Instant::now() {
-            self.metrics_due = Instant::now() + METRICS;
+            self.metrics_due = Instant::now() + spread(METRICS, (self.random)());
             self.send_metrics().await;
         }
         Ok(has_records)

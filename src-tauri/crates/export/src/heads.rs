@@ -12,9 +12,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// First line of a signed message, which separates these signatures from any other use of the key.
 const PURPOSE: &str = "ironcurtain audit head v1";
+
+/// Maximum interval between signed heads. The mean is 60 s.
+pub const SIGN_EVERY: Duration = Duration::from_secs(80);
 
 /// Size in bytes at which the heads file is renamed and a new one is started. One older file is kept.
 const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;

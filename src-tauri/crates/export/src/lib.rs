@@ -24,11 +24,12 @@ mod paths;
 mod reader;
 mod state;
 
+pub use backoff::{random, spread};
 pub use delivery::{DeliveryError, probe};
 pub use endpoint::{Endpoint, EndpointError};
 pub use event::ExportedEvent;
 pub use exporter::{Exporter, ExporterParts};
-pub use heads::{CheckedHeads, HeadsError, HeadsFile, SignedHead, check_heads};
+pub use heads::{CheckedHeads, HeadsError, HeadsFile, SIGN_EVERY, SignedHead, check_heads};
 pub use key::{DeviceKey, DeviceKeyError, PublicKey};
 pub use key_store::KeyStore;
 pub use ocsf::{OcsfError, OcsfWritten, append_ocsf};

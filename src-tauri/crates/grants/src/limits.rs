@@ -15,7 +15,6 @@ impl GrantLimits<'_> {
     /// Returns `true` if the folder and everything below it may be granted.
     #[must_use]
     pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
-        let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);
-        !folder.contains(self.home) && !self.protected.iter().any(touches)
+        !folder.contains(self.home) && !self.protected.iter().any(|protected| protected.overlaps(folder))
     }
 }

@@ -112,7 +112,8 @@ impl Published {
                 let end = ends_at(grant, max_ms);
                 if end != grant.expires_ms {
                     grant.expires_ms = end;
-                    let left = end.unwrap_or(u64::MAX).saturating_sub(now.wall_ms);
+                    // The clock may have been set back since the grant was created.
+                    let left = end.unwrap_or(u64::MAX).saturating_sub(now.wall_ms).min(max_ms);
                     let deadline = now.boot_ms.saturating_add(left);
                     let known = table.deadlines.entry(grant.id.clone()).or_insert(deadline);
                     *known = deadline.min(*known);

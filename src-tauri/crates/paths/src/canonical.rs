@@ -82,6 +82,12 @@ impl CanonicalPath {
         self != other && self.contains(other)
     }
 
+    /// Returns `true` if one of the two paths contains the other.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.contains(other) || other.contains(self)
+    }
+
     /// Returns `true` if the path is `/`.
     #[must_use]
     pub fn is_root(&self) -> bool {

@@ -3,9 +3,9 @@
 //! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules. Each value
 //!   is judged separately.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
-//! - The organization's rules and the user's rules are separate layers, and the stricter of their two decisions
-//!   applies. A managed rule that allows a value decides only if no user rule applies to the value. Managed rules that
-//!   deny or require approval also apply to the session sandbox.
+//! - The organization's settings, its rules and the user's rules are separate layers, and the strictest of their
+//!   decisions applies. A managed rule that allows a value decides only if no user rule applies to the value. Managed
+//!   rules that deny or require approval also apply to the session sandbox.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
 //! - A call to an unannotated tool requires approval if the server's entry says so. The only allow rules that apply to
 //!   it are those for servers that reach nothing, because the sandbox then limits any arguments. A deny rule applies if
@@ -16,13 +16,14 @@ mod evaluation;
 mod examples;
 mod explain;
 mod protect;
+mod ruling;
 mod value;
 
 pub use cover::Mismatch;
 pub use explain::{Explanation, ExplanationStep, SettledBy};
 
 use crate::decision::CONFINED;
-use crate::rules::{RuleLayer, RulesFor};
+use crate::rules::{Layer, RulesFor};
 use crate::{
     Access, AllowedBy, AllowedHosts, Decision, HostGrant, PathGrant, PendingApproval, Permit, Policy,
     ProtectedPaths, ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant,
@@ -32,6 +33,7 @@ use cover::{LayerRules, ValueInRole};
 use evaluation::{Discharge, Evaluation};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
+use ruling::Ruling;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
@@ -129,7 +131,7 @@ fn is_introspection(policy: &Policy, context: &Context<'_>, call: &ResolvedCall)
         && call.server() == "filesystem"
         && call.tool() == "list_allowed_directories"
         && call.transport_arguments().is_empty()
-        && !Judging::new(policy, context, call).rule_for_call().is_some_and(Rule::restricts)
+        && Judging::new(policy, context, call).ruling_for_call().restriction().is_none()
 }
 
 /// Call that is being judged, with the inputs of the decision.
@@ -182,19 +184,19 @@ impl<'a> Judging<'a> {
 
     /// Judges the call as a whole. Used for tools without resources.
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
-        let rule = self.rule_for_call();
-        match self.tool_grant(rule) {
+        let ruling = self.ruling_for_call();
+        match self.tool_grant(ruling) {
             Some(grant) => evaluation.discharge(Discharge::Tool(grant)),
-            None if self.is_free_request(rule) => evaluation.discharge(Discharge::Confined),
-            None => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
+            None if self.is_free_request(ruling) => evaluation.discharge(Discharge::Confined),
+            None => evaluation.by_rule(JudgedValue::WHOLE_CALL, ruling.decides),
         }
     }
 
     /// Judges a call to an unannotated tool. The call requires approval unless a rule denies it, or a rule allows it
     /// because the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
-        let rule = self.rule_for_unannotated();
-        match (self.tool_grant(rule), rule) {
+        let ruling = self.ruling_for_unannotated();
+        match (self.tool_grant(ruling), ruling.decides) {
             (Some(grant), _) => evaluation.discharge(Discharge::Tool(grant)),
             (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
                 evaluation.is_unannotated();
@@ -212,7 +214,7 @@ impl<'a> Judging<'a> {
         }
         let open = self.is_open(role);
         for given in values {
-            if open && self.is_in_sandbox(given) && !self.is_restricted(role, given) {
+            if open && self.is_in_sandbox(given) && self.restriction(role, given).is_none() {
                 evaluation.discharge(Discharge::SessionFolder);
             } else {
                 self.judge_value(&ValueInRole { role, given: Some(given) }, evaluation);
@@ -237,10 +239,11 @@ impl<'a> Judging<'a> {
         if let Some(grant) = self.host_grant_for(value) {
             return evaluation.discharge(Discharge::Host(grant));
         }
-        let rule = self.rule_for(value);
-        if let Some(grant) = self.tool_grant(rule) {
+        let ruling = self.ruling_for(value);
+        if let Some(grant) = self.tool_grant(ruling) {
             return evaluation.discharge(Discharge::Tool(grant));
         }
+        let rule = ruling.decides;
         let gated = self.is_outside_hosts(value, rule);
         if gated {
             evaluation.gate(value.judged(), self.is_understood(value));
@@ -283,93 +286,74 @@ impl<'a> Judging<'a> {
         self.context.gates.understand(self.call.server(), destination)
     }
 
-    /// Returns the rule that decides on a value, or `None`.
-    fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
-        self.layered(|rules| {
+    /// Returns the rules that apply to a value.
+    fn ruling_for(&self, value: &ValueInRole<'_>) -> Ruling<'a> {
+        self.ruling(|rules| {
             cover::first(rules.speaking(value.role), |rule| {
                 value.cover(rule, self.call, self.context.reach).ok()
             })
         })
     }
 
-    /// Combines the matching rules of the two layers. The stricter rule decides, or the managed rule if both are
-    /// equally strict. A managed rule that allows the value decides only if no user rule applies to the value. If only
-    /// one layer decides, an uncertain match in the other layer still requires approval.
-    fn layered(&self, first: impl Fn(RulesFor<'a>) -> LayerRules<'a>) -> Option<&'a Rule> {
+    /// Combines the rules that `first` returns for each layer.
+    fn ruling(&self, first: impl Fn(RulesFor<'a>) -> LayerRules<'a>) -> Ruling<'a> {
         if !self.policy.is_managed() {
-            return first(self.rules()).decides;
+            return Ruling::of_user(first(self.rules()));
         }
-        let managed = first(self.rules().of_layer(RuleLayer::Managed));
-        let user = first(self.rules().of_layer(RuleLayer::User));
-        managed.decides.or(user.decides)?;
-        match (managed.any(), user.any()) {
-            (Some(managed), Some(user)) if managed.then == Decision::Allow || user.then > managed.then => {
-                Some(user)
-            }
-            (managed, user) => managed.or(user),
-        }
-    }
-
-    /// Returns `true` if a managed rule denies the value or requires approval for it.
-    fn is_restricted(&self, role: Role, given: &'a ResolvedValue) -> bool {
-        self.restriction(role, given).is_some()
+        let of_layer = |layer| first(self.rules().of_layer(layer));
+        Ruling::of_layers([Layer::Setting, Layer::Managed].map(of_layer), of_layer(Layer::User))
     }
 
     /// Returns the managed rule that denies the value or requires approval for it, or `None`.
     fn restriction(&self, role: Role, given: &'a ResolvedValue) -> Option<&'a Rule> {
-        if !self.policy.is_managed() {
-            return None;
-        }
-        let value = ValueInRole { role, given: Some(given) };
-        let rules = self.rules().of_layer(RuleLayer::Managed).speaking(role);
-        let managed = cover::first(rules, |rule| value.cover(rule, self.call, self.context.reach).ok());
-        managed.any().filter(|rule| rule.restricts())
+        self.ruling_for(&ValueInRole { role, given: Some(given) }).restriction()
     }
 
-    /// Returns the rule that decides on a call without resources, or `None`.
-    fn rule_for_call(&self) -> Option<&'a Rule> {
-        self.layered(|rules| {
+    /// Returns the rules that apply to a call without resources.
+    fn ruling_for_call(&self) -> Ruling<'a> {
+        self.ruling(|rules| {
             cover::first(rules, |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
         })
     }
 
-    /// Returns the rule that decides on a call to an unannotated tool, or `None`.
-    fn rule_for_unannotated(&self) -> Option<&'a Rule> {
-        self.layered(|rules| cover::of_unannotated(rules, self.call, self.context.reach))
+    /// Returns the rules that apply to a call to an unannotated tool.
+    fn ruling_for_unannotated(&self) -> Ruling<'a> {
+        self.ruling(|rules| cover::of_unannotated(rules, self.call, self.context.reach))
     }
 
     /// Returns `true` if a request is allowed without approval, because it names no file and the server can access
     /// only granted resources. A rule that denies or names the request takes precedence.
-    fn is_free_request(&self, rule: Option<&Rule>) -> bool {
-        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some() || rule.restricts();
-        self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
+    fn is_free_request(&self, ruling: Ruling<'_>) -> bool {
+        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
+        let takes_precedence = ruling.decides.is_some_and(speaks) || ruling.restriction().is_some();
+        self.call.request().is_some() && self.context.confined && !takes_precedence
     }
 
-    /// Returns the tool grant that covers the call, unless `rule` denies it.
-    fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
+    /// Returns the tool grant that covers the call, unless a rule overrides it.
+    fn tool_grant(&self, ruling: Ruling<'_>) -> Option<&'a ToolGrant> {
         let mut covering = self.context.tools.iter().filter(|grant| grant.scope.covers(self.call));
-        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
+        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
-    /// Returns the path grant that covers a value, unless a rule denies the value.
+    /// Returns the path grant that covers a value, unless a rule overrides it.
     fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
         let mut covering =
             self.context.grants.iter().filter(|grant| grant.covers(value.role, path)).peekable();
         covering.peek()?;
-        let rule = self.rule_for(value);
-        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
+        let ruling = self.ruling_for(value);
+        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
-    /// Returns the host grant that covers a URL to fetch, unless a rule denies it.
+    /// Returns the host grant that covers a URL to fetch, unless a rule overrides it.
     fn host_grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a HostGrant> {
         let Resource::Url(destination) = &value.given?.value else { return None };
         let mut covering = self.context.hosts.iter().filter(|grant| grant.covers(destination)).peekable();
         if covering.peek().is_none() || value.role != Role::FetchUrl {
             return None;
         }
-        let rule = self.rule_for(value);
-        covering.find(|grant| !rule.is_some_and(|rule| rule.overrides_grant_of(grant.created_ms)))
+        let ruling = self.ruling_for(value);
+        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
     fn is_in_sandbox(&self, given: &ResolvedValue) -> bool {

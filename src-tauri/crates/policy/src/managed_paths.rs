@@ -1,25 +1,26 @@
 //! Paths that an organization's rules close to every server.
 //!
 //! - Such a path is closed like a protected path: besides denying calls, sandboxes do not show it.
-//! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule allows or asks
-//!   about something in it. The judge alone applies all other rules.
+//! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule for all servers
+//!   and tools allows or asks about something in it. The judge alone applies all other rules.
+//! - A sandbox shows the same files to all tools, so an earlier rule for certain servers or tools opens nothing.
 
 use crate::protected::ManagedPath;
-use crate::{Access, Decision, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule};
+use crate::{Access, Decision, Layer, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
 impl ProtectedPaths {
     /// Returns a copy that also contains the paths that the managed rules in `policy` close for reading or for changes.
     #[must_use]
     pub fn with_managed(self, policy: &Policy) -> Self {
-        let managed: Vec<&Rule> = policy.rules().iter().take_while(|rule| rule.is_managed()).collect();
+        let managed: Vec<&Rule> = policy.rules().iter().filter(|rule| rule.layer == Layer::Managed).collect();
         let (mut closed, mut read_only) = (Vec::new(), Vec::new());
         for (at, rule) in managed.iter().enumerate() {
             let Some(path) = rule.within().filter(|_| rule.denies() && is_only_about_a_folder(rule)) else {
                 continue;
             };
-            let earlier = managed.iter().take(at).filter(|earlier| earlier.then != Decision::Deny);
-            let earlier: Vec<&&Rule> = earlier.filter(|earlier| touches(earlier, path)).collect();
+            let earlier = managed.iter().take(at);
+            let earlier: Vec<&&Rule> = earlier.filter(|earlier| may_except(earlier, path)).collect();
             let denies = |access: Access| {
                 let mut roles = Role::ALL.iter().filter(|role| role.access() == Some(access));
                 roles.any(|role| {
@@ -27,11 +28,11 @@ impl ProtectedPaths {
                     rule.condition.speaks_about(*role) && !is_excepted
                 })
             };
-            let managed = || ManagedPath { path: path.clone(), by: rule.reason.clone() };
+            let managed = |is_closed| ManagedPath { path: path.clone(), is_closed, by: rule.reason.clone() };
             if denies(Access::Read) {
-                closed.push(managed());
+                closed.push(managed(true));
             } else if denies(Access::Write) || denies(Access::Delete) {
-                read_only.push(managed());
+                read_only.push(managed(false));
             }
         }
         if closed.is_empty() && read_only.is_empty() {
@@ -54,6 +55,13 @@ fn is_only_about_a_folder(rule: &Rule) -> bool {
         && !condition.reaches_nothing
 }
 
-fn touches(rule: &Rule, path: &CanonicalPath) -> bool {
-    rule.within().is_none_or(|within| within.contains(path) || path.contains(within))
+/// Returns `true` if an earlier rule can except a file operation on a path from a later denial, regardless of the
+/// server and tool.
+fn may_except(earlier: &Rule, path: &CanonicalPath) -> bool {
+    let condition = &earlier.condition;
+    earlier.then != Decision::Deny
+        && condition.server.is_none()
+        && condition.tool.is_none()
+        && !condition.reaches_nothing
+        && earlier.within().is_none_or(|within| within.overlaps(path))
 }

@@ -71,9 +71,9 @@ fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> b
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));
     let of_role = condition.roles.as_ref().is_none_or(|roles| roles.contains(&role));
-    let of_folder = condition.paths.as_ref().is_none_or(|paths| {
-        let touches = paths.within.contains(folder) || folder.contains(&paths.within);
-        paths.roles.contains(&role) && touches
-    });
+    let of_folder = condition
+        .paths
+        .as_ref()
+        .is_none_or(|paths| paths.roles.contains(&role) && paths.within.overlaps(folder));
     of_server && of_role && of_folder
 }

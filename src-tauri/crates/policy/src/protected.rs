@@ -18,7 +18,7 @@ pub struct ProtectedPaths {
     root: Node,
     kept: Vec<ReadOnlyPath>,
     starting: &'static [KnownPath],
-    /// Those of the paths that the user's organization closes.
+    /// Paths that managed rules close or make read-only.
     managed: Vec<ManagedPath>,
 }
 
@@ -31,11 +31,12 @@ pub struct ReadOnlyPath {
     pub is: ReadOnlyReason,
 }
 
-/// Path that a managed rule closes.
+/// Path that a managed rule closes or makes read-only.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ManagedPath {
     pub(crate) path: CanonicalPath,
-    /// Rule that closes the path.
+    /// `true` if the path is closed, and `false` if it is read-only.
+    pub(crate) is_closed: bool,
     pub(crate) by: RuleReason,
 }
 
@@ -95,17 +96,16 @@ impl ProtectedPaths {
         Self { managed, ..self }
     }
 
-    /// Returns the rule of the user's organization that closes a path, or closes a path inside it.
-    #[must_use]
-    pub fn managed_rule(&self, path: &CanonicalPath) -> Option<&RuleReason> {
-        let touches = |managed: &&ManagedPath| managed.path.contains(path) || path.contains(&managed.path);
-        self.managed.iter().find(touches).map(|managed| &managed.by)
+    /// Returns the managed rule that denies changes to a read-only path.
+    pub(crate) fn kept_by_organization(&self, kept: &CanonicalPath) -> Option<&RuleReason> {
+        let mut kept_paths = self.managed.iter().filter(|managed| !managed.is_closed);
+        kept_paths.find(|managed| managed.path == *kept).map(|managed| &managed.by)
     }
 
-    /// Returns the rule of the user's organization that denies reading a path or, with `descends`, a path inside it.
+    /// Returns the managed rule that denies reading a path or, with `descends`, a path inside it.
     #[must_use]
     pub fn closed_by_organization(&self, path: &CanonicalPath, descends: bool) -> Option<&RuleReason> {
-        let mut closed = self.managed.iter().filter(|managed| self.paths.contains(&managed.path));
+        let mut closed = self.managed.iter().filter(|managed| managed.is_closed);
         let closed = closed.find(|m| m.path.contains(path) || (descends && path.contains(&m.path)));
         closed.map(|managed| &managed.by)
     }
@@ -131,13 +131,12 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// Returns `true` if mounting a folder would expose a protected path or make a read-only path writable.
+    /// Returns a protected path that mounting a folder would expose, or a read-only path that it would make writable.
     #[must_use]
-    pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
-        let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
-        let masked = self.masked_in(path);
-        let is_changed = |kept: &ReadOnlyPath| touches(&kept.path) && !masked.contains(&&kept.path);
-        self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
+    pub fn exposed_by(&self, folder: &CanonicalPath, writable: bool) -> Option<&CanonicalPath> {
+        let masked = self.masked_in(folder);
+        let kept = self.kept.iter().map(|kept| &kept.path).filter(|kept| writable && !masked.contains(kept));
+        self.paths.iter().chain(kept).find(|path| path.overlaps(folder))
     }
 
     /// Returns the read-only paths in a folder. The sandbox mounts a mask over each of them, so that the rest of the

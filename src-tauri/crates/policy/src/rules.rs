@@ -18,23 +18,21 @@ use std::error::Error;
 use std::sync::Arc;
 
 /// A compiled policy.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
     index: Index,
 }
 
-/// Layer of a rule.
+/// Layer of a rule. In each layer, the first rule that covers a value decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// The user's rules, or the built-in ones.
     User,
     /// Rules from the user's organization.
-    Managed {
-        /// Time at which the rule started to apply on this machine, in milliseconds since the Unix epoch. Older grants
-        /// do not satisfy a rule that requires approval.
-        since_ms: u64,
-    },
+    Managed,
+    /// Rule for a setting of the user's organization.
+    Setting,
 }
 
 /// A policy rule.
@@ -52,16 +50,22 @@ pub struct Rule {
     pub condition: RuleCondition,
     /// Layer of the rule.
     pub layer: Layer,
+    /// Time at which a managed rule started to apply on this machine, in milliseconds since the Unix epoch. Older grants
+    /// do not satisfy a managed rule that requires approval.
+    pub(crate) since_ms: u64,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
-    /// Adds an organization's rules as a layer above the policy's own rules. `since_ms` returns the time at which a
+    /// Adds an organization's rules as layers above the policy's own rules. `since_ms` returns the time at which a
     /// rule started to apply on this machine, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn under(self, managed: Self, since_ms: impl Fn(&Rule) -> u64) -> Self {
         let managed = managed.rules.into_iter().map(|mut rule| {
-            rule.layer = Layer::Managed { since_ms: since_ms(&rule) };
+            rule.since_ms = since_ms(&rule);
+            if rule.layer == Layer::User {
+                rule.layer = Layer::Managed;
+            }
             rule.reason.rule = format!("{MANAGED}{}", rule.reason.rule).into();
             rule
         });
@@ -84,7 +88,14 @@ impl Policy {
         Self { rules, index }
     }
 
-    /// Adds rules after the policy's own rules, in the same layer.
+    /// Moves the rules to the layer of the organization's settings.
+    #[must_use]
+    pub fn of_settings(mut self) -> Self {
+        self.rules.iter_mut().for_each(|rule| rule.layer = Layer::Setting);
+        self
+    }
+
+    /// Adds rules after the policy's own rules. Each rule keeps its layer.
     #[must_use]
     pub fn followed_by(self, others: Self) -> Self {
         let rules: Vec<Rule> = self.rules.into_iter().chain(others.rules).collect();
@@ -129,21 +140,12 @@ impl Policy {
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
     places: RuleNumbers<'a>,
-    layer: Option<RuleLayer>,
-}
-
-/// Filter for an iterator over rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RuleLayer {
-    /// The user's rules.
-    User,
-    /// The organization's rules.
-    Managed,
+    layer: Option<Layer>,
 }
 
 impl RulesFor<'_> {
     /// Restricts the iterator to the rules of one layer.
-    pub(crate) fn of_layer(self, layer: RuleLayer) -> Self {
+    pub(crate) fn of_layer(self, layer: Layer) -> Self {
         Self { layer: Some(layer), ..self }
     }
 
@@ -159,12 +161,7 @@ impl<'a> Iterator for RulesFor<'a> {
     fn next(&mut self) -> Option<&'a Rule> {
         loop {
             let rule = self.rules.get(self.places.next()?)?;
-            let wanted = match self.layer {
-                None => true,
-                Some(RuleLayer::User) => !rule.is_managed(),
-                Some(RuleLayer::Managed) => rule.is_managed(),
-            };
-            if wanted {
+            if self.layer.is_none_or(|layer| rule.layer == layer) {
                 return Some(rule);
             }
         }
@@ -193,7 +190,7 @@ impl Rule {
     /// Returns `true` if the rule belongs to the user's organization.
     #[must_use]
     pub fn is_managed(&self) -> bool {
-        matches!(self.layer, Layer::Managed { .. })
+        self.layer != Layer::User
     }
 
     /// Returns `true` if the rule belongs to the user's organization, and denies calls or requires approval for them.
@@ -204,10 +201,10 @@ impl Rule {
     /// Returns `true` if the rule overrides a grant created at this time: it denies, or it is a managed rule that
     /// requires approval and is newer than the grant.
     pub(crate) fn overrides_grant_of(&self, created_ms: u64) -> bool {
-        match (self.then, self.layer) {
-            (Decision::Deny, _) => true,
-            (Decision::Escalate, Layer::Managed { since_ms }) => created_ms <= since_ms,
-            (Decision::Escalate, Layer::User) | (Decision::Allow, _) => false,
+        match self.then {
+            Decision::Deny => true,
+            Decision::Escalate => self.is_managed() && created_ms <= self.since_ms,
+            Decision::Allow => false,
         }
     }
 

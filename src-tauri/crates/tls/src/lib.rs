@@ -1,11 +1,14 @@
 //! TLS for connections that IronCurtain opens itself. Certificates are verified against the system's root store.
 
+mod dialer;
+
+pub use dialer::{DialError, StreamDialer};
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::JoinError;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
@@ -68,8 +71,8 @@ impl fmt::Debug for TlsClient {
 ///
 /// # Errors
 /// Returns an error if the handshake fails or times out, for example because the certificate is invalid.
-pub async fn secured(stream: TcpStream, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
-    let Some(TlsClient { connector, name }) = tls else { return Ok(Box::new(stream)) };
+pub async fn secured(stream: Box<dyn Stream>, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
+    let Some(TlsClient { connector, name }) = tls else { return Ok(stream) };
     let session = tokio::time::timeout(TLS_TIMEOUT, connector.connect(name.clone(), stream)).await;
     Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
 }

@@ -30,6 +30,7 @@ options:
   bench --with-srt                     compare with srt, installed from npm into target
   bench --smoke                        compute every row once in a debug build
   bench --desktop                      measure the app instead
+  bench --fleet                        simulate 10,000 desktops instead
   servers [NAME]                       add and call one server only
   soak [NAME] [--minutes N]            run one campaign, for N minutes (10)
   fuzz [TARGET] [--seconds N]          fuzz one target, for N seconds (60)
@@ -48,6 +49,7 @@ pub(crate) enum Task {
     Test(Scope),
     Bench(Measuring),
     BenchDesktop { write: bool },
+    BenchFleet { write: bool },
     Pictures,
     Fuzz { target: Option<String>, seconds: u32 },
     Soak { campaign: Option<String>, minutes: u32 },
@@ -95,19 +97,20 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         }
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
-            let [write, with_srt, smoke, desktop] =
-                flags(["--write", "--with-srt", "--smoke", "--desktop"], &rest)?;
+            let [write, with_srt, smoke, desktop, fleet] =
+                flags(["--write", "--with-srt", "--smoke", "--desktop", "--fleet"], &rest)?;
             if write && smoke {
                 bail!(
                     "`--smoke` cannot be used with `--write`, because its figures are meaningless\n\n{HELP}"
                 );
             }
-            match desktop {
-                true if with_srt || smoke => {
-                    bail!("`--desktop` cannot be used with `--with-srt` or `--smoke`\n\n{HELP}")
+            match (desktop, fleet) {
+                (false, false) => Ok(Task::Bench(Measuring { write, with_srt, smoke })),
+                (true, false) if !with_srt && !smoke => Ok(Task::BenchDesktop { write }),
+                (false, true) if !with_srt && !smoke => Ok(Task::BenchFleet { write }),
+                (true, _) | (_, true) => {
+                    bail!("`--desktop` and `--fleet` can only be used with `--write`\n\n{HELP}")
                 }
-                true => Ok(Task::BenchDesktop { write }),
-                false => Ok(Task::Bench(Measuring { write, with_srt, smoke })),
             }
         }
         Some("fuzz") => {
@@ -182,6 +185,7 @@ mod tests {
         assert_eq!(task("bench --smoke"), Some(Task::Bench(smoke)));
         assert_eq!(task("bench --desktop"), Some(Task::BenchDesktop { write: false }));
         assert_eq!(task("bench --desktop --write"), Some(Task::BenchDesktop { write: true }));
+        assert_eq!(task("bench --fleet --write"), Some(Task::BenchFleet { write: true }));
         assert_eq!(task("pictures"), Some(Task::Pictures));
         assert_eq!(task("book"), Some(Task::Book));
         assert_eq!(task("check --cross"), Some(Task::CheckCross));
@@ -206,6 +210,8 @@ mod tests {
         assert_eq!(task("check --write"), None);
         assert_eq!(task("bench --smoke --write"), None);
         assert_eq!(task("bench --desktop --smoke"), None);
+        assert_eq!(task("bench --fleet --with-srt"), None);
+        assert_eq!(task("bench --fleet --desktop"), None);
         assert_eq!(task("fuzz --seconds"), None);
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);

@@ -7,7 +7,7 @@
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
-use crate::parts::{self, AUDIT, DAEMON, POLICY, SANDBOX};
+use crate::parts::{self, AUDIT, DAEMON, EXPORT, POLICY, SANDBOX};
 use crate::process::{self, command};
 use crate::terminal::{heading, say};
 use crate::{programs, servers};
@@ -32,28 +32,52 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     let tables = tables(&built, measuring)?;
     say(&tables)?;
     if measuring.write {
-        let (_, desktop) = page()?;
-        write_page(&format!("{ABOUT}{}\n{}", tables.trim_start(), where_measured()), &desktop)?;
+        let overhead = format!("{ABOUT}{}\n{}", tables.trim_start(), where_measured());
+        Page { overhead, ..Page::read()? }.write()?;
+    }
+    Ok(())
+}
+
+/// Simulates 10,000 desktops, and writes the table to the documentation if requested.
+pub(crate) fn simulate_fleet(write: bool) -> anyhow::Result<()> {
+    machine::prepare(&[Purpose::Compile])?;
+    heading("Building for release (some minutes the first time)")?;
+    let built = cargo::build(&["--release", "--package", EXPORT, "--example", "fleet"])?;
+    heading("Simulating (some minutes)")?;
+    let table = measured(&mut Command::new(cargo::find(&built, "fleet")?))?;
+    say(&table)?;
+    if write {
+        Page { fleet: format!("{FLEET}{ABOUT_FLEET}{table}"), ..Page::read()? }.write()?;
     }
     Ok(())
 }
 
 /// Replaces the app's measurements in the documentation.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
-    let (rest, _) = page()?;
-    write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
+    let app = format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured());
+    Page { app, ..Page::read()? }.write()
 }
 
-/// Splits the page into the text before the app's section and that section.
-fn page() -> anyhow::Result<(String, String)> {
-    let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
-    let (rest, desktop) = page.split_once(DESKTOP).unwrap_or((&page, ""));
-    Ok((rest.to_owned(), format!("{DESKTOP}{desktop}")))
+/// Sections of the documentation page. Each one is measured separately.
+struct Page {
+    overhead: String,
+    fleet: String,
+    app: String,
 }
 
-fn write_page(rest: &str, desktop: &str) -> anyhow::Result<()> {
-    std::fs::write(parts::root().join(PAGE), format!("{rest}{desktop}"))?;
-    say(&format!("wrote {PAGE}"))
+impl Page {
+    fn read() -> anyhow::Result<Self> {
+        let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
+        let (rest, app) = page.split_at(page.find(DESKTOP).unwrap_or(page.len()));
+        let (overhead, fleet) = rest.split_at(rest.find(FLEET).unwrap_or(rest.len()));
+        Ok(Self { overhead: overhead.to_owned(), fleet: fleet.to_owned(), app: app.to_owned() })
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let Self { overhead, fleet, app } = self;
+        std::fs::write(parts::root().join(PAGE), format!("{overhead}{fleet}{app}"))?;
+        say(&format!("wrote {PAGE}"))
+    }
 }
 
 /// Runs the built benchmark programs and returns their tables.
@@ -72,6 +96,9 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
     if measuring.with_srt {
         whole.arg("--reference").arg(parts::root().join(REFERENCE));
     }
+    if measuring.smoke {
+        say(&measured(&mut program("fleet")?)?)?;
+    }
     let whole = measured(&mut whole)?;
     let judging = measured(&mut program("judge-bench")?)?;
     let record = measured(&mut program("record-bench")?)?;
@@ -81,10 +108,11 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
 /// Makes a debug build of the benchmarks and the measured programs.
 fn build() -> anyhow::Result<Vec<Built>> {
     heading("Building (a minute or two the first time)")?;
-    let examples =
-        ["bench", "sandbox-bench", "judge-bench", "record-bench"].iter().flat_map(|name| ["--example", name]);
+    let examples = ["bench", "fleet", "sandbox-bench", "judge-bench", "record-bench"]
+        .iter()
+        .flat_map(|name| ["--example", name]);
     let targets: Vec<&str> = std::iter::once("--bins").chain(examples).collect();
-    let packages = [DAEMON, SANDBOX, POLICY, AUDIT].iter().flat_map(|package| ["--package", package]);
+    let packages = [DAEMON, EXPORT, SANDBOX, POLICY, AUDIT].iter().flat_map(|package| ["--package", package]);
     programs::build(&packages.collect::<Vec<_>>(), &targets)
 }
 
@@ -110,9 +138,24 @@ fn measured(program: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 
-/// Documentation page of the benchmarks (`PAGE`), and the heading of its section about the app.
+/// Documentation page of the benchmarks (`PAGE`), and the headings of its sections about a fleet and about the app.
 const PAGE: &str = "docs/reference/benchmarks.md";
+const FLEET: &str = "\n## A fleet\n";
 const DESKTOP: &str = "\n## The app\n";
+
+const ABOUT_FLEET: &str = "
+`cargo xtask bench --fleet --write` simulates 10,000 desktops with one bundle server and one collector. They run the code of the
+product; the network, the clock and the random numbers are simulated, so the figures are the same on every machine. All
+desktops start in the same second. Each one downloads the bundle every 60 to 120 s (the default), records a call every 3
+minutes on average, and exports its record, its metrics and its signed heads. Then both servers fail for an hour. The
+simulation fails if a server gets more requests in a second than the bound, or if an entry is lost. `cargo xtask test`
+simulates 500 desktops.
+
+The bounds follow from the random pauses. Each pause is at least half as long as its maximum L, so D desktops make at most 2D/L
+requests a second on average, even if all of them begin to wait in the same second. The bounds add the random variation that
+is exceeded in one of 1,000,000,000 runs. Bytes include the HTTP heads, but not TLS.
+
+";
 
 const ABOUT_DESKTOP: &str = "
 `cargo xtask bench --desktop --write` measures a release build on a virtual X display without a graphics card. Memory is the

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench(measuring)) => bench::run(measuring),
         Ok(Task::BenchDesktop { write }) => desktop::measure(write),
+        Ok(Task::BenchFleet { write }) => bench::simulate_fleet(write),
         Ok(Task::Pictures) => desktop::pictures(),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Soak { campaign, minutes }) => suite::soak(campaign.as_deref(), minutes),

@@ -15,6 +15,9 @@ pub(crate) const DAEMON: &str = "ironcurtain-daemon";
 /// Package whose example measures the audit log.
 pub(crate) const AUDIT: &str = "ironcurtain-audit";
 
+/// Package whose example simulates many desktops.
+pub(crate) const EXPORT: &str = "ironcurtain-export";
+
 /// Package whose example measures policy decisions.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 

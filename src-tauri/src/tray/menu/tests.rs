@@ -108,7 +108,7 @@ fn the_first_line_says_how_far_the_agents_are_protected() {
     let held = || vec![session("s1", "Claude Code", "filesystem")];
     for (sessions, bypassing, words, picture) in [
         (vec![], 0, "No agent connected", TrayPicture::Open),
-        (vec![], 1, "Not protected: 1 server bypasses IronCurtain", TrayPicture::Open),
+        (vec![], 1, "Not protected: 1 server bypasses IronCurtain", TrayPicture::Part),
         (held(), 2, "Partly protected: 2 servers bypass IronCurtain", TrayPicture::Part),
         (
             [held(), vec![open("s2", "git")]].concat(),
@@ -181,6 +181,24 @@ fn lockdown_can_be_undone_and_expired_questions_reopened() {
     let presses = vec![("R&&D: read /a".to_owned(), again)];
     assert!(menu.entries.contains(&MenuEntry::Sub { text: "Unanswered (1)".into(), presses }));
     assert!(menu.entries.contains(&lock(false)), "{:?}", menu.entries);
+}
+
+#[test]
+fn servers_that_bypass_are_named_in_every_state() {
+    let line = MenuEntry::Line("2 servers bypass IronCurtain".into());
+    let bypassing = BypassingServers { servers: 2, is_unchecked: false };
+    let locked = StatusView { lockdown: true, ..status(Protection::Lockdown, &[]) };
+    for status in [locked, status(Protection::Degraded, &["no disk space"])] {
+        let menu = |bypassing| {
+            TrayMenu::new(&TrayState { status: Some(status.clone()), bypassing, ..TrayState::default() })
+        };
+        assert_eq!(menu(bypassing).entries[1], line);
+        assert!(!menu(BypassingServers::default()).entries.contains(&line));
+    }
+    let sessions = vec![session("s1", "Claude Code", "filesystem")];
+    let status = Some(status(Protection::Protecting, &[]));
+    let menu = TrayMenu::new(&TrayState { status, sessions, bypassing, ..TrayState::default() });
+    assert!(!menu.entries.contains(&line), "the first line names them: {:?}", menu.entries);
 }
 
 fn lock(on: bool) -> MenuEntry {

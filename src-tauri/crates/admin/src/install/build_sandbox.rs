@@ -4,8 +4,8 @@
 use super::build_error::{BuildError, text};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
 use super::{InstallError, Installer, registry};
+use ironcurtain_config::ManagedPolicy;
 use ironcurtain_config::home::{canonical_home, private_dir};
-use ironcurtain_config::protection;
 use ironcurtain_containment::Surroundings;
 use ironcurtain_egress::HostRules;
 use ironcurtain_packages::{Packages, tree};
@@ -41,7 +41,7 @@ impl BuildSandbox {
         let session_dir =
             session_dir.ok_or_else(|| folder(std::io::Error::other("the path is not valid UTF-8")))?;
         let person = canonical_home(&installer.home)?;
-        let protected = Arc::new(protection(&installer.home, &person)?);
+        let protected = Arc::new(ManagedPolicy::protection(&installer.home, &person)?);
         let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
         let sandbox = Self {
             tree: all.join("tree"),

@@ -2,24 +2,20 @@
 //!
 //! - The stored bundle is verified on each read, so modifying it on disk has no effect.
 
-use super::{BundleSettings, Managed, ManagedError, ManagedNetwork, WithoutBundle};
+use super::rules::{ManagedRules, OtherForms};
+use super::{BundleSettings, Managed, ManagedError};
 use crate::ConfigError;
 use crate::home::{Account, Home, canonical_home};
+use crate::protection::protection;
 use crate::snapshot_error::SnapshotError;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::hash_of;
 use ironcurtain_bundle::{BundleStore, BundleStoreError, PolicyBundle};
 use ironcurtain_paths::{CanonicalPath, Resolver, atomic_file, bounded_read};
-use ironcurtain_policy::{
-    DynamicLists, HostConnection, LoadError, Policy, ProtectedPaths, ResolveWithin, Rule, WithinError,
-    defaults,
-};
-use serde_json::{Value, json};
+use ironcurtain_policy::{DynamicLists, Policy, ProtectedPaths, Rule, WithinError, defaults};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Name of the rule for the setting `network`.
-const NETWORK: &str = "setting-network";
 
 /// The organization's rules, and the times at which they arrived on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +26,7 @@ pub struct ManagedPolicy {
     pub bundle: Option<ManagedBundle>,
     /// Reason the stored bundle is not used, or `None` if it is used or does not exist.
     pub problem: Option<String>,
-    rules: Option<String>,
-    lists: Option<String>,
-    /// Rule for the setting `network`. It applies to connections of runs and of servers that ask.
-    network_rule: Option<String>,
+    rules: ManagedRules,
     /// Arrival time of each rule, in milliseconds since the Unix epoch, keyed by the rule's hash.
     arrivals: BTreeMap<String, u64>,
 }
@@ -54,27 +47,13 @@ impl ManagedPolicy {
     /// Returns [`ConfigError`] if `managed.json` or the public key is invalid.
     pub fn load(home: &Home) -> Result<Option<Self>, ConfigError> {
         let Some(managed) = Managed::load()? else { return Ok(None) };
-        let mut policy = Self {
-            managed,
-            bundle: None,
-            problem: None,
-            rules: None,
-            lists: None,
-            network_rule: None,
-            arrivals: Self::read_arrivals(home),
-        };
+        let arrivals = Self::read_arrivals(home);
+        let rules = ManagedRules::default();
+        let mut policy = Self { managed, bundle: None, problem: None, rules, arrivals };
         if let Some(settings) = policy.managed.bundle.clone() {
             policy.take_bundle(home, &settings)?;
         }
-        policy.network_rule = policy.managed.settings.network.map(|network| {
-            let (then, what) = match network {
-                ManagedNetwork::Never => ("deny", "does not allow network access"),
-                ManagedNetwork::Ask => ("escalate", "requires approval for each host"),
-            };
-            let reason = format!("{} {what}", policy.managed.organization);
-            let rule = json!({ "name": NETWORK, "if": { "tool": [HostConnection::NAME] }, "then": then, "reason": reason });
-            json!({ "rules": [rule] }).to_string()
-        });
+        policy.rules = policy.rules.with_settings(&policy.managed);
         Ok(Some(policy))
     }
 
@@ -82,8 +61,7 @@ impl ManagedPolicy {
         let key = settings.public_key()?;
         match Self::store(home).read(&key) {
             Ok(Some(bundle)) => {
-                self.rules = bundle.document("policy").map(Value::to_string);
-                self.lists = bundle.document("lists").map(Value::to_string);
+                self.rules = ManagedRules::of_bundle(&bundle);
                 self.bundle = Some(ManagedBundle { revision: bundle.revision, sequence: bundle.sequence });
             }
             Ok(None) => {}
@@ -95,13 +73,7 @@ impl ManagedPolicy {
             }
         }
         if self.bundle.is_none() {
-            let then = match settings.without {
-                WithoutBundle::Deny => "deny",
-                WithoutBundle::Ask => "escalate",
-            };
-            let reason = format!("the rules of {} have not been downloaded yet", self.managed.organization);
-            let rule = json!({ "name": "no-bundle", "if": {}, "then": then, "reason": reason });
-            self.rules = Some(json!({ "rules": [rule] }).to_string());
+            self.rules = ManagedRules::without_bundle(settings, &self.managed.organization);
         }
         Ok(())
     }
@@ -117,54 +89,41 @@ impl ManagedPolicy {
     /// # Errors
     /// Returns [`SnapshotError`] if the organization's rules are invalid.
     pub(crate) fn over(&self, user: Policy, home: &Home) -> Result<Policy, SnapshotError> {
-        let Some(rules) = self.parsed(home)? else { return Ok(user) };
-        Ok(user.under(rules, |rule| self.arrivals.get(&hash(rule)).copied().unwrap_or(u64::MAX)))
+        Ok(user.under(self.parsed(home)?, |rule| self.since_ms(rule)))
     }
 
-    /// Adds the paths that the organization's rules close to the protected paths. Does nothing if this machine is not
-    /// managed.
+    fn since_ms(&self, rule: &Rule) -> u64 {
+        self.arrivals.get(&hash(rule)).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Returns the protected paths for a program that runs outside a session, including those that the organization's
+    /// rules close.
     ///
     /// # Errors
-    /// Returns [`SnapshotError`] if the organization's settings or rules are invalid.
-    pub fn protect(home: &Home, protected: ProtectedPaths) -> Result<ProtectedPaths, SnapshotError> {
+    /// Returns [`SnapshotError`] if a directory cannot be resolved, or the organization's settings or rules are invalid.
+    pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, SnapshotError> {
+        let protected = protection(home, person)?;
         let Some(policy) = Self::load(home)? else { return Ok(protected) };
-        let empty = json!({ "rules": [] }).to_string();
-        let empty = with_resolver(home, |resolve| parse(&empty, None, resolve))??;
-        let rules = policy.over(empty, home)?;
+        let rules = policy.over(Policy::default(), home)?;
         Ok(policy.hide_token(protected).with_managed(&rules))
     }
 
     /// Adds the token file to the protected paths: agents must not read the token.
     pub(crate) fn hide_token(&self, protected: ProtectedPaths) -> ProtectedPaths {
-        let token = self.managed.bundle.as_ref().and_then(|bundle| bundle.token_file.as_ref());
-        let token = token.and_then(|token| CanonicalPath::assume_canonical(token.to_str()?).ok());
+        let token = self.managed.bundle.as_ref().and_then(|bundle| bundle.token_file.clone());
         protected.also_closing(token)
     }
 
-    /// Parses the rules. `~` means the home directory of the account and, if `HOME` selects another one, that one too.
-    fn parsed(&self, home: &Home) -> Result<Option<Policy>, SnapshotError> {
+    /// Parses rules that use `~` once for the account's home directory and once for `HOME`, if they differ.
+    fn parsed(&self, home: &Home) -> Result<Policy, SnapshotError> {
         let person = canonical_home(home)?;
-        let Some(rules) = self.parsed_for(&person)? else { return Ok(None) };
+        let rules = self.rules.parse(&person, OtherForms::AsWritten)?;
         let account = Account::of_process().and_then(|account| {
             let home = account.home.canonicalize().unwrap_or(account.home);
             CanonicalPath::assume_canonical(home.to_str()?).ok()
         });
-        let Some(account) = account.filter(|account| *account != person) else { return Ok(Some(rules)) };
-        Ok(self.parsed_for(&account)?.map(|of_account| rules.with_variants(of_account)))
-    }
-
-    fn parsed_for(&self, person: &CanonicalPath) -> Result<Option<Policy>, LoadError> {
-        let resolver = Resolver::new(person.clone(), person.clone());
-        let resolve = |raw: &str| located(&resolver, person, raw);
-        let network = self.network_rule.iter().map(|rule| parse(rule, None, &resolve));
-        let bundle = self.rules.iter().map(|rules| parse(rules, self.lists.as_deref(), &resolve));
-        network.chain(bundle).try_fold(None, |first: Option<Policy>, rules| {
-            let rules = rules?;
-            Ok(Some(match first {
-                Some(first) => first.followed_by(rules),
-                None => rules,
-            }))
-        })
+        let Some(account) = account.filter(|account| *account != person) else { return Ok(rules) };
+        Ok(rules.with_variants(self.rules.parse(&account, OtherForms::AsWritten)?))
     }
 
     /// Parses a bundle's rules.
@@ -172,10 +131,7 @@ impl ManagedPolicy {
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid.
     pub fn check(home: &Home, bundle: &PolicyBundle) -> Result<Policy, SnapshotError> {
-        let text = |name| bundle.document(name).map(Value::to_string);
-        let rules = text("policy").unwrap_or_else(|| json!({ "rules": [] }).to_string());
-        let lists = text("lists");
-        Ok(with_resolver(home, |resolve| parse(&rules, lists.as_deref(), resolve))??)
+        Ok(ManagedRules::of_bundle(bundle).parse(&canonical_home(home)?, OtherForms::Refused)?)
     }
 
     /// Returns the built-in policy with a bundle's rules added as a layer above it.
@@ -183,31 +139,34 @@ impl ManagedPolicy {
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid.
     pub fn over_built_in(home: &Home, bundle: &PolicyBundle) -> Result<Policy, SnapshotError> {
-        let built_in = with_resolver(home, |resolve| parse(defaults::POLICY_JSON, None, resolve))??;
+        let person = canonical_home(home)?;
+        let resolver = Resolver::new(person.clone(), person);
+        let within = |raw: &str| resolver.locate(raw).map_err(WithinError::from);
+        let (lists, name) = (DynamicLists::default(), "the built-in rules");
+        let built_in = Policy::from_json(defaults::POLICY_JSON, name, &within, &lists)?;
         Ok(built_in.under(Self::check(home, bundle)?, |_| 0))
     }
 
     /// Returns the rules and lists as text, for detecting changes.
     pub(crate) fn text(&self) -> String {
-        json!([self.rules, self.lists, self.network_rule]).to_string()
+        self.rules.text()
     }
 
-    /// Stores the arrival time of each new rule, and removes rules that no longer exist. Does nothing if this machine
-    /// is not managed.
+    /// Stores the arrival time of each new rule, and removes rules that no longer exist. Until it is stored, a new rule is
+    /// newer than every grant.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid or the times cannot be written.
-    pub fn record_arrivals(home: &Home) -> Result<(), SnapshotError> {
-        let Some(policy) = Self::load(home)? else { return Ok(()) };
-        let Some(rules) = policy.parsed(home)? else { return Ok(()) };
+    pub fn record_arrivals(&mut self, home: &Home) -> Result<(), SnapshotError> {
         let now = now_ms();
+        let rules = self.parsed(home)?;
         let arrived = rules.rules().iter().map(|rule| {
             let hash = hash(rule);
-            let since = policy.arrivals.get(&hash).copied().unwrap_or(now);
+            let since = self.arrivals.get(&hash).copied().unwrap_or(now);
             (hash, since)
         });
         let arrivals: BTreeMap<String, u64> = arrived.collect();
-        if arrivals == policy.arrivals {
+        if arrivals == self.arrivals {
             return Ok(());
         }
         let path = arrivals_file(home);
@@ -215,7 +174,9 @@ impl ManagedPolicy {
             std::fs::create_dir_all(home.state.join("managed"))?;
             atomic_file::replace(&path, &json!(arrivals).to_string())
         };
-        Ok(write().map_err(|source| ConfigError::Io { path: path.clone(), source })?)
+        write().map_err(|source| ConfigError::Io { path: path.clone(), source })?;
+        self.arrivals = arrivals;
+        Ok(())
     }
 
     /// Reads the arrival times. A rule without one is treated as newer than every grant.
@@ -225,28 +186,6 @@ impl ManagedPolicy {
     }
 }
 
-/// Calls `then` with a function that resolves the paths in rules.
-fn with_resolver<T>(home: &Home, then: impl FnOnce(&ResolveWithin<'_>) -> T) -> Result<T, SnapshotError> {
-    let person = canonical_home(home)?;
-    let resolver = Resolver::new(person.clone(), person.clone());
-    Ok(then(&|raw| located(&resolver, &person, raw)))
-}
-
-/// Resolves a path in a managed rule. A path that cannot be resolved is taken as written, so that the user cannot make
-/// the rules invalid by changing a folder that they name.
-fn located(resolver: &Resolver, person: &CanonicalPath, raw: &str) -> Result<CanonicalPath, WithinError> {
-    resolver.locate(raw).or_else(|problem| {
-        let written =
-            raw.strip_prefix('~').map_or_else(|| raw.to_owned(), |below| format!("{person}{below}"));
-        CanonicalPath::assume_canonical(written.trim_end_matches('/')).map_err(|_| WithinError::from(problem))
-    })
-}
-
-fn parse(rules: &str, lists: Option<&str>, resolve: &ResolveWithin<'_>) -> Result<Policy, LoadError> {
-    let lists = lists.map(|lists| DynamicLists::from_json(lists, "the bundle's lists")).transpose()?;
-    Policy::from_json(rules, "the bundle's rules", resolve, &lists.unwrap_or_default())
-}
-
 fn arrivals_file(home: &Home) -> PathBuf {
     home.state.join("managed/arrivals.json")
 }
@@ -254,4 +193,146 @@ fn arrivals_file(home: &Home) -> PathBuf {
 /// Hashes a rule's condition and decision. Its name and reason do not affect the hash.
 fn hash(rule: &Rule) -> String {
     hash_of(format!("{:?}", (rule.then, &rule.condition)).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_policy::{Decision, Layer};
+    use serde_json::Value;
+    use std::path::Path;
+
+    struct Scene {
+        home: Home,
+        person: CanonicalPath,
+        dir: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let base = dir.path().canonicalize().unwrap();
+            let person = base.join("ann");
+            std::fs::create_dir(&person).unwrap();
+            let home = Home::under(&base.join("ic"), &person);
+            home.prepare().unwrap();
+            let person = CanonicalPath::assume_canonical(person.to_str().unwrap()).unwrap();
+            Self { home, person, dir }
+        }
+
+        /// Loads an organization with these settings and rules.
+        fn policy(&self, settings: &Value, rules: &Value) -> ManagedPolicy {
+            let managed = json!({ "schemaVersion": 1, "organization": "E", "settings": settings });
+            let managed: Managed = serde_json::from_value(managed).unwrap();
+            let rules = ManagedRules::of_rules(rules).with_settings(&managed);
+            let arrivals = ManagedPolicy::read_arrivals(&self.home);
+            ManagedPolicy { managed, bundle: None, problem: None, rules, arrivals }
+        }
+
+        fn at(&self, below: &str) -> CanonicalPath {
+            self.person.join(below).unwrap()
+        }
+
+        /// Returns the folder in a rule as resolved, or the error.
+        fn located(&self, within: &str, forms: OtherForms) -> Result<CanonicalPath, String> {
+            let rules = ManagedRules::of_rules(&json!([denied(within)]));
+            let policy = rules.parse(&self.person, forms).map_err(|problem| problem.to_string())?;
+            Ok(policy.rules()[0].within().unwrap().clone())
+        }
+    }
+
+    fn denied(within: &str) -> Value {
+        let paths = json!({ "roles": ["read-path", "write-path", "delete-path"], "within": within });
+        json!({ "name": "denied", "if": { "paths": paths }, "then": "deny", "reason": "r" })
+    }
+
+    #[test]
+    fn a_network_setting_is_a_separate_layer_and_hides_no_less() {
+        let scene = Scene::new();
+        std::fs::create_dir(scene.person.as_path().join("secret")).unwrap();
+        for (settings, then) in [
+            (json!({ "network": "ask" }), Some(Decision::Escalate)),
+            (json!({ "network": "never" }), Some(Decision::Deny)),
+            (json!({}), None),
+        ] {
+            let managed = scene.policy(&settings, &json!([denied("~/secret")]));
+            let policy = managed.over(Policy::default(), &scene.home).unwrap();
+            let of_setting = policy.rules().iter().find(|rule| rule.layer == Layer::Setting);
+            assert_eq!(of_setting.map(|rule| rule.then), then);
+            let protected = ProtectedPaths::default().with_managed(&policy);
+            assert!(protected.covers(&scene.at("secret/a")) && !protected.covers(&scene.at("other")));
+        }
+    }
+
+    #[test]
+    fn a_new_rule_is_newer_than_every_grant_only_until_its_arrival_is_recorded() {
+        let scene = Scene::new();
+        let secret = scene.at("secret");
+        let load = |settings: &Value| scene.policy(settings, &json!([denied(secret.as_str())]));
+        let since = |policy: &ManagedPolicy| -> Vec<u64> {
+            let rules = policy.parsed(&scene.home).unwrap();
+            rules.rules().iter().map(|rule| policy.since_ms(rule)).collect()
+        };
+        let mut first = load(&json!({}));
+        assert_eq!(since(&first), [u64::MAX]);
+        let before = now_ms();
+        first.record_arrivals(&scene.home).unwrap();
+        let arrived = since(&first);
+        assert!((before..=now_ms()).contains(&arrived[0]));
+        assert_eq!(since(&load(&json!({}))), arrived, "the time is stored");
+        // A setting arrives without a bundle, and does not change the other rule's time.
+        let mut with_setting = load(&json!({ "network": "ask" }));
+        assert_eq!(since(&with_setting), [u64::MAX, arrived[0]]);
+        with_setting.record_arrivals(&scene.home).unwrap();
+        let now = since(&with_setting);
+        assert!(now[0] <= now_ms() && now[1] == arrived[0]);
+        // A link that the rule names is retargeted.
+        std::os::unix::fs::symlink(scene.dir.path(), scene.person.as_path().join("secret")).unwrap();
+        let mut moved = load(&json!({ "network": "ask" }));
+        assert_eq!(since(&moved), [now[0], u64::MAX]);
+        moved.record_arrivals(&scene.home).unwrap();
+        assert!(since(&moved)[1] <= now_ms());
+        // Without a stored time, the rule stays newer than every grant.
+        let file = arrivals_file(&scene.home);
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir_all(file.join("x")).unwrap();
+        let mut unstored = load(&json!({}));
+        unstored.record_arrivals(&scene.home).unwrap_err();
+        assert_eq!(since(&unstored), [u64::MAX]);
+    }
+
+    #[test]
+    fn only_paths_that_the_user_made_unusable_are_taken_as_written() {
+        let scene = Scene::new();
+        let link = |name: &str, target: &Path| {
+            std::os::unix::fs::symlink(target, scene.person.as_path().join(name)).unwrap();
+        };
+        link("loop", scene.at("loop").as_path());
+        link("magic", Path::new("/proc/self/fd/0"));
+        for (within, expected) in [
+            ("~/loop/docs/", "loop/docs"),
+            ("~/magic/docs", "magic/docs"),
+            ("~/docs", "docs"),
+            ("~/loop/../docs", "docs"),
+        ] {
+            for forms in [OtherForms::Refused, OtherForms::AsWritten] {
+                assert_eq!(scene.located(within, forms), Ok(scene.at(expected)), "{within}");
+            }
+        }
+        for (within, expected) in [
+            ("~bob/finance", "`~bob/finance` must be absolute or begin with `~/`"),
+            ("~/a\u{0}b", "contains a NUL character"),
+        ] {
+            for forms in [OtherForms::Refused, OtherForms::AsWritten] {
+                let refused = scene.located(within, forms).unwrap_err();
+                assert!(refused.contains(expected), "{refused}");
+            }
+        }
+        // The same name in two Unicode forms.
+        std::fs::create_dir(scene.at("Mu\u{308}ller").as_path()).unwrap();
+        let refused = scene.located("~/M\u{fc}ller", OtherForms::Refused).unwrap_err();
+        assert!(refused.contains("the same text in another Unicode form"), "{refused}");
+        assert_eq!(scene.located("~/M\u{fc}ller", OtherForms::AsWritten), Ok(scene.at("M\u{fc}ller")));
+        assert_eq!(scene.located("~/Mu\u{308}ller", OtherForms::Refused), Ok(scene.at("Mu\u{308}ller")));
+    }
 }

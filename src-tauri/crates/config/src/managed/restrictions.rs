@@ -3,6 +3,7 @@
 use super::{Managed, ManagedNetwork, ManagedSettings};
 use crate::sandbox::{NetworkSettings, Sandbox};
 use crate::{Config, ExportConfig, SandboxPolicy, Server};
+use url::Url;
 
 impl Managed {
     /// Returns `true` if a server that was allowed to start is not allowed any more.
@@ -16,7 +17,7 @@ impl Managed {
     pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
         let Self { organization, settings, .. } = self;
         match (&settings.export_url, export) {
-            (Some(url), Some(export)) if export.url == *url => None,
+            (Some(url), Some(export)) if is_same(url, &export.url) => None,
             (Some(url), _) => Some(format!(
                 "{organization} requires the export of the record to `{url}`; run `ironcurtain export enable {url}`"
             )),
@@ -26,6 +27,10 @@ impl Managed {
             (None, _) => None,
         }
     }
+}
+
+fn is_same(url: &str, other: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| Url::parse(other).is_ok_and(|other| url == other))
 }
 
 impl ManagedSettings {
@@ -118,6 +123,20 @@ mod tests {
         );
         let both = r#"{"allowedServers":[{"name":"git"}],"deniedServers":[{"name":"git"}]}"#;
         assert_eq!(refusals(both)[0].1.as_deref(), Some("Example denies this server"));
+    }
+
+    #[test]
+    fn the_export_must_go_to_the_collector_in_any_spelling() {
+        let managed =
+            r#"{"schemaVersion":1,"organization":"E","settings":{"exportUrl":"https://A.example:443"}}"#;
+        let managed: Managed = serde_json::from_str(managed).unwrap();
+        let is_refused = |url: &str| {
+            let export = serde_json::from_value(serde_json::json!({ "url": url })).unwrap();
+            managed.refusal_without_export(Some(&export)).is_some()
+        };
+        assert!(!is_refused("https://A.example:443") && !is_refused("https://a.example/"));
+        assert!(is_refused("https://a.example/x") && is_refused("https://b.example/"));
+        assert!(is_refused("http://a.example/") && managed.refusal_without_export(None).is_some());
     }
 
     #[test]

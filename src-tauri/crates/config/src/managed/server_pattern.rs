@@ -1,14 +1,14 @@
 //! Matches an organization's server patterns with the entries in `mcp-servers.json`.
 //!
 //! - The user writes the entries. A pattern in `deniedServers` therefore also matches other spellings of a package or
-//!   an address, and a pattern in `allowedServers` matches only an entry that certainly starts this package.
+//!   an address, and a pattern in `allowedServers` matches only an entry that certainly starts this package or sends its
+//!   requests to this address.
 //! - A pattern that can never match is an error, because it would deny nothing.
 
 use super::ServerPattern;
+use super::server_address::{Address, addresses};
 use crate::sandbox::PassEnv;
 use crate::{RemoteServer, Server};
-use percent_encoding::percent_decode_str;
-use url::Url;
 
 /// Prefixes of environment variables that change which code a program or a package runner runs.
 const CODE_VARIABLES: [&str; 12] = [
@@ -41,7 +41,9 @@ impl ServerPattern {
             return Some(format!("`{package}` is not a package name; write it without a version"));
         }
         let url = self.url.as_ref().filter(|url| Address::of_pattern(url).is_none())?;
-        Some(format!("`{url}` is not a URL of a server; it may end in `*`"))
+        Some(format!(
+            "`{url}` is not a valid server URL; expected `https://HOST/PATH`, optionally ending in `*`"
+        ))
     }
 
     /// Returns `true` if the entry certainly starts this server.
@@ -50,9 +52,8 @@ impl ServerPattern {
             && self.package.as_ref().is_none_or(|package| starts(server, package))
             && self.url.as_ref().is_none_or(|pattern| {
                 let url = server.remote.as_ref().map(RemoteServer::url);
-                url.zip(Address::of_pattern(pattern)).is_some_and(|(url, pattern)| {
-                    pattern.covers(&Address::of(url)) && pattern.scheme == url.scheme()
-                })
+                url.zip(Address::of_pattern(pattern))
+                    .is_some_and(|(url, pattern)| pattern.certainly_covers(url))
             })
     }
 
@@ -157,83 +158,6 @@ fn reduced(name: &str) -> String {
     reduced
 }
 
-/// Returns the address of a remote server, or all addresses in the command line of a local one, which may be a bridge
-/// to a remote server.
-fn addresses(server: &Server) -> Vec<Address> {
-    match &server.remote {
-        Some(remote) => vec![Address::of(remote.url())],
-        None => {
-            let words = server
-                .args
-                .iter()
-                .flat_map(|word| word.split(|c: char| c.is_whitespace() || "'\"".contains(c)));
-            let starts = |word: &str| word.find("http").and_then(|at| word.get(at..)).map(str::to_owned);
-            let urls = words.filter_map(starts).filter_map(|word| Url::parse(&word).ok());
-            urls.map(|url| Address::of(&url)).collect()
-        }
-    }
-}
-
-/// Address of a server in a form in which equivalent spellings are equal.
-struct Address {
-    scheme: String,
-    host: String,
-    port: Option<u16>,
-    path: String,
-    is_prefix: bool,
-}
-
-impl Address {
-    fn of(url: &Url) -> Self {
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        let path = normal_path(url.path());
-        let scheme = url.scheme().to_owned();
-        Self { scheme, host, port: url.port_or_known_default(), path, is_prefix: false }
-    }
-
-    fn of_pattern(pattern: &str) -> Option<Self> {
-        let (start, is_prefix) = pattern.strip_suffix('*').map_or((pattern, false), |start| (start, true));
-        let url = Url::parse(start).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-        let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-        let is_plain = is_plain && url.query().is_none() && url.has_host();
-        is_plain.then(|| {
-            let mut address = Self { is_prefix, ..Self::of(&url) };
-            if is_prefix && url.path().ends_with('/') && !address.path.ends_with('/') {
-                address.path.push('/');
-            }
-            address
-        })
-    }
-
-    /// Returns `true` if this pattern matches an address. Ignores the scheme.
-    fn covers(&self, other: &Self) -> bool {
-        let of_host = match self.host.strip_prefix("*.") {
-            Some(parent) => other.host.strip_suffix(parent).is_some_and(|child| child.ends_with('.')),
-            None => self.host == other.host,
-        };
-        let default = |address: &Self| address.port.filter(|port| ![80, 443].contains(port));
-        let of_path = match self.is_prefix {
-            true => format!("{}/", other.path).starts_with(&self.path),
-            false => self.path == other.path,
-        };
-        of_host && default(self) == default(other) && of_path
-    }
-}
-
-/// Returns a path without percent-encoding, empty segments, `.`, `..` and a trailing slash.
-fn normal_path(path: &str) -> String {
-    let text = percent_decode_str(path).decode_utf8_lossy();
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in text.split(['/', '\\']) {
-        match segment {
-            "" | "." => {}
-            ".." => drop(segments.pop()),
-            segment => segments.push(segment),
-        }
-    }
-    format!("/{}", segments.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,43 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_compared_by_their_parts() {
-        let remote = |url: &str| server(&json!({ "url": url }));
-        let exact = address("https://MCP.example.com/sse");
-        for url in [
-            "https://mcp.example.com/sse",
-            "https://mcp.example.com:443/sse/",
-            "https://mcp.example.com./sse?x=1#y",
-            "https://mcp.example.com//./%73se",
-            "https://mcp.example.com/a/%2e%2e/sse",
-        ] {
-            assert!(exact.denies(&remote(url)) && exact.allows(&remote(url)), "{url}");
-        }
-        for url in ["https://mcp.example.com.evil.example/sse", "https://mcp.example.com/other"] {
-            assert!(!exact.denies(&remote(url)) && !exact.allows(&remote(url)), "{url}");
-        }
-        let host = address("https://mcp.example.com*");
-        assert!(host.allows(&remote("https://mcp.example.com/sse")));
-        assert!(!host.allows(&remote("https://mcp.example.com.evil.example/sse")));
-        let folder = address("https://mcp.example.com/a/*");
-        assert!(folder.allows(&remote("https://mcp.example.com/a/b")));
-        assert!(!folder.allows(&remote("https://mcp.example.com/a/..%2fb")));
-        let children = address("https://*.example.com/*");
-        assert!(children.denies(&remote("https://mcp.example.com/sse")));
-        assert!(!children.denies(&remote("https://evilexample.com/sse")));
-        assert!(exact.denies(&words("npx mcp-remote https://mcp.example.com/sse")));
-        assert!(exact.denies(&words("npx mcp-remote --url=http://mcp.example.com/sse")));
-        assert!(!exact.allows(&words("npx mcp-remote https://mcp.example.com/sse")));
-    }
-
-    #[test]
     fn patterns_that_can_never_match_are_refused() {
         for bad in ["git==1.2", "git@1", "@scope/git@1", "mcp/git:latest", "git[cli]"] {
             assert!(package(bad).problem().unwrap().contains("write it without a version"), "{bad}");
         }
         for bad in ["mcp.example.com", "https://u@mcp.example.com/", "https://mcp.example.com/?x", "ftp://x/"]
         {
-            assert!(address(bad).problem().unwrap().contains("is not a URL of a server"), "{bad}");
+            assert!(address(bad).problem().unwrap().contains("is not a valid server URL"), "{bad}");
         }
         for name in ["@scope/git", "git", "/usr/bin/git", "mcp/git"] {
             assert_eq!(package(name).problem(), None);

@@ -43,7 +43,7 @@ fn is_on(condition: &SettingCondition, home: &CanonicalPath, cwd: &Path) -> bool
 mod tests {
     use super::*;
     use crate::home::Home;
-    use crate::protection;
+    use crate::protection::protection;
 
     #[test]
     fn arguments_are_added_once_and_only_where_they_are_needed() {

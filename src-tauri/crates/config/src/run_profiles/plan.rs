@@ -172,12 +172,11 @@ impl Maker<'_> {
         }
         let touches = |other: &Path| other.starts_with(path.as_path()) || path.as_path().starts_with(other);
         let data = self.context.ours.data.canonicalize();
-        let denied = |kept: &&ReadOnlyPath| {
-            kept.is == ReadOnlyReason::Organization && (kept.path.contains(path) || path.contains(&kept.path))
-        };
+        let denied =
+            |kept: &&ReadOnlyPath| kept.is == ReadOnlyReason::Organization && kept.path.overlaps(path);
         if let Some(kept) = protected.read_only().iter().filter(|_| is_written).find(denied) {
             return Some(format!(
-                "cannot be changed, because of the organization's rule about `{}`",
+                "cannot be writable: your organization's rules deny changes to `{}`",
                 kept.path
             ));
         }
@@ -218,7 +217,7 @@ impl Maker<'_> {
 mod tests {
     use super::*;
     use crate::home::Home;
-    use crate::protection;
+    use crate::protection::protection;
 
     struct Scene {
         _dir: tempfile::TempDir,

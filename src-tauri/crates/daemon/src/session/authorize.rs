@@ -140,7 +140,7 @@ impl Session {
         // A grant is not mounted if it would now expose a protected path or if a managed rule overrides a part of it.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
-            grant.files().is_some_and(|f| by.snapshot.protected.would_be_exposed_by(&f.path, is_written(f)))
+            grant.files().is_some_and(|f| by.snapshot.protected.exposed_by(&f.path, is_written(f)).is_some())
                 || by.snapshot.suspends(&self.config.name, grant)
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));

@@ -123,3 +123,19 @@ async fn a_maximum_lifetime_applies_to_existing_and_new_grants() {
     grants.limit(Some(Duration::from_secs(60)));
     assert!(!grants.hold(&["later".into()]) && ids(&grants).is_empty());
 }
+
+#[tokio::test]
+async fn a_maximum_lifetime_applies_after_a_reboot_with_a_clock_set_back() {
+    let (place, hands) = (Place::new(), Hands::default());
+    let grants = place.open_by(hands.clock("one"));
+    let created_ms = hands.clock("one").now().wall_ms;
+    give(&grants, &[StandingGrant { created_ms, ..grant("a", Lifetime::Always, None) }]).await;
+    grants.close().await;
+    hands.set_wall(-600 * MINUTE);
+    let grants = place.open_by(hands.clock("two"));
+    grants.limit(Some(Duration::from_secs(10 * 60)));
+    hands.pass(9 * MINUTE);
+    assert!(grants.hold(&["a".into()]));
+    hands.pass(MINUTE);
+    assert!(!grants.hold(&["a".into()]));
+}

@@ -187,7 +187,7 @@ impl Http {
     async fn connect(&self) -> Result<Sender, Fault> {
         let Dialed { stream, mut permit } = self.dialer.open(&self.target).await?;
         notice_silence(&stream);
-        let stream = secured(stream, self.tls.as_ref()).await.map_err(|problem| {
+        let stream = secured(Box::new(stream), self.tls.as_ref()).await.map_err(|problem| {
             Fault::InvalidCertificate { host: self.target.to_string(), problem: problem.to_string() }
         })?;
         let (sender, connection) =

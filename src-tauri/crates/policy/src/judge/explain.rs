@@ -78,11 +78,11 @@ impl<'a> Judging<'a> {
         if self.call.is_unannotated() {
             return self.unannotated(&whole);
         }
-        let rule = self.rule_for_call();
-        if let Some(grant) = self.tool_grant(rule) {
+        let ruling = self.ruling_for_call();
+        if let Some(grant) = self.tool_grant(ruling) {
             return self.step(&whole, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        if self.is_free_request(rule) {
+        if self.is_free_request(ruling) {
             return self.step(&whole, SettledBy::Confined, Vec::new());
         }
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
@@ -91,8 +91,8 @@ impl<'a> Judging<'a> {
     /// Returns the step for a call to an unannotated tool. The tool's resources are unknown, so earlier rules are not
     /// listed.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
-        let rule = self.rule_for_unannotated();
-        let settled_by = match (self.tool_grant(rule), rule) {
+        let ruling = self.ruling_for_unannotated();
+        let settled_by = match (self.tool_grant(ruling), ruling.decides) {
             (Some(grant), _) => SettledBy::Grant(grant.id.clone()),
             (None, None) => SettledBy::NoRule,
             (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
@@ -111,7 +111,7 @@ impl<'a> Judging<'a> {
             return steps;
         }
         let value = ValueInRole { role, given: None };
-        if let Some(grant) = self.tool_grant(self.rule_for(&value)) {
+        if let Some(grant) = self.tool_grant(self.ruling_for(&value)) {
             return vec![self.step(&value.judged(), SettledBy::Grant(grant.id.clone()), Vec::new())];
         }
         vec![self.by_rules(&value.judged(), |rule| value.cover(rule, self.call, self.context.reach))]
@@ -120,7 +120,7 @@ impl<'a> Judging<'a> {
     fn value(&self, role: Role, given: &'a ResolvedValue, open: bool) -> ExplanationStep {
         let value = ValueInRole { role, given: Some(given) };
         let judged = value.judged();
-        if open && self.is_in_sandbox(given) && !self.is_restricted(role, given) {
+        if open && self.is_in_sandbox(given) && self.restriction(role, given).is_none() {
             return self.step(&judged, SettledBy::SessionFolder, Vec::new());
         }
         if let Some(grant) = self.grant_for(&value) {
@@ -129,11 +129,11 @@ impl<'a> Judging<'a> {
         if let Some(grant) = self.host_grant_for(&value) {
             return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        let rule = self.rule_for(&value);
-        if let Some(grant) = self.tool_grant(rule) {
+        let ruling = self.ruling_for(&value);
+        if let Some(grant) = self.tool_grant(ruling) {
             return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = self.is_outside_hosts(&value, rule);
+        let gated = self.is_outside_hosts(&value, ruling.decides);
         ExplanationStep {
             gated,
             ..self.by_rules(&judged, |rule| value.cover(rule, self.call, self.context.reach))
@@ -146,7 +146,7 @@ impl<'a> Judging<'a> {
         judged: &JudgedValue<'_>,
         cover: impl Fn(&Rule) -> Result<Match, Mismatch>,
     ) -> ExplanationStep {
-        let decides = self.layered(|rules| cover::first(rules, |rule| cover(rule).ok()));
+        let decides = self.ruling(|rules| cover::first(rules, |rule| cover(rule).ok())).decides;
         let before =
             self.rules().take_while(|rule| decides.is_none_or(|decides| decides.name() != rule.name()));
         let passed = before.filter_map(|rule| {

@@ -18,10 +18,10 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let mut kept = written.filter_map(|(role, argument, path)| {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
-            ReadOnlyReason::Organization => {
-                let rule = context.protected.managed_rule(&kept.path)?;
-                return Some(Denial::by_rules(rule, Vec::new()));
-            }
+            ReadOnlyReason::Organization => match context.protected.kept_by_organization(&kept.path) {
+                Some(rule) => return Some(Denial::by_rules(rule, Vec::new())),
+                None => "your organization denies changes to it",
+            },
             ReadOnlyReason::OurPrograms => {
                 "it contains IronCurtain's own programs, which run outside every sandbox"
             }
@@ -48,13 +48,13 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     }
     call.paths().find_map(|(role, argument, path)| {
         let closed = closed(path, role.descends())?;
-        if let Some(rule) = context.protected.managed_rule(path) {
+        let (is_above, relation) = match closed {
+            Closed::Inside => (false, "is protected"),
+            Closed::Above => (true, "contains protected files"),
+        };
+        if let Some(rule) = context.protected.closed_by_organization(path, is_above) {
             return Some(Denial::by_rules(rule, Vec::new()));
         }
-        let relation = match closed {
-            Closed::Inside => "is protected",
-            Closed::Above => "contains protected files",
-        };
         Some(Denial::protected(format!("argument `{argument}`: `{path}` {relation}")))
     })
 }

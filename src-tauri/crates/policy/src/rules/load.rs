@@ -161,6 +161,15 @@ impl Loading<'_> {
         let condition = self.conditions(then, condition)?;
         let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };
         let reason = RuleReason::new(name, reason);
-        Ok(Rule { reason, description, principle, then, condition, layer: Layer::User, examples })
+        Ok(Rule {
+            reason,
+            description,
+            principle,
+            then,
+            condition,
+            layer: Layer::User,
+            since_ms: 0,
+            examples,
+        })
     }
 }

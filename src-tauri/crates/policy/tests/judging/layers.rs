@@ -178,7 +178,7 @@ fn an_uncertain_match_applies_in_the_session_folder() {
 }
 
 #[test]
-fn a_managed_rule_is_named_although_another_check_asks_about_the_same_value() {
+fn a_managed_rule_is_named_even_if_another_check_requires_approval_of_the_same_value() {
     let mut scene = scene(&[all("escalate")], &[all("allow")]);
     scene.gates = AllowedHosts::new(&[("other".to_owned(), vec!["good.example".to_owned()])].into());
     assert_eq!(
@@ -215,13 +215,14 @@ fn a_denied_folder_is_protected_like_a_secret() {
     assert_eq!((&*rule.rule, &*rule.reason), ("managed:docs", "docs"));
     assert!(docs.closed_by_organization(&path("/"), false).is_none());
     assert!(docs.closed_by_organization(&path("/"), true).is_some());
-    assert!(docs.would_be_exposed_by(&path("/"), false) && !docs.would_be_exposed_by(&path("/other"), true));
+    assert_eq!(docs.exposed_by(&path("/"), false), Some(&path("/docs")));
+    assert_eq!(docs.exposed_by(&path("/other"), true), None);
     // A run profile that opens a login does not open a denied folder.
     assert_eq!(docs.opened_for(&[path("/docs")], &[]).paths(), [path("/docs")]);
     // A rule that denies only changes makes the folder read-only.
     let kept = protected(&[("docs", files(&["write-path"], "/docs"), "deny")]);
-    assert!(kept.paths().is_empty() && kept.would_be_exposed_by(&path("/docs"), true));
-    assert!(!kept.would_be_exposed_by(&path("/docs"), false));
+    assert!(kept.paths().is_empty() && kept.exposed_by(&path("/docs"), true).is_some());
+    assert_eq!(kept.exposed_by(&path("/docs"), false), None);
     for other in [
         vec![("docs", files(&all_roles, "/docs"), "escalate")],
         vec![(

@@ -15,6 +15,7 @@ mod doubt;
 mod files;
 mod layers;
 mod loading;
+mod managed;
 mod peer;
 mod properties;
 mod reaching;

@@ -60,10 +60,16 @@ impl ServedFiles {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
-        let verdict = match self.denial_by_place(wanted, own_file.is_some(), &context, &inspected.paths) {
-            Some(denial) => Verdict::Deny(denial),
-            None if runs_later.is_some() => asked_each_time(verdict),
-            None => verdict,
+        let verdict = match verdict {
+            // The denial of the path itself has the more specific reason.
+            Verdict::Deny(_) => verdict,
+            Verdict::Allow(_) | Verdict::Escalate(_) => {
+                match self.denial_by_place(wanted, own_file.is_some(), &context, &inspected.paths) {
+                    Some(denial) => Verdict::Deny(denial),
+                    None if runs_later.is_some() => asked_each_time(verdict),
+                    None => verdict,
+                }
+            }
         };
         JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
@@ -95,8 +101,9 @@ impl ServedFiles {
             return None;
         }
         let folder = CanonicalPath::assume_canonical(&wanted.path).ok()?;
-        if self.closed.touches(path) || context.snapshot.protected.would_be_exposed_by(&folder, true) {
-            return Some(Denial::protected("it contains a path that must not be changed"));
+        if let Some(inside) = self.overlapping(&folder, &context.snapshot) {
+            let reason = format!("`{folder}` contains `{inside}`, which must not be changed");
+            return Some(Denial::protected(reason));
         }
         let arguments = arguments(&wanted.path);
         let denial = |operation: &FileOperation| {
@@ -116,9 +123,7 @@ impl ServedFiles {
     pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
         let context = self.judging(&self.services.snapshot(), table);
         // The view hides closed paths, and a mount would show them.
-        if self.closed.touches(folder.as_path())
-            || context.snapshot.protected.would_be_exposed_by(folder, true)
-        {
+        if self.overlapping(folder, &context.snapshot).is_some() {
             return false;
         }
         let arguments = arguments(folder.as_str());
@@ -129,6 +134,12 @@ impl ServedFiles {
                 is_same && matches!(context.judge(located).verdict, Verdict::Allow(_))
             })
         })
+    }
+
+    /// Returns a path that is closed or must not change, and that contains the folder or is inside it.
+    fn overlapping<'a>(&'a self, folder: &CanonicalPath, snapshot: &'a PolicySnapshot) -> Option<&'a str> {
+        let exposed = || snapshot.protected.exposed_by(folder, true).map(CanonicalPath::as_str);
+        self.closed.overlapping(folder.as_path()).or_else(exposed)
     }
 
     /// Returns the context for judging without approvals.

@@ -267,12 +267,15 @@ impl ProfileGrants {
         is_restricted: impl Fn(&CanonicalPath, &[FileOperation]) -> bool,
     ) -> Vec<CanonicalPath> {
         let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
-        let is_over = |id: &String, path: &mut CanonicalPath| {
+        // `is_restricted` accesses the disk, so it is not called while a lock is held.
+        let (mounted, programs) = (lock(&self.mounted).clone(), lock(&self.programs).clone());
+        let is_over = |(id, path): &(String, CanonicalPath)| {
             !ids.contains(id.as_str()) || is_restricted(path, &EVERYTHING)
         };
-        let programs: Vec<CanonicalPath> =
-            lock(&self.programs).extract_if(.., |path| is_restricted(path, &[FileOperation::Read])).collect();
-        lock(&self.mounted).extract_if(.., is_over).map(|(_, path)| path).chain(programs).collect()
+        let mounted =
+            mounted.into_iter().filter(is_over).filter_map(|(id, _)| lock(&self.mounted).remove(&id));
+        let programs = programs.into_iter().filter(|path| is_restricted(path, &[FileOperation::Read]));
+        mounted.chain(programs.filter(|path| lock(&self.programs).remove(path))).collect()
     }
 }
 
@@ -287,7 +290,8 @@ impl ServedFiles {
             let is_restricted = |path: &CanonicalPath, operations: &[FileOperation]| {
                 !is_unrestricted(&snapshot, run, path, operations)
             };
-            let working = lock(&files.working_folder).take_if(|folder| is_restricted(folder, &EVERYTHING));
+            let working = files.working_folder().filter(|folder| is_restricted(folder, &EVERYTHING));
+            let working = working.and_then(|_| lock(&files.working_folder).take());
             let revoked = files.profile.take_revoked(&files.services.grants.now(), is_restricted);
             working.into_iter().chain(revoked).collect::<Vec<_>>()
         };
@@ -326,4 +330,27 @@ fn entry_of(grant: &StandingGrant, principal: &Principal) -> Entry {
 
 pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_judged_without_holding_a_lock() {
+        let path = |text: &str| CanonicalPath::assume_canonical(text).unwrap();
+        let grants = ProfileGrants {
+            mounted: Mutex::new([("g".to_owned(), path("/settings"))].into()),
+            programs: Mutex::new([path("/program"), path("/other")].into()),
+            ..ProfileGrants::default()
+        };
+        let is_restricted = |folder: &CanonicalPath, _: &[FileOperation]| {
+            assert!(grants.mounted.try_lock().is_ok() && grants.programs.try_lock().is_ok());
+            *folder == path("/program")
+        };
+        // The table has no grants, so the settings folder's grant has ended.
+        let revoked = grants.take_revoked(&GrantTable::default(), is_restricted);
+        assert_eq!(revoked, [path("/settings"), path("/program")]);
+        assert_eq!((grants.mounted(), lock(&grants.programs).clone()), (vec![], [path("/other")].into()));
+    }
 }

@@ -106,7 +106,7 @@ pub fn shown(
             file: files.kind == GrantKind::File,
             named: false,
         };
-        if protected.would_be_exposed_by(&need.path, need.writable) {
+        if protected.exposed_by(&need.path, need.writable).is_some() {
             continue;
         }
         match (target, files.kind) {

@@ -167,11 +167,14 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     }
 }
 
-/// Reads the organization's settings and rules. Rejects the removal of its file, as for the user's files.
+/// Reads the organization's settings and rules, and records when new rules arrived. Rejects the removal of its file, as for the user's files.
 fn organization(home: &Home, before: &Current) -> Result<Option<ManagedPolicy>, ReadError> {
-    let organization = ManagedPolicy::load(home)?;
+    let mut organization = ManagedPolicy::load(home)?;
     if organization.is_none() && before.snapshot.managed.is_some() {
         return Err(ReadError::Gone(MANAGED_FILE.into()));
+    }
+    if let Some(Err(problem)) = organization.as_mut().map(|managed| managed.record_arrivals(home)) {
+        tracing::warn!(%problem, "failed to store the arrival times of the organization's rules");
     }
     Ok(organization)
 }

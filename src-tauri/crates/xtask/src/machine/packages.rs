@@ -107,8 +107,9 @@ const LIST: &[(Purpose, Package)] = &[
     (CrateTests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (CrateTests, named("openssl", "openssl", "openssl", Program("openssl"))),
     (CrateTests, named("curl", "curl", "curl", Program("curl"))),
-    // A server for an organization's bundles.
+    // Servers for an organization's bundles.
     (CrateTests, named("nginx", "nginx-core", "nginx", Program("nginx"))),
+    (CrateTests, debian("docker-registry", Program("docker-registry"))),
     // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),

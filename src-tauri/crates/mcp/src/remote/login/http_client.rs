@@ -154,7 +154,7 @@ impl LoginHttpClient {
             "http" => None,
             _ => Some(TlsClient::new(url.host_str().unwrap_or_default()).await?),
         };
-        let stream = secured(stream, tls.as_ref()).await;
+        let stream = secured(Box::new(stream), tls.as_ref()).await;
         let stream = stream.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
         let broke = |source| LoginRequestError::Interrupted { host: host(), source };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broke)?;

@@ -1,0 +1,122 @@
+//! Text of the organization's rules, and its parsing.
+
+use super::{BundleSettings, Managed, ManagedNetwork, WithoutBundle};
+use ironcurtain_bundle::PolicyBundle;
+use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
+use ironcurtain_policy::{DynamicLists, HostConnection, LoadError, Policy, WithinError};
+use serde_json::{Value, json};
+use std::path::{Component, Path};
+
+/// Name of the rule for the setting `network`.
+const NETWORK: &str = "setting-network";
+
+/// Text of the organization's rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct ManagedRules {
+    rules: Option<String>,
+    lists: Option<String>,
+    /// Rule for the setting `network`. It applies to connections of runs and of servers that ask.
+    network: Option<String>,
+}
+
+/// Treatment of a path in a rule that exists only in another Unicode form.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum OtherForms {
+    /// The rules are invalid.
+    Refused,
+    /// The path is taken as written.
+    AsWritten,
+}
+
+impl ManagedRules {
+    /// Returns the rules and lists in a bundle.
+    pub(super) fn of_bundle(bundle: &PolicyBundle) -> Self {
+        let text = |name| bundle.document(name).map(Value::to_string);
+        Self { rules: text("policy"), lists: text("lists"), network: None }
+    }
+
+    /// Returns rules without lists.
+    pub(super) fn of_rules(rules: &Value) -> Self {
+        Self { rules: Some(json!({ "rules": rules }).to_string()), ..Self::default() }
+    }
+
+    /// Returns the rule for all calls until there is a bundle.
+    pub(super) fn without_bundle(settings: &BundleSettings, organization: &str) -> Self {
+        let then = match settings.without {
+            WithoutBundle::Deny => "deny",
+            WithoutBundle::Ask => "escalate",
+        };
+        let reason = format!("the rules of {organization} have not been downloaded yet");
+        let rule = json!({ "name": "no-bundle", "if": {}, "then": then, "reason": reason });
+        Self::of_rules(&json!([rule]))
+    }
+
+    /// Adds the rule for the setting `network`.
+    pub(super) fn with_settings(self, managed: &Managed) -> Self {
+        let network = managed.settings.network.map(|network| {
+            let (then, what) = match network {
+                ManagedNetwork::Never => ("deny", "does not allow network access"),
+                ManagedNetwork::Ask => ("escalate", "requires approval for each host"),
+            };
+            let condition = json!({ "roles": ["fetch-url"], "tool": [HostConnection::NAME] });
+            let reason = format!("{} {what}", managed.organization);
+            let rule = json!({ "name": NETWORK, "if": condition, "then": then, "reason": reason });
+            json!({ "rules": [rule] }).to_string()
+        });
+        Self { network, ..self }
+    }
+
+    /// Parses the rules. `person` replaces `~` in paths.
+    pub(super) fn parse(&self, person: &CanonicalPath, forms: OtherForms) -> Result<Policy, LoadError> {
+        let resolver = Resolver::new(person.clone(), person.clone());
+        let resolve = |raw: &str| located(&resolver, raw, forms);
+        let lists = self.lists.as_deref();
+        let lists = lists.map(|lists| DynamicLists::from_json(lists, "the bundle's lists")).transpose()?;
+        let lists = lists.unwrap_or_default();
+        let parse = |rules: &Option<String>| match rules {
+            Some(rules) => Policy::from_json(rules, "the bundle's rules", &resolve, &lists),
+            None => Ok(Policy::default()),
+        };
+        Ok(parse(&self.network)?.of_settings().followed_by(parse(&self.rules)?))
+    }
+
+    /// Returns the rules and lists as text, for detecting changes.
+    pub(super) fn text(&self) -> String {
+        json!([self.rules, self.lists, self.network]).to_string()
+    }
+}
+
+/// Resolves a path in a managed rule. A path that the user made unusable is taken as written, so that the user cannot
+/// make the rules invalid by changing a folder that they name.
+fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<CanonicalPath, WithinError> {
+    let problem = match resolver.locate(raw) {
+        Ok(path) => return Ok(path),
+        Err(problem) => problem,
+    };
+    let depends_on_user = matches!(
+        problem,
+        PathError::TooManyLinks(_)
+            | PathError::Unreadable { .. }
+            | PathError::NotText(_)
+            | PathError::Magic(_)
+    ) || (forms == OtherForms::AsWritten
+        && matches!(problem, PathError::OtherForm { .. }));
+    match lexical(resolver, raw).filter(|_| depends_on_user) {
+        Some(written) => Ok(written),
+        None => Err(problem.into()),
+    }
+}
+
+/// Returns a path that is absolute or begins with `~`, without `.` and `..`. Does not access the disk.
+fn lexical(resolver: &Resolver, raw: &str) -> Option<CanonicalPath> {
+    let written = resolver.expand_home(raw).unwrap_or_else(|| raw.to_owned());
+    let mut parts: Vec<&str> = Vec::new();
+    for part in Path::new(&written).components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    CanonicalPath::assume_canonical(&format!("/{}", parts.join("/"))).ok()
+}

@@ -1,0 +1,54 @@
+//! Combines the rules of all layers that apply to one value or call.
+//!
+//! - The strictest decision wins. If the layers are equally strict, a managed rule is named.
+//! - A managed rule that allows decides only if no user rule applies.
+
+use super::cover::LayerRules;
+use crate::{Decision, Rule};
+
+/// Rules of all layers that apply to a value or a call.
+#[derive(Clone, Copy)]
+pub(super) struct Ruling<'a> {
+    /// Rule that decides, or `None` if nothing covers the value.
+    pub(super) decides: Option<&'a Rule>,
+    /// Rule of each managed layer. If only uncertain matches exist, it applies even if no layer decides.
+    managed: [Option<&'a Rule>; 2],
+}
+
+impl<'a> Ruling<'a> {
+    /// Returns the decision of a policy without managed rules.
+    pub(super) fn of_user(user: LayerRules<'a>) -> Self {
+        Self { decides: user.decides, managed: [None; 2] }
+    }
+
+    /// Combines the layers. If at least one layer decides, an uncertain match in another one still requires approval.
+    pub(super) fn of_layers(managed: [LayerRules<'a>; 2], user: LayerRules<'a>) -> Self {
+        let is_decided = managed.iter().chain([&user]).any(|layer| layer.decides.is_some());
+        let managed = managed.map(LayerRules::any);
+        let decides = match (strictest(managed), user.any()) {
+            (Some(managed), Some(user)) if managed.then == Decision::Allow || user.then > managed.then => {
+                Some(user)
+            }
+            (managed, user) => managed.or(user),
+        };
+        Self { decides: decides.filter(|_| is_decided), managed }
+    }
+
+    /// Returns the strictest managed rule that denies the value or requires approval for it.
+    pub(super) fn restriction(&self) -> Option<&'a Rule> {
+        strictest(self.managed).filter(|rule| rule.restricts())
+    }
+
+    /// Returns `true` if a rule overrides a grant created at this time.
+    pub(super) fn overrides_grant_of(&self, created_ms: u64) -> bool {
+        let mut rules = self.decides.into_iter().chain(self.managed.into_iter().flatten());
+        rules.any(|rule| rule.overrides_grant_of(created_ms))
+    }
+}
+
+fn strictest([first, second]: [Option<&Rule>; 2]) -> Option<&Rule> {
+    match (first, second) {
+        (Some(first), Some(second)) if second.then > first.then => Some(second),
+        (first, second) => first.or(second),
+    }
+}
