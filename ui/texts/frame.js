@@ -33,5 +33,5 @@ export const FRAME = {
   ended: "Lockdown ended",
   notEnded: "Not ended",
   lockDownAndEnd: "Lock down and end all sessions",
-  lockDownAndEndSays: "All servers are stopped and their sessions' permissions end. Agents that restart a server can do only what rules and permanent permissions allow.",
+  lockDownAndEndSays: "All servers on this computer are stopped and their sessions' permissions end. Agents that restart a server can do only what rules and permanent permissions allow.",
 };

@@ -95,9 +95,9 @@ async fn attach(
     }
     let (remote, binding) = (channel.peer, channel.binding);
     let entry = services.attached_hosts.enter(host, remote).map_err(|already| {
+        let why = already.to_string();
         // The earlier connection of the same name may be ending.
-        let refuse = if already.name == host { AttachError::busy } else { AttachError::refused };
-        refuse(already.to_string())
+        if already.name == host { AttachError::busy(why) } else { AttachError::refused(why) }
     })?;
     let mut wire = MessageStream::new(channel.stream);
     match known {
@@ -238,7 +238,7 @@ async fn exchange(
                 AskedAnswer::Answered { id, digest, answer } => {
                     if pending.remove(&id).is_some() {
                         wire.send(&FromDesktop::Answer { id, digest, answer }).await?;
-                    } else {
+                    } else if let Some(Answer::Allow { .. }) = answer {
                         let late = format!("{host}: your answer was too late, so the call was denied");
                         services.broker.notify(&late);
                         record(services, late).await?;
