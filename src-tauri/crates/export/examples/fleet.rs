@@ -5,7 +5,7 @@
 //! - Every desktop starts at the same moment, which is the worst case.
 //! - Fails if a server gets more requests in a second than [`bounds::maximum`] allows, or if an entry is lost or
 //!   arrives twice after removing duplicates by id.
-//! - `fleet --smoke` simulates 500 desktops.
+//! - `fleet --smoke` simulates 200 desktops.
 #![expect(clippy::expect_used, clippy::panic, reason = "a simulation fails by panicking")]
 
 #[path = "fleet/bounds.rs"]
@@ -39,7 +39,7 @@ const CALLS: usize = 150;
 
 fn main() {
     let smoke = std::env::args().any(|argument| argument == "--smoke");
-    let desktops = if smoke { 500 } else { 10_000 };
+    let desktops = if smoke { 200 } else { 10_000 };
     // Each desktop keeps its log open.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("more open files");

@@ -149,7 +149,7 @@ product; the network, the clock and the random numbers are simulated, so the fig
 desktops start in the same second. Each one downloads the bundle every 60 to 120 s (the default), records a call every 3
 minutes on average, and exports its record, its metrics and its signed heads. Then both servers fail for an hour. The
 simulation fails if a server gets more requests in a second than the bound, or if an entry is lost. `cargo xtask test`
-simulates 500 desktops.
+simulates 200 desktops.
 
 The bounds follow from the random pauses. Each pause is at least half as long as its maximum L, so D desktops make at most 2D/L
 requests a second on average, even if all of them begin to wait in the same second. The bounds add the random variation that
