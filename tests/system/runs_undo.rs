@@ -1,7 +1,8 @@
 //! `ironcurtain run --checkpoint` and `ironcurtain undo`.
 
+use crate::client::TIMEOUT;
 use crate::runs::Shell;
-use crate::world::{World, programs};
+use crate::world::{World, eventually, programs};
 use serde_json::Value;
 use std::fs::read_to_string;
 use std::process::{Command, Output};
@@ -90,6 +91,8 @@ fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
     active.args(["run", "--checkpoint", "--", "/bin/sh"]).current_dir(world.path("project"));
     let mut shell = Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person));
     assert_eq!(shell.run("echo changed > own"), "status 0\n");
+    // The checkpoint gets its id when the starting process learns the run's, while the program already runs.
+    eventually("the checkpoint is listed", TIMEOUT, || !checkpoints(&world).is_empty());
     let id = checkpoints(&world).remove(0);
     for arguments in [["undo", &id, "--forget"], ["undo", &id, "--yes"]] {
         let (status, said) = command(&world, &arguments);
