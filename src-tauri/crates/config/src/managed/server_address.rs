@@ -104,24 +104,8 @@ fn normal_path(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::managed::ServerPattern;
-    use crate::{Server, Servers};
-    use serde_json::{Value, json};
-    use std::path::Path;
-
-    fn server(entry: &Value) -> Server {
-        let text = json!({ "x": entry }).to_string();
-        Servers::parse(&text, Path::new("s"), Path::new("/home/u")).unwrap().find(None).unwrap().clone()
-    }
-
-    fn words(line: &str) -> Server {
-        let mut words = line.split(' ');
-        server(&json!({ "command": words.next(), "args": words.collect::<Vec<_>>() }))
-    }
-
-    fn address(url: &str) -> ServerPattern {
-        ServerPattern { name: None, package: None, url: Some(url.to_owned()) }
-    }
+    use crate::managed::server_pattern::tests::{address, server, words};
+    use serde_json::json;
 
     #[test]
     fn addresses_are_compared_by_their_parts() {

@@ -159,18 +159,18 @@ fn reduced(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::Servers;
     use serde_json::{Value, json};
     use std::path::Path;
 
-    fn server(entry: &Value) -> Server {
+    pub(in crate::managed) fn server(entry: &Value) -> Server {
         let text = json!({ "x": entry }).to_string();
         Servers::parse(&text, Path::new("s"), Path::new("/home/u")).unwrap().find(None).unwrap().clone()
     }
 
-    fn words(line: &str) -> Server {
+    pub(in crate::managed) fn words(line: &str) -> Server {
         let mut words = line.split(' ');
         server(&json!({ "command": words.next(), "args": words.collect::<Vec<_>>() }))
     }
@@ -179,7 +179,7 @@ mod tests {
         ServerPattern { name: None, package: Some(name.to_owned()), url: None }
     }
 
-    fn address(url: &str) -> ServerPattern {
+    pub(in crate::managed) fn address(url: &str) -> ServerPattern {
         ServerPattern { name: None, package: None, url: Some(url.to_owned()) }
     }
 

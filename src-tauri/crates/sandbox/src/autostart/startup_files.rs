@@ -163,7 +163,9 @@ mod tests {
     #[test]
     fn every_file_runs_later_while_the_configuration_is_unknown() {
         let files = StartupFiles::new("/home/user".to_owned());
-        let mut targets = Targets { since: Some(Instant::now()), ..Targets::default() };
+        // In the future, so that a slow test does not determine the targets again.
+        let since = Some(Instant::now() + Duration::from_secs(3600));
+        let mut targets = Targets { since, ..Targets::default() };
         targets.git.unknown = true;
         *files.targets.lock().unwrap() = targets;
         assert!(files.runs_later("/home/user/notes.txt").is_some());

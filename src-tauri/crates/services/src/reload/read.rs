@@ -167,7 +167,8 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     }
 }
 
-/// Reads the organization's settings and rules, and records when new rules arrived. Rejects the removal of its file, as for the user's files.
+/// Reads the organization's settings and rules, and records when new rules arrived. Rejects the removal of its file, as for
+/// the user's files.
 fn organization(home: &Home, before: &Current) -> Result<Option<ManagedPolicy>, ReadError> {
     let mut organization = ManagedPolicy::load(home)?;
     if organization.is_none() && before.snapshot.managed.is_some() {
