@@ -73,7 +73,8 @@ print('spawned')
         shell.run("mkfifo /tmp/pipe; /usr/bin/python3 spawns.py > /tmp/out 2>&1 & true"),
         "status 0\n"
     );
-    // The parent waits in `vfork` until its child has opened the pipe.
+    // The parent waits in `vfork` until its child has opened the pipe. Nothing is written to it, because the child may
+    // exit first.
     eventually("a program waits in the kernel", TIMEOUT, || {
         descendants(supervisor).iter().any(is_uninterruptible)
     });
@@ -81,7 +82,7 @@ print('spawned')
     for request in [Request::Pause { session: session.clone() }, Request::Resume { session }] {
         assert_eq!(world.request(request), Reply::Done);
     }
-    assert_eq!(shell.run("echo > /tmp/pipe; wait; cat /tmp/out"), "spawned\nstatus 0\n");
+    assert_eq!(shell.run(": > /tmp/pipe; wait; cat /tmp/out"), "spawned\nstatus 0\n");
     assert_eq!(world.sessions().len(), 1);
     assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own");
 }
