@@ -78,7 +78,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut screen = Screen::sway();
     // Makes the screen lower than the page.
     screen.swaymsg(&["output", "HEADLESS-1", "resolution", "1280x500"]);
-    let script = crate::screen::helper_path("wayland_pointer.py");
+    let script = crate::screen::helper_path("wayland_input.py");
     let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "500"];
     let (mut pointer, said) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
     let mut said = std::io::BufRead::lines(said).map_while(Result::ok);

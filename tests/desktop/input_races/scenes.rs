@@ -1,18 +1,15 @@
 //! Scenes of accidental input while a dialog opens or closes, followed by a deliberate answer.
 
 use super::Try;
-use super::user_input::{Act, Desk, Spot};
+use super::user_input::{Act, Desk, Press, Spot};
 use crate::harness::{DIALOG, Harness};
-use Act::{Click, Down, HeldAllow, Key, Move, Up, Wait};
+use Act::{Click, Down, Key, KeysDown, KeysUp, Move, Up, Wait};
 use std::time::{Duration, Instant};
 
 /// Duration of a scene's accidental input, in milliseconds.
 const LENGTH: u64 = 2600;
 /// Duration of the accidental input before the question appears.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Time for which a deliberate answer holds Allow, in milliseconds. Allow requires 0.7 s. The rest is a margin,
-/// because the app may receive the press late.
-const HOLD: u64 = 860;
 /// A point far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
@@ -179,7 +176,7 @@ impl Scene {
                     focus_when_shown(desk);
                 });
             }
-            Self::HeldKeys => during(desk, &[HeldAllow(LENGTH)], || {
+            Self::HeldKeys => during(desk, &[KeysDown, Wait(LENGTH), KeysUp], || {
                 ask(harness);
                 focus_when_shown(desk);
             }),
@@ -266,17 +263,10 @@ impl Scene {
         }
         let begin = Instant::now();
         if by_key {
-            desk.focus(DIALOG);
-            let press = if desk.holds { HeldAllow(HOLD) } else { Key("alt+a") };
-            desk.act(&[Key("Tab"), Wait(1150), press]);
+            desk.focus_and_wait(DIALOG);
+            desk.allow_as_told(DIALOG, Press::Keys)?;
         } else {
-            let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
-            // A hand never rests completely. A busy page reports only the last of several quick movements, so those
-            // on Allow are spread over the time that the hand is there.
-            let pointing =
-                [Move(x + 6, y), Wait(90), Move(x - 6, y), Wait(90), Move(x + 3, y), Wait(90), Move(x, y)];
-            let press = if desk.holds { vec![Down, Wait(HOLD), Up] } else { vec![Click] };
-            desk.act(&[&[Move(away_x, away_y), Wait(1200)], pointing.as_slice(), &press].concat());
+            desk.allow_as_told(DIALOG, Press::Button(spot))?;
         }
         match harness.event_within(Duration::from_secs(2)) {
             Some(event) if event.contains(" allow ") => Ok(begin.elapsed()),

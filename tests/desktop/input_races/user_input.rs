@@ -6,7 +6,7 @@ use crate::screen::{Control, Screen, until};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Size of the screens, in pixels.
 const SIZE: [&str; 2] = ["1280", "800"];
@@ -14,6 +14,38 @@ const SIZE: [&str; 2] = ["1280", "800"];
 /// Distances from the target at the last points of a pointer movement, in pixels. A real pointer does not jump. All
 /// of these points are on Allow.
 const WAY: [i32; 3] = [20, 8, 0];
+
+/// Hints of a dialog in which Allow has to be armed first.
+const TO_ARM: [&str; 2] = [
+    "To allow: point at Allow, or press Tab until you are on it",
+    "To allow: move the pointer slightly on Allow, or press Tab until you are on it",
+];
+
+/// Hints of a dialog in which Allow accepts a press.
+const ARMED: [&str; 4] =
+    ["Press Alt+A to allow", "Hold Alt+A to allow", "Click here to allow", "Press and hold here to allow"];
+
+/// Hint of a dialog in which Allow was held long enough.
+const HELD: &str = "Let go to allow";
+
+/// Maximum number of times that a user points at Allow or presses Tab, more than a dialog has controls.
+const MAX_GESTURES: usize = 30;
+
+/// Time after which a user repeats a gesture that had no effect.
+const GESTURE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Timeout of other waits. Only a failing test reaches it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Interval between two looks at the hint.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Input that presses Allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Press {
+    Keys,
+    Button(Spot),
+}
 
 /// A user action.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +56,10 @@ pub(crate) enum Act {
     Up,
     /// Presses and releases a key with its modifiers.
     Key(&'static str),
-    /// Holds Alt+A for this many milliseconds.
-    HeldAllow(u64),
+    /// Presses Alt+A and keeps it pressed.
+    KeysDown,
+    /// Releases Alt+A.
+    KeysUp,
     Wait(u64),
 }
 
@@ -45,34 +79,33 @@ pub(crate) struct Desk {
     pub(crate) manager: &'static str,
     /// `true` if covering windows cannot be detected, so that Allow must be held for anything but reading a file.
     pub(crate) holds: bool,
-    pointer: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
+    /// Program with a virtual pointer and a virtual keyboard, on Wayland.
+    wayland: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
 }
 
 impl Desk {
     pub(crate) fn start(manager: &'static str) -> Self {
         if manager == "sway" {
             let mut screen = Screen::sway();
-            let script = crate::screen::helper_path("wayland_pointer.py");
+            let script = crate::screen::helper_path("wayland_input.py");
             let arguments = ["-u", script.to_str().expect("a UTF-8 path"), SIZE[0], SIZE[1]];
-            let mut pointer = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
-            said(&mut pointer.1, "ready");
-            // Adds a permanent keyboard, because windows lose the focus when the last keyboard is removed.
-            screen.spawn("wtype", &["-s", "86400000", "-k", "F13"]);
-            return Self { screen, manager, holds: true, pointer: Some(Mutex::new(pointer)) };
+            let mut input = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
+            said(&mut input.1, "ready");
+            return Self { screen, manager, holds: true, wayland: Some(Mutex::new(input)) };
         }
         let screen = match manager {
             "openbox with picom" => Screen::composited("picom"),
             "xfwm4 with its compositor" => Screen::composited("xfwm4"),
             other => Screen::under(other),
         };
-        Self { screen, manager, holds: false, pointer: None }
+        Self { screen, manager, holds: false, wayland: None }
     }
 
     /// Performs the actions in order.
     pub(crate) fn act(&self, acts: &[Act]) {
-        match &self.pointer {
+        match &self.wayland {
             None => self.act_on_x(acts),
-            Some(pointer) => self.act_on_wayland(&mut pointer.lock().expect("the input program"), acts),
+            Some(input) => act_on_wayland(&mut input.lock().expect("the input program"), acts),
         }
     }
 
@@ -90,10 +123,8 @@ impl Desk {
                 Act::Down => say(&["mousedown", "1"]),
                 Act::Up => say(&["mouseup", "1"]),
                 Act::Key(key) => say(&["key", key]),
-                Act::HeldAllow(ms) => {
-                    let seconds = (*ms as f64 / 1000.0).to_string();
-                    say(&["keydown", "alt", "keydown", "a", "sleep", &seconds, "keyup", "a", "keyup", "alt"]);
-                }
+                Act::KeysDown => say(&["keydown", "alt", "keydown", "a"]),
+                Act::KeysUp => say(&["keyup", "a", "keyup", "alt"]),
                 Act::Wait(ms) => say(&["sleep", &(*ms as f64 / 1000.0).to_string()]),
             }
         }
@@ -101,68 +132,19 @@ impl Desk {
         self.screen.xdotool(&words);
     }
 
-    fn act_on_wayland(&self, pointer: &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
-        let input = &mut pointer.0;
-        let mut order = |line: &str| writeln!(input, "{line}").expect("a pointer");
-        // One virtual keyboard sends a whole sequence of keys.
-        let mut keys: Vec<String> = Vec::new();
-        for act in acts {
-            let held;
-            let words: &[&str] = match act {
-                Act::Key("alt+a") => &["-M", "alt", "a", "-m", "alt"],
-                Act::Key(key) => &["-k", key],
-                Act::HeldAllow(ms) => {
-                    held = ms.to_string();
-                    &["-M", "alt", "-P", "a", "-s", &held, "-p", "a", "-m", "alt"]
-                }
-                Act::Wait(ms) if !keys.is_empty() => {
-                    held = ms.to_string();
-                    &["-s", &held]
-                }
-                Act::Move(..) | Act::Click | Act::Down | Act::Up | Act::Wait(_) => &[],
-            };
-            if !words.is_empty() {
-                if keys.is_empty() {
-                    order("end");
-                    said(&mut pointer.1, "done");
-                }
-                keys.extend(words.iter().map(|word| (*word).to_owned()));
-                continue;
-            }
-            self.type_on_wayland(&mut keys);
-            // The input program waits between the events itself, so that a press is never shorter than intended.
-            match act {
-                Act::Move(x, y) => {
-                    for left in WAY {
-                        order(&format!("move {} {y}\nsleep 0.01", x - left));
-                    }
-                }
-                Act::Click => {
-                    order("down\nsleep 0.01\nup\nend");
-                    said(&mut pointer.1, "done");
-                }
-                Act::Down => order("down"),
-                Act::Up => order("up"),
-                Act::Wait(ms) => order(&format!("sleep {}", *ms as f64 / 1000.0)),
-                Act::Key(_) | Act::HeldAllow(_) => {}
-            }
+    /// Focuses the window with this title, and waits until it has the focus: keys pressed before that go elsewhere.
+    pub(crate) fn focus_and_wait(&self, title: &str) {
+        if self.wayland.is_some() {
+            self.focus(title);
+            self.screen.wait_for_sway_focus(title);
+        } else {
+            self.screen.activate(&self.screen.window(title));
         }
-        self.type_on_wayland(&mut keys);
-        writeln!(pointer.0, "end").expect("a pointer");
-        said(&mut pointer.1, "done");
-    }
-
-    fn type_on_wayland(&self, keys: &mut Vec<String>) {
-        let words: Vec<&str> = keys.iter().map(String::as_str).collect();
-        if !words.is_empty() {
-            self.screen.read("wtype", &words);
-        }
-        keys.clear();
     }
 
     /// Focuses the window with this title, as a user does. Does not wait.
     pub(crate) fn focus(&self, title: &str) {
-        if self.pointer.is_some() {
+        if self.wayland.is_some() {
             self.sway(&[&format!("[title=\"{title}\"] focus")]);
         } else {
             self.screen.xdotool(&["search", "--onlyvisible", "--name", title, "windowactivate"]);
@@ -171,7 +153,7 @@ impl Desk {
 
     /// Minimizes the dialog, or restores it.
     pub(crate) fn minimize(&self, hidden: bool) {
-        match (self.pointer.is_some(), hidden) {
+        match (self.wayland.is_some(), hidden) {
             (true, true) => self.sway(&[&format!("[title=\"{DIALOG}\"] move scratchpad")]),
             (true, false) => self.sway(&[&format!("[title=\"{DIALOG}\"] scratchpad show")]),
             (false, true) => {
@@ -233,20 +215,88 @@ impl Desk {
 
     /// Waits until Allow can be armed in the visible dialog.
     pub(crate) fn wait_until_armable(&self, title: &str) {
-        const CALM: [&str; 3] = [
-            "To allow: point at Allow, or press Tab until you are on it",
-            "Press Alt+A to allow",
-            "Hold Alt+A to allow",
-        ];
         until("an Allow ready to be armed", || {
-            let all = self.screen.controls(title);
-            let allow = all.iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
-            CALM.contains(&allow.description.as_str()).then_some(())
+            let hint = self.hint(title)?;
+            (hint == TO_ARM[0] || ARMED.contains(&hint.as_str())).then_some(())
         });
     }
 
+    /// Allows as the dialog says: points at Allow or tabs to it, and then presses it. Returns the last hint if Allow never
+    /// accepts a press.
+    pub(crate) fn allow_as_told(&self, title: &str, press: Press) -> Result<(), String> {
+        match press {
+            Press::Keys => self.tab_to_allow(title),
+            Press::Button(spot) => self.point_at_allow(title, spot),
+        }
+        let armed = self.hint_after(title, TIMEOUT, |hint| ARMED.contains(&hint));
+        if !ARMED.contains(&armed.as_str()) {
+            return Err(format!("Allow says: {armed:?}"));
+        }
+        let (down, up) = match press {
+            Press::Keys => (Act::KeysDown, Act::KeysUp),
+            Press::Button(_) => (Act::Down, Act::Up),
+        };
+        self.act(&[down]);
+        if self.holds {
+            let held = self.hint_after(title, TIMEOUT, |hint| hint == HELD);
+            if held != HELD {
+                self.act(&[up]);
+                return Err(format!("while Allow is held, it says: {held:?}"));
+            }
+        }
+        self.act(&[up]);
+        Ok(())
+    }
+
+    /// Presses Tab until Allow is focused. A window manager can take a key for itself.
+    fn tab_to_allow(&self, title: &str) {
+        let focused = || {
+            let all = self.screen.controls(title);
+            all.into_iter().find(|one| one.role != "dialog" && one.is("focused"))
+        };
+        for _ in 0..MAX_GESTURES {
+            let before = focused();
+            if before.as_ref().is_some_and(|one| one.name.starts_with("Allow")) {
+                return;
+            }
+            self.act(&[Act::Key("Tab")]);
+            look_until(GESTURE_TIMEOUT, focused, |now| {
+                now.as_ref().map(|one| &one.name) != before.as_ref().map(|one| &one.name)
+            });
+        }
+    }
+
+    /// Moves the pointer on Allow until the dialog notices it.
+    ///
+    /// A hand never rests completely. A busy page reports only the last of several quick movements, so those on Allow are
+    /// spread over the time that the hand is there.
+    fn point_at_allow(&self, title: &str, spot: Spot) {
+        let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
+        let away = Act::Move(away_x, away_y);
+        let on_allow = [x + 6, x - 6, x + 3, x].map(|x| [Act::Move(x, y), Act::Wait(90)]);
+        for _ in 0..MAX_GESTURES {
+            self.act(&[&[away], on_allow.as_flattened()].concat());
+            let hint = self.hint_after(title, GESTURE_TIMEOUT, |hint| !TO_ARM.contains(&hint));
+            if !TO_ARM.contains(&hint.as_str()) {
+                return;
+            }
+        }
+    }
+
+    /// Waits at most `time` for a hint that fulfils the condition. Returns the last hint.
+    fn hint_after(&self, title: &str, time: Duration, is_so: impl Fn(&str) -> bool) -> String {
+        look_until(time, || self.hint(title).unwrap_or_default(), |hint| is_so(hint))
+    }
+
+    /// Returns the text that says how to allow.
+    fn hint(&self, title: &str) -> Option<String> {
+        let mut all = self.screen.controls(title).into_iter();
+        let allow = all.find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
+        Some(allow.description)
+    }
+
     fn places(&self, title: &str) -> Option<Spot> {
-        let (left, top) = if self.pointer.is_some() { self.screen.sway_position(title) } else { (0, 0) };
+        let (left, top) = if self.wayland.is_some() { self.screen.sway_position(title) } else { (0, 0) };
         let middle = |control: &Control| {
             let [x, y, width, height] = control.place;
             (left + x + width / 2, top + y + height / 2)
@@ -261,8 +311,47 @@ impl Desk {
     }
 }
 
+/// Looks at most for `time`, until the condition holds. Returns what was seen last.
+fn look_until<T>(time: Duration, mut look: impl FnMut() -> T, is_so: impl Fn(&T) -> bool) -> T {
+    let until = Instant::now() + time;
+    loop {
+        let seen = look();
+        if is_so(&seen) || Instant::now() > until {
+            return seen;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Performs the actions in order. The input program waits between them itself, so that a press is never shorter than
+/// intended.
+fn act_on_wayland((input, output): &mut (ChildStdin, BufReader<ChildStdout>), acts: &[Act]) {
+    let mut order = |line: &str| writeln!(input, "{line}").expect("the input program");
+    for act in acts {
+        match act {
+            Act::Move(x, y) => {
+                for left in WAY {
+                    order(&format!("move {} {y}\nsleep 0.01", x - left));
+                }
+            }
+            Act::Click => order("down\nsleep 0.01\nup"),
+            Act::Down => order("down"),
+            Act::Up => order("up"),
+            Act::Key("alt+a") => {
+                order("press alt\npress a\nsleep 0.01\nrelease a\nrelease alt");
+            }
+            Act::Key(key) => order(&format!("press {key}\nsleep 0.01\nrelease {key}")),
+            Act::KeysDown => order("press alt\npress a"),
+            Act::KeysUp => order("release a\nrelease alt"),
+            Act::Wait(ms) => order(&format!("sleep {}", *ms as f64 / 1000.0)),
+        }
+    }
+    order("end");
+    said(output, "done");
+}
+
 fn said(from: &mut BufReader<ChildStdout>, word: &str) {
     let mut line = String::new();
     from.read_line(&mut line).expect("a readable line");
-    assert_eq!(line.trim(), word, "the pointer was lost");
+    assert_eq!(line.trim(), word, "the input program was lost");
 }

@@ -134,7 +134,6 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("mutter", Program("mutter"))),
     (DisplayTests, debian("picom", Program("picom"))),
     (DisplayTests, debian("sway", Program("sway"))),
-    (DisplayTests, debian("wtype", Program("wtype"))),
     (DisplayTests, debian("dunst", Program("dunst"))),
     (DisplayTests, debian("libsecret-tools", Program("secret-tool"))),
     (DisplayTests, debian("webkit2gtk-driver", Program("WebKitWebDriver"))),
