@@ -98,7 +98,7 @@ pub const SERVERS: [Foreign; 14] = [
         name: "mongodb",
         typed: &["npx", "-y", "mongodb-mcp-server@latest", "--readOnly"],
         env: &[("MDB_MCP_CONNECTION_STRING", "mongodb://127.0.0.1:27017/test")],
-        call: ("list-databases", "{}"),
+        call: ("list-databases", r#"{"connectionId": "preconfigured"}"#),
         wanted: Wanted::Names(&["27017"]),
     },
     Foreign {

@@ -7,7 +7,7 @@ use crate::terminal::{complain, say};
 use crate::totals::Totals;
 use anyhow::bail;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -19,6 +19,13 @@ const AT_ONCE: usize = 3;
 
 /// Test program whose tests run one at a time, because they exhaust the user's resource limits.
 const SEQUENTIAL: &str = "escape";
+
+/// Test programs whose temporary files are kept in memory if possible. On disk, creating and deleting them takes most of
+/// the time.
+const IN_MEMORY: [&str; 2] = ["escape", "system"];
+
+/// Script that runs its arguments with an empty memory file system at the place of temporary files.
+const WITH_MEMORY: &str = "mount -t tmpfs -o mode=1777 tmpfs /var/tmp && exec \"$@\"";
 
 /// Test programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
@@ -110,13 +117,31 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
 /// ignore some signals, and children that inherit this could not be terminated by tests. Also sets the variable that
 /// makes the test harness print each test's duration.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
-    let mut program = Command::new("env");
+    let mut program = if IN_MEMORY.contains(&tests.name.as_str()) && is_mount_permitted() {
+        let mut program = in_memory();
+        program.arg("env");
+        program
+    } else {
+        Command::new("env")
+    };
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
     program.args(["-Zunstable-options", "--report-time"]);
     if tests.name == SEQUENTIAL {
         program.arg("--test-threads=1");
     }
     program
+}
+
+/// Returns a command that runs its arguments in a mount namespace of its own, with temporary files in memory.
+fn in_memory() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", WITH_MEMORY, "sh"]);
+    command
+}
+
+/// Returns `true` if this user may mount file systems, which root usually may.
+fn is_mount_permitted() -> bool {
+    in_memory().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 impl Report {
