@@ -84,10 +84,10 @@ fn list(screen: Screen) -> anyhow::Result<ExitCode> {
 /// Returns the key of the attached desktop. None is attached while the trusted process is not running.
 fn attached() -> anyhow::Result<Option<String>> {
     let Some(mut connection) = Connection::open_if_running()? else { return Ok(None) };
-    match connection.ask(Request::Status)? {
-        Reply::Status(status) => Ok(status.attached_desktop),
-        _ => bail!("unexpected reply from IronCurtain"),
-    }
+    let Reply::Status(status) = connection.ask(Request::Status)? else {
+        bail!("unexpected reply from IronCurtain")
+    };
+    Ok(status.attached_desktop)
 }
 
 fn remove(name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -113,7 +113,6 @@ fn remove(name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_remote::PeerKey;
 
     fn key(letter: &str) -> PeerKey {
         PeerKey::try_from(letter.repeat(43)).unwrap()
