@@ -1,7 +1,10 @@
 //! Questions of a remote machine, asked on the desktop that is attached to it. Both machines run the real daemon, and
 //! the real `ironcurtain attach` and `ironcurtain relay` connect them.
 
+mod between;
+mod desktops;
 mod pairing;
+mod peer;
 mod transports;
 
 use crate::client::{Client, TIMEOUT};
@@ -21,6 +24,9 @@ use tokio::runtime::Runtime;
 
 /// Denial reason of calls that were pending when the connection was lost.
 const LOST: &str = "the connection to the desktop that answers questions was lost";
+
+/// Error of `ironcurtain pair` if no pairing waits for a code.
+const NOT_WAITING: &str = "no desktop is waiting for a code";
 
 /// Remote machine with a daemon that cannot ask its user.
 struct Remote {
@@ -82,6 +88,24 @@ impl Drop for Remote {
     }
 }
 
+/// Runs `ironcurtain` on a machine. Returns what it prints, or its error.
+fn run(home: &Path, words: &[&str]) -> Result<String, String> {
+    let mut ironcurtain = Command::new(programs().join("ironcurtain"));
+    let output = ironcurtain.args(words).env("IRONCURTAIN_HOME", home).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+/// Types the desktop's code on a remote machine once its pairing waits. Returns the code that this prints, or its error.
+#[track_caller]
+fn pair(remote: &Path, code: &str) -> Result<String, String> {
+    let typed = until("a pairing waits for the code", TIMEOUT, || match run(remote, &["pair", code]) {
+        Err(refused) if refused.contains(NOT_WAITING) => None,
+        done => Some(done),
+    });
+    typed.map(|said| said.trim().rsplit(' ').next().unwrap().to_owned())
+}
+
 fn relay(home: &Path) -> Vec<String> {
     let program = programs().join("ironcurtain");
     let words = [
@@ -100,10 +124,16 @@ struct Attach {
 }
 
 impl Attach {
-    /// Starts `ironcurtain attach` on a desktop, with a user who types `answer`.
-    fn start(desktop: &Path, host: &str, command: &[String], answer: &str) -> Self {
+    /// Starts `ironcurtain attach` on a desktop, with a user who types nothing.
+    fn start(desktop: &Path, host: &str, command: &[String]) -> Self {
+        Self::waiting(desktop, host, command).0
+    }
+
+    /// Starts `ironcurtain attach` on a desktop, with a user who types the codes on both machines.
+    fn pairing(desktop: &Path, host: &str, command: &[String], remote: &Path) -> Self {
         let (attach, mut stdin) = Self::waiting(desktop, host, command);
-        stdin.write_all(answer.as_bytes()).unwrap();
+        let code = pair(remote, &attach.code()).unwrap();
+        writeln!(stdin, "{code}").unwrap();
         attach
     }
 
@@ -122,6 +152,16 @@ impl Attach {
             }
         });
         (Self { child, said }, stdin)
+    }
+
+    /// Waits for the desktop's code.
+    #[track_caller]
+    fn code(&self) -> String {
+        until("the desktop shows its code", TIMEOUT, || {
+            self.said()
+                .iter()
+                .find_map(|line| Some(line.split_once("ironcurtain pair ")?.1.get(..6)?.to_owned()))
+        })
     }
 
     fn said(&self) -> Vec<String> {
@@ -172,7 +212,12 @@ impl Drop for Attach {
 
 /// Attaches a desktop to a remote machine as `devbox`.
 fn attach(desktop: &World, remote: &Remote) -> Attach {
-    let attach = Attach::start(&desktop.ours(), "devbox", &remote.relay(), "y\n");
+    let (ours, relay) = (desktop.ours(), remote.relay());
+    let attach = if desktop.home.remotes().exists() {
+        Attach::start(&ours, "devbox", &relay)
+    } else {
+        Attach::pairing(&ours, "devbox", &relay, &remote.place.ours())
+    };
     attach.attached(1);
     attach
 }
@@ -228,7 +273,7 @@ fn a_lost_connection_denies_pending_calls_and_is_opened_again() {
     // The session goes on by its grants.
     assert_eq!(agent.read(&first).ok(), "remote content");
     attach.attached(2);
-    assert_eq!(attach.times("the code on this desktop"), 1, "{:?}", attach.said());
+    assert_eq!(attach.times("ironcurtain pair "), 1, "{:?}", attach.said());
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(agent.read(&other).ok(), "remote content");
     drop(attach);

@@ -240,8 +240,8 @@ fn on_host(host: &str) -> String {
 fn sign(question: &Question) -> ServerSign {
     match (question.remote, question.sandboxed) {
         (true, _) => ServerSign::Remote,
-        (false, false) => ServerSign::Open,
-        (false, true) => ServerSign::Sandboxed,
+        (false, false) if question.has_server() => ServerSign::Open,
+        (false, _) => ServerSign::Sandboxed,
     }
 }
 

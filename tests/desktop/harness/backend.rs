@@ -103,7 +103,7 @@ impl Made {
             servers: vec!["filesystem".into(), "git".into()],
             policy: "0".repeat(64),
             secrets_file: None,
-            pairing_code: None,
+            attached_desktop: None,
             other_home: None,
         }
     }
@@ -195,6 +195,7 @@ impl Made {
             Request::SecretNames => Reply::SecretNames(Vec::new()),
             Request::StoreSecret { .. } => self.done("stored", |_| {}),
             Request::RemoveSecret { .. } => self.done("removed", |_| {}),
+            Request::Pair { .. } => Reply::PairingCode { code: "881002".into(), asks_attached: false },
             Request::EndLogin { .. } => Reply::LoginEnded(None),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Undo { session, .. } => self.done(&format!("undone {session}"), |_| {}),

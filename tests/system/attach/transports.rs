@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Program that is terminated when the test ends.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -88,7 +88,7 @@ fn user_name() -> String {
 fn a_desktop_attaches_through_sshd_and_again_after_ssh_was_killed() {
     let (desktop, remote) = (World::new(), Remote::new());
     let sshd = Sshd::start(&remote);
-    let attach = Attach::start(&desktop.ours(), "devbox", &sshd.command(), "y\n");
+    let attach = Attach::pairing(&desktop.ours(), "devbox", &sshd.command(), &remote.place.ours());
     attach.attached(1);
     let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -136,7 +136,7 @@ fn a_desktop_attaches_to_a_daemon_in_another_mount_namespace() {
     let enter: &[&str] = if is_root() { &["-m"] } else { &["-U", "--preserve-credentials", "-m"] };
     let words = ["nsenter", "-t", &inside].into_iter().chain(enter.iter().copied());
     let words: Vec<String> = words.chain(["env", &home, &program, "relay"]).map(str::to_owned).collect();
-    let attach = Attach::start(&desktop.ours(), "docker:box", &words, "y\n");
+    let attach = Attach::pairing(&desktop.ours(), "docker:box", &words, &place.ours());
     attach.attached(1);
     let path = place.file("docs/first.txt", "content of the container");
     let mut agent = Client::connect(&programs(), &place.ours(), "filesystem");

@@ -35,8 +35,11 @@ pub enum Command {
     /// Answer the questions of a remote machine, a container or a WSL distribution on this desktop.
     ///
     /// Starts `ironcurtain relay` there through ssh, and connects again if the connection is lost. The first time, you
-    /// compare its code with the one that `ironcurtain status` shows there.
+    /// type the code that it shows in `ironcurtain pair` there, and then the code that this prints here.
     Attach(AttachArguments),
+    /// Let the desktop that runs `attach` answer this machine's questions, or list and remove such desktops. Run this on the
+    /// remote machine.
+    Pair(PairArguments),
     /// Connect this machine's IronCurtain to a desktop over standard input and output. `attach` runs this.
     Relay,
     /// Show whether IronCurtain is running and what it protects.
@@ -214,6 +217,20 @@ pub struct AttachArguments {
     /// Command that runs `ironcurtain relay` there, instead of ssh.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// Options of `pair`.
+#[derive(Debug, Args)]
+pub struct PairArguments {
+    /// Code that the desktop shows. It may contain spaces.
+    #[arg(required_unless_present_any = ["list", "remove"], conflicts_with_all = ["list", "remove"])]
+    pub code: Vec<String>,
+    /// List the desktops that may answer this machine's questions, and those that root permits to pair.
+    #[arg(long, conflicts_with = "remove")]
+    pub list: bool,
+    /// Remove the desktop with this name, as listed.
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub remove: Option<String>,
 }
 
 /// Options of `undo`.

@@ -4,21 +4,27 @@
 //! - Reconnects automatically until the user stops it or the remote machine refuses the desktop.
 
 use crate::arguments::AttachArguments;
-use crate::connection::Linked;
+use crate::connection::{CodeSender, Linked};
 use crate::lines::TextLines;
 use anyhow::{Context, bail};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{AttachNote, Purpose};
 use ironcurtain_remote::PairedKeys;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Pause before the first attempt to connect again. Doubles with each attempt, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// Interval for checking that a pairing still waits for a code.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Program and first argument on the remote machine.
 const RELAY: [&str; 2] = ["ironcurtain", "relay"];
@@ -42,9 +48,14 @@ pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let command = if command.is_empty() { transport(&host)? } else { command };
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut typed) = (FIRST_PAUSE, TypedCode::default());
     loop {
-        let ended = connect(&host, &command)?;
+        let ended = connect(&host, &command, &mut typed);
+        if typed.forget() {
+            // The prompt has no line break.
+            let _ = writeln!(io::stderr());
+        }
+        let ended = ended?;
         if ended.is_final {
             bail!("{}", ended.why);
         }
@@ -53,7 +64,7 @@ pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
             pause = FIRST_PAUSE;
         }
         tell(&format!("{host}: {}; connecting again in {} s", ended.why, pause.as_secs()));
-        std::thread::sleep(pause);
+        thread::sleep(pause);
         pause = pause.saturating_mul(2).min(MAX_PAUSE);
     }
 }
@@ -76,7 +87,7 @@ fn transport(host: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// Connects once. Returns when the connection has ended.
-fn connect(host: &str, command: &[String]) -> anyhow::Result<ConnectionEnd> {
+fn connect(host: &str, command: &[String], typed: &mut TypedCode) -> anyhow::Result<ConnectionEnd> {
     let (ours, theirs) = UnixStream::pair()?;
     let purpose = Purpose::Attach { host: host.to_owned() };
     let mut linked = match Linked::open(purpose, ours.into()) {
@@ -95,15 +106,8 @@ fn connect(host: &str, command: &[String]) -> anyhow::Result<ConnectionEnd> {
     loop {
         match linked.next() {
             Ok(AttachNote::Code { code }) => {
-                if is_confirmed(host, &code)? {
-                    linked.confirm(code)?;
-                } else {
-                    let why = format!(
-                        "not paired with {host}: the codes were not confirmed. If they differ, a program between the \
-                         two machines can have paired itself: check the desktops in `desktops.json` on {host}"
-                    );
-                    return ended(why, true, since);
-                }
+                prompt(host, &code)?;
+                typed.send_to(linked.code_sender()?);
             }
             Ok(AttachNote::Attached) => {
                 since = Some(Instant::now());
@@ -132,17 +136,65 @@ fn start(command: &[String], link: UnixStream) -> anyhow::Result<Transport> {
     child.map(Transport).with_context(|| format!("failed to start `{program}`"))
 }
 
-/// Asks the user whether the remote machine shows the same code. This program must not show both codes: the remote one
-/// would come from the connection whose other end is to be verified.
-fn is_confirmed(host: &str, code: &str) -> anyhow::Result<bool> {
-    tell(&format!("pairing with {host}; the code on this desktop is {code}"));
-    tell(&format!("now run `ironcurtain status` on {host}, in a session of your own"));
+/// Shows the desktop's code, and asks for the one that the remote machine shows. Neither passes through the connection,
+/// whose other end is to be verified.
+fn prompt(host: &str, code: &str) -> io::Result<()> {
+    tell(&format!("pairing with {host}; run this on {host}, in a session of your own:"));
+    tell(&format!("  ironcurtain pair {code}"));
     let mut out = io::stderr();
-    write!(out, "Does it show the same code? [y/N] ")?;
-    out.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    write!(out, "Code that it prints: ")?;
+    out.flush()
+}
+
+/// Code that the user types. A thread reads it, so that the end of a pairing is shown at once. It reads only during a
+/// pairing, because ssh may read the user's password from the same terminal.
+#[derive(Default)]
+struct TypedCode {
+    /// Pairing that waits for the code.
+    to: Arc<Mutex<Option<CodeSender>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl TypedCode {
+    /// Sends the next line to this pairing.
+    fn send_to(&mut self, pairing: CodeSender) {
+        *lock(&self.to) = Some(pairing);
+        let to = self.to.clone();
+        self.reader = Some(thread::spawn(move || {
+            while lock(&to).is_some() {
+                if is_typed() {
+                    let mut line = String::new();
+                    // At the end of the input, the pairing is refused because no code was typed.
+                    let _ = io::stdin().lock().read_line(&mut line);
+                    if let Some(mut pairing) = lock(&to).take() {
+                        // Fails if the pairing has ended. Its reason is shown.
+                        let _ = pairing.send(line.trim().to_owned());
+                    }
+                }
+            }
+        }));
+    }
+
+    /// Stops reading. Returns `true` if the user typed no code.
+    fn forget(&mut self) -> bool {
+        let is_waiting = lock(&self.to).take().is_some();
+        // Fails only if the thread panicked.
+        self.reader.take().map(JoinHandle::join);
+        is_waiting
+    }
+}
+
+/// Waits a moment for input. Returns `true` if there is a line, or the end of the input.
+fn is_typed() -> bool {
+    let stdin = io::stdin();
+    match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&TICK)) {
+        Ok(ready) => ready > 0,
+        Err(problem) => problem != rustix::io::Errno::INTR,
+    }
+}
+
+fn lock(to: &Mutex<Option<CodeSender>>) -> MutexGuard<'_, Option<CodeSender>> {
+    to.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Prints a line for the user. A failure to write to standard error cannot be reported.

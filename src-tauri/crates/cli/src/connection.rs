@@ -232,8 +232,20 @@ impl Linked {
         self.0.answer()
     }
 
-    /// Confirms that both sides show this pairing code.
-    pub fn confirm(&mut self, code: String) -> anyhow::Result<()> {
-        self.0.send(&PairingConfirmed { code })
+    /// Returns the sender for the code of a pairing.
+    pub fn code_sender(&self) -> io::Result<CodeSender> {
+        self.0.stream.get_ref().try_clone().map(CodeSender)
+    }
+}
+
+/// Sends the code that the user typed to the trusted process.
+#[cfg(target_os = "linux")]
+pub struct CodeSender(UnixStream);
+
+#[cfg(target_os = "linux")]
+impl CodeSender {
+    /// Sends the code.
+    pub fn send(&mut self, code: String) -> Result<(), FrameError> {
+        write_frame(&mut self.0, &PairingConfirmed { code })
     }
 }

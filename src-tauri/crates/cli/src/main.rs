@@ -16,6 +16,7 @@ mod lines;
 mod manual;
 #[cfg(target_os = "linux")]
 mod note_stream;
+mod pair;
 mod policy;
 mod print;
 mod problem;
@@ -99,6 +100,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Questions { action: Some(QuestionsAction::Forget { id }) } => {
             Request::Forget { question: id }
         }
+        Command::Pair(options) => return pair::perform(options, screen),
         Command::Pause { session } => Request::Pause { session },
         Command::Resume { session } => Request::Resume { session },
         Command::Lockdown { switch: Switch::Off, end_servers: true } => {

@@ -37,6 +37,12 @@ pub fn text(reply: &Reply) -> TextLines {
         Reply::LoginEnded(None) => out.line("You were not logged in."),
         Reply::LoginEnded(Some(ended)) => out.line(format_args!("You are logged out at {}.", ended.issuer)),
         Reply::SecretNames(names) => names.iter().for_each(|name| out.line(name)),
+        Reply::PairingCode { code, asks_attached } => {
+            if *asks_attached {
+                out.line("The attached desktop also asks you whether to allow this one.");
+            }
+            out.line(format_args!("The code is right. Now type this code on the desktop: {code}"));
+        }
         Reply::Metrics(figures) => figures.lines().for_each(|line| out.line(line)),
         Reply::Audit(check) => out.line(match &check.problem {
             None if check.known_by.is_empty() => {
@@ -92,9 +98,6 @@ fn status(out: &mut TextLines, status: &StatusView) {
     };
     out.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
     status.troubles.iter().chain(&status.other_home).for_each(|one| out.line(format_args!("  ! {one}")));
-    if let Some(code) = &status.pairing_code {
-        out.line(format_args!("  PAIRING    a desktop is pairing with this machine; the code is {code}"));
-    }
     if status.lockdown {
         out.line(
             "  LOCKDOWN   everything that needs your approval is denied; end it with `ironcurtain lockdown off`",

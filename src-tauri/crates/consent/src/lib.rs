@@ -200,7 +200,7 @@ pub struct Question {
     pub session: String,
     /// Client whose call the question is about.
     pub client: ClientView,
-    /// Server that would perform the call.
+    /// Server that would perform the call. Empty if the question is about no server.
     pub server: String,
     /// Command line of the server, shown in the details.
     pub server_command: String,
@@ -239,6 +239,12 @@ pub struct Question {
 }
 
 impl Question {
+    /// Returns `true` if a server would perform a call. Otherwise, the question is about another desktop.
+    #[must_use]
+    pub fn has_server(&self) -> bool {
+        !self.server.is_empty()
+    }
+
     /// Returns `true` if both questions are about the same agent process, possibly with different servers.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {

@@ -61,8 +61,8 @@ const OURS: [&str; 29] = [
     "the prompt ",
     "the resource ",
     "the server ",
-    "this machine's approvals, with the code ",
     "to ",
+    "who answers the remote machine's questions, with the code ",
 ];
 
 /// Reason a received question is not shown.

@@ -20,6 +20,7 @@ use ironcurtain_protocol::{
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
 use ironcurtain_server::process::{EndedLogin, log_out};
+use ironcurtain_services::{CodeRefused, RightCode};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -113,6 +114,11 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
+        Request::Pair { code } => match state.services.desktop.pairing.type_code(&code) {
+            Ok(RightCode { remote, asks_attached }) => Reply::PairingCode { code: remote, asks_attached },
+            Err(refused @ CodeRefused::NotWaiting) => failed(ErrorCode::NotFound, refused.to_string()),
+            Err(refused @ CodeRefused::Differs) => failed(ErrorCode::Malformed, refused.to_string()),
+        },
         Request::EndLogin { server } => end_login(state, &server).await,
         Request::LockSecrets => {
             state.services.programs.secrets.lock();
@@ -177,7 +183,7 @@ fn status(state: &DaemonState) -> StatusView {
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),
         secrets_file: secrets_file(&state.services.programs.secrets),
-        pairing_code: state.services.desktop.pairing_code(),
+        attached_desktop: state.services.desktop.attached().map(String::from),
         other_home: state.services.home.other.as_ref().map(ToString::to_string),
     }
 }

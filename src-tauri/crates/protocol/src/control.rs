@@ -23,6 +23,7 @@ pub struct RequestFrame {
 ///
 /// - INVARIANT: no request grants access. Requests can display state, revoke access, or decide about files that a
 ///   session left behind. Requests that lift a pause, lockdown or denial only make the daemon ask the user again.
+///   [`Request::Pair`] only confirms a pairing that waits, with the code that the desktop shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -143,6 +144,11 @@ pub enum Request {
         /// Name of the secret.
         name: String,
     },
+    /// Confirms the pairing with the desktop that is waiting. A wrong code refuses the pairing.
+    Pair {
+        /// Code that the desktop shows.
+        code: String,
+    },
     /// Ends the login at a remote server, and deletes its tokens from the unlocked file.
     EndLogin {
         /// Name of the server.
@@ -229,6 +235,13 @@ pub enum Reply {
     Audit(AuditCheckView),
     /// Reply to [`Request::SecretNames`].
     SecretNames(Vec<String>),
+    /// Reply to [`Request::Pair`]: the code was right.
+    PairingCode {
+        /// Code to type on the desktop.
+        code: String,
+        /// `true` if the attached desktop has to allow the pairing too.
+        asks_attached: bool,
+    },
     /// Reply to [`Request::EndLogin`]; `None` if there was no login.
     LoginEnded(Option<EndedLoginView>),
     /// Reply to [`Request::Metrics`], in the Prometheus text format.

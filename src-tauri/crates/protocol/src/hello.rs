@@ -42,7 +42,8 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AttachNote {
-    /// Desktop's pairing code. To pair, the attaching process answers with [`PairingConfirmed`].
+    /// Desktop's pairing code, which the user types on the remote machine. To pair, the attaching process answers with
+    /// [`PairingConfirmed`].
     Code {
         /// The code.
         code: String,
@@ -58,11 +59,11 @@ pub enum AttachNote {
     },
 }
 
-/// Confirmation that both sides show the same pairing code. Only pairs; it answers no question.
+/// Code of the remote machine, as the user typed it. Only pairs; it answers no question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairingConfirmed {
-    /// The code that the user confirmed.
+    /// The typed code.
     pub code: String,
 }
 

@@ -66,9 +66,9 @@ pub struct StatusView {
     pub policy: String,
     /// Encrypted file that stores the servers' secrets; `None` if the keyring stores them.
     pub secrets_file: Option<SecretsFileView>,
-    /// Code of a desktop that is pairing with this machine, to be compared with the code that the desktop shows.
+    /// Key of the desktop that is attached to this machine.
     #[serde(default)]
-    pub pairing_code: Option<String>,
+    pub attached_desktop: Option<String>,
     /// Warning that the daemon does not use the settings of the user's account, naming the environment variable or
     /// option that selected others. `None` if it uses the account's settings.
     pub other_home: Option<String>,

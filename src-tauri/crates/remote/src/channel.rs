@@ -211,7 +211,7 @@ impl From<PeerKey> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Nonce, pairing_code};
+    use crate::{Nonce, pairing_codes};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     fn key(seed: u8) -> ChannelKey {
@@ -307,11 +307,14 @@ mod tests {
         let [first, second] = [Nonce::generate().unwrap(), Nonce::generate().unwrap()];
         let [ours, theirs] = joined(&desktop, &remote).await;
         let code =
-            |channel: &Channel<DuplexStream>, keys| pairing_code(channel.binding, keys, (&first, &second));
+            |channel: &Channel<DuplexStream>, keys| pairing_codes(channel.binding, keys, (&first, &second));
         let keys = (desktop.public(), remote.public());
         assert_eq!(code(&ours, keys), code(&theirs, keys));
         let [ours, _] = joined(&desktop, &between).await;
         let [_, theirs] = joined(&between, &remote).await;
-        assert_ne!(code(&ours, (desktop.public(), ours.peer)), code(&theirs, (theirs.peer, remote.public())));
+        let ours = code(&ours, (desktop.public(), ours.peer));
+        let theirs = code(&theirs, (theirs.peer, remote.public()));
+        assert!(ours.desktop != theirs.desktop && ours.remote != theirs.remote);
+        assert!(ours.desktop != ours.remote && ours.desktop.len() == 6 && ours.remote.len() == 6);
     }
 }

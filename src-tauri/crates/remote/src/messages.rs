@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Version of these messages. Both sides must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Maximum length of a message in bytes: the largest question that can be shown (2 MiB), and its envelope.
 pub const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024 + 64 * 1024;
@@ -45,7 +45,7 @@ pub enum FromDesktop {
         /// The nonce.
         nonce: Nonce,
     },
-    /// The desktop's user confirmed the pairing code.
+    /// The desktop's user typed the remote machine's code.
     Confirm,
     /// Answer to a question.
     Answer {
@@ -110,6 +110,13 @@ pub enum FromRemote {
     Withdraw {
         /// Id of the question.
         id: String,
+    },
+    /// The answer to a question was not accepted, so its call is denied.
+    NotAccepted {
+        /// Id of the question.
+        id: String,
+        /// Reason for the user.
+        why: String,
     },
     /// Message that needs no answer.
     Notice {

@@ -1,4 +1,5 @@
-//! Code that both sides show during pairing.
+//! Codes that the user types during pairing: the desktop's on the remote machine, and the remote machine's on the
+//! desktop.
 //!
 //! - The desktop commits to its nonce before it learns the remote machine's, so neither side, and nothing between
 //!   them, can search for nonces that produce the same code on two connections. A guess succeeds once in a million.
@@ -22,6 +23,15 @@ pub struct Nonce(String);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Commitment(String);
+
+/// Codes of a connection, of six digits. The user types each one on the other machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairingCodes {
+    /// Code that the desktop shows, such as "204517".
+    pub desktop: String,
+    /// Code that the remote machine shows after its user typed the desktop's.
+    pub remote: String,
+}
 
 /// Failure to pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,10 +72,13 @@ impl Commitment {
     }
 }
 
-/// Returns the code of a connection, such as "204 517". `keys` and `nonces` are the desktop's and then the remote
-/// machine's.
+/// Returns the codes of a connection. `keys` and `nonces` are the desktop's and then the remote machine's.
 #[must_use]
-pub fn pairing_code(binding: ChannelBinding, keys: (PeerKey, PeerKey), nonces: (&Nonce, &Nonce)) -> String {
+pub fn pairing_codes(
+    binding: ChannelBinding,
+    keys: (PeerKey, PeerKey),
+    nonces: (&Nonce, &Nonce),
+) -> PairingCodes {
     let mut all = Context::new(&SHA256);
     let parts = [
         b"ironcurtain pairing code".as_slice(),
@@ -80,9 +93,17 @@ pub fn pairing_code(binding: ChannelBinding, keys: (PeerKey, PeerKey), nonces: (
         all.update(part);
     }
     let hash = all.finish();
-    let number =
-        hash.as_ref().iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)) % CODES;
-    format!("{:03} {:03}", number / 1000, number % 1000)
+    let code = |from| {
+        let bytes = hash.as_ref().iter().skip(from).take(8);
+        format!("{:06}", bytes.fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)) % CODES)
+    };
+    PairingCodes { desktop: code(0), remote: code(8) }
+}
+
+/// Returns `true` if `typed` is this code. Spaces in it are ignored.
+#[must_use]
+pub fn is_code(code: &str, typed: &str) -> bool {
+    typed.chars().filter(|c| !c.is_whitespace()).eq(code.chars())
 }
 
 #[cfg(test)]
@@ -94,5 +115,12 @@ mod tests {
         let [first, second] = [Nonce::generate().unwrap(), Nonce::generate().unwrap()];
         assert_eq!(first.commitment().check(&first), Ok(()));
         assert_eq!(first.commitment().check(&second), Err(PairingError::Changed));
+    }
+
+    #[test]
+    fn a_typed_code_may_contain_spaces_but_no_other_digits() {
+        assert!(["204517", " 204 517\n"].into_iter().all(|typed| is_code("204517", typed)));
+        let others = ["", "20451", "204518", "2045170", "0204517"];
+        assert!(!others.into_iter().any(|typed| is_code("204517", typed)));
     }
 }

@@ -3,6 +3,7 @@
 //! - INVARIANT: a question that was sent to a desktop is answered by the same connection, or denied when that
 //!   connection ends.
 
+use crate::desktop_pairing::DesktopPairing;
 use crate::pace::Pace;
 use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
 use ironcurtain_protocol::AskedOn;
@@ -33,19 +34,8 @@ pub const DESKTOP_LOST: &str = "the connection to the desktop that answers quest
 pub struct DesktopConsent {
     base: Arc<dyn Consent>,
     attached: Mutex<Option<AttachedDesktop>>,
-    /// Locked while a desktop is pairing.
-    pub pairing: tokio::sync::Mutex<()>,
-    /// Code of the current pairing, which this machine's user compares with the desktop's.
-    code: Mutex<Option<String>>,
-}
-
-/// Shows a pairing code to this machine's user until it is dropped.
-pub struct ShownCode<'a>(&'a DesktopConsent);
-
-impl Drop for ShownCode<'_> {
-    fn drop(&mut self) {
-        *self.0.lock_code() = None;
-    }
+    /// Pairing that waits for this machine's user.
+    pub pairing: DesktopPairing,
 }
 
 /// Attached desktop.
@@ -76,12 +66,7 @@ impl DesktopConsent {
     /// Creates the front end. `base` answers while no desktop is attached.
     #[must_use]
     pub fn new(base: Arc<dyn Consent>) -> Self {
-        Self {
-            base,
-            attached: Mutex::default(),
-            pairing: tokio::sync::Mutex::default(),
-            code: Mutex::default(),
-        }
+        Self { base, attached: Mutex::default(), pairing: DesktopPairing::default() }
     }
 
     /// Returns `true` if a desktop may answer, because the daemon cannot ask the user itself.
@@ -93,7 +78,13 @@ impl DesktopConsent {
     /// Returns `true` if a desktop is attached.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        self.lock().is_some()
+        self.attached().is_some()
+    }
+
+    /// Returns the key of the attached desktop.
+    #[must_use]
+    pub fn attached(&self) -> Option<PeerKey> {
+        self.lock().as_ref().map(|attached| attached.key)
     }
 
     /// Sends questions to this desktop from now on. A connection of the same desktop is replaced.
@@ -118,23 +109,6 @@ impl DesktopConsent {
             replaced: replaced.clone(),
         });
         Ok(Attachment { consent: self.clone(), key, out, replaced })
-    }
-
-    /// Shows the code of the pairing in the status of this machine.
-    #[must_use]
-    pub fn show_code(&self, code: String) -> ShownCode<'_> {
-        *self.lock_code() = Some(code);
-        ShownCode(self)
-    }
-
-    /// Returns the code of the pairing, or `None` if no desktop is pairing.
-    #[must_use]
-    pub fn pairing_code(&self) -> Option<String> {
-        self.lock_code().clone()
-    }
-
-    fn lock_code(&self) -> MutexGuard<'_, Option<String>> {
-        self.code.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<AttachedDesktop>> {

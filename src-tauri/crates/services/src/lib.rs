@@ -17,6 +17,7 @@
 mod accepting;
 mod changed_tools;
 mod desktop_consent;
+mod desktop_pairing;
 mod health;
 mod identity_gate;
 mod machine;
@@ -34,6 +35,7 @@ pub use changed_tools::{ChangedTools, DECIDED};
 pub use desktop_consent::{
     AlreadyAttached, AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
 };
+pub use desktop_pairing::{CodeRefused, DesktopPairing, PairingTurn, QuestionPaused, RightCode};
 pub use health::{Concern, Health};
 pub use identity_gate::{Identities, IdentityGate, trouble as identity_trouble};
 pub use machine::{Machine, MachineOptions};

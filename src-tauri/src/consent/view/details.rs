@@ -25,10 +25,12 @@ pub(super) fn details(question: &Question) -> String {
     for (name, argument) in &question.arguments {
         lines.push(format!("  {}: {}", value(name), text::block(argument)));
     }
-    lines.push(format!("server: {}", value(&question.server)));
-    lines.push(format!("  command: {}", value(&question.server_command)));
-    lines.push(format!("  sandboxed: {}", sandbox(question)));
-    lines.push("agent and its parent processes:".to_owned());
+    if question.has_server() {
+        lines.push(format!("server: {}", value(&question.server)));
+        lines.push(format!("  command: {}", value(&question.server_command)));
+        lines.push(format!("  sandboxed: {}", sandbox(question)));
+        lines.push("agent and its parent processes:".to_owned());
+    }
     for process in &question.client.chain {
         let exe = process.exe.as_deref().unwrap_or("file could not be read");
         lines.push(format!("  {} {} ({})", process.pid, value(&process.name), value(exe)));

@@ -3,7 +3,6 @@
 use super::{Fact, Span, Tone, span};
 use crate::consent::text;
 use ironcurtain_consent::{Question, Verb};
-use ironcurtain_protocol::ClientView;
 use std::path::Path;
 
 /// Label of the row about the server.
@@ -14,15 +13,18 @@ const PARENTS: usize = 2;
 const PATH_CHARS: usize = 160;
 
 pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
-    vec![
-        Fact { label: "Who", lines: who(&question.client, home) },
-        Fact { label: HOW, lines: vec![how(question)] },
-    ]
+    let mut facts = vec![Fact { label: "Who", lines: who(question, home) }];
+    if question.has_server() {
+        facts.push(Fact { label: HOW, lines: vec![how(question)] });
+    }
+    facts
 }
 
-fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
+fn who(question: &Question, home: &Path) -> Vec<Vec<Span>> {
+    let client = &question.client;
     let mut proved = match &client.exe {
         Some(exe) => vec![span(short(exe, home), Tone::Plain)],
+        None if !question.has_server() => vec![span("another desktop, not a program", Tone::Plain)],
         None => vec![span("a program whose file cannot be identified", Tone::Danger)],
     };
     let parents: Vec<String> =

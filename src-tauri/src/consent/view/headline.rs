@@ -36,7 +36,9 @@ pub(super) fn kind(question: &Question) -> String {
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
     let is_path = worst.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
     let verb = worst.verb;
-    let what = if verb == Verb::Run {
+    let what = if !question.has_server() {
+        "pair with the remote machine".to_owned()
+    } else if verb == Verb::Run {
         "run a command".to_owned()
     } else if verb == Verb::Plant {
         "write a program that runs later".to_owned()

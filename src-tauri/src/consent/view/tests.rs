@@ -28,6 +28,51 @@ fn a_question_of_a_remote_machine_is_marked_and_its_paths_are_in_full() {
 }
 
 #[test]
+fn a_question_about_another_desktop_names_no_server_and_no_program() {
+    let words = Piece::Ours("who answers the remote machine's questions, with the code ");
+    let asked = Question {
+        host: Some("devbox".to_owned()),
+        client: ClientView {
+            name: "devbox: Another desktop".into(),
+            exe: None,
+            chain: vec![],
+            cwd: None,
+            says_it_is: Some("laptop".into()),
+            label: None,
+        },
+        server: String::new(),
+        server_command: String::new(),
+        sandboxed: false,
+        tool: None,
+        consequences: vec![Consequence::new(Verb::Change, vec![words, Piece::Foreign("204517".into())])],
+        arguments: vec![],
+        offers: vec![Offer {
+            reach: Reach::Request,
+            label: "the other desktop".into(),
+            sentence: "The desktop with the code 204517 may answer".into(),
+            lifetimes: vec![Lifetime::Always],
+        }],
+        ..question()
+    };
+    let view = ConsentView::new(&asked, Path::new("/"));
+    let sentence = "devbox: Another desktop wants to change who answers the remote machine's questions, with the code 204517";
+    assert_eq!(view.sentence(), sentence);
+    assert_eq!(view.kind, "devbox: Another desktop wants to pair with the remote machine");
+    assert_eq!(view.band, None);
+    let lines = vec![
+        vec![span("another desktop, not a program", Tone::Plain)],
+        vec![span("claims to be \u{201c}laptop\u{201d}", Tone::Quiet)],
+    ];
+    assert_eq!(view.facts, [Fact { label: "Who", lines }]);
+    assert!(!view.details.contains("server:") && !view.details.contains("sandboxed"), "{}", view.details);
+    let outcome = "The desktop with the code 204517 may answer until you revoke it.";
+    assert_eq!(view.outcome(0, Lifetime::Always), outcome);
+    // A question of a server without a sandbox keeps its warning.
+    let server = Question { server: "git".to_owned(), ..asked };
+    assert_eq!(ConsentView::new(&server, Path::new("/")).band, Some(NOT_SANDBOXED));
+}
+
+#[test]
 fn a_write_of_a_new_file() {
     let view = ConsentView::new(&question(), Path::new("/home/ada"));
     assert_eq!(

@@ -252,7 +252,7 @@ fn status(protection: Protection, troubles: &[&str]) -> StatusView {
         servers: vec![],
         policy: String::new(),
         secrets_file: None,
-        pairing_code: None,
+        attached_desktop: None,
         other_home: None,
     }
 }

@@ -173,8 +173,9 @@ fn whole(rows: Vec<Row>) -> Vec<Row> {
 /// Returns the rows for all effects of the call, worst first.
 fn effects(question: &Question, most: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
+    let who = if question.has_server() { "A program" } else { "Another desktop" };
     let mut rows: Vec<Row> = worst
-        .map(|worst| Row::Ours(format!("A program wants to {}:", worst.verb.word().to_uppercase())))
+        .map(|worst| Row::Ours(format!("{who} wants to {}:", worst.verb.word().to_uppercase())))
         .collect();
     rows.extend(question.consequences.iter().take(most).flat_map(effect));
     rows.extend(left_out(question.consequences.len(), most, "effects"));
@@ -234,6 +235,7 @@ fn who(question: &Question) -> Vec<Row> {
     let mut rows = vec![foreign("program", &client.name, Text::Head)];
     match &client.exe {
         Some(exe) => rows.push(foreign("file", exe, Text::Ends)),
+        None if !question.has_server() => {}
         None => rows.push(Row::Ours("Unknown program: its file could not be read.".to_owned())),
     }
     let parents: Vec<&str> = client.chain.iter().skip(1).take(2).map(|process| &*process.name).collect();
@@ -247,7 +249,8 @@ fn who(question: &Question) -> Vec<Row> {
 }
 
 fn how(question: &Question) -> Vec<Row> {
-    let mut rows = vec![foreign("server", &question.server, Text::Head)];
+    let server = question.has_server().then(|| foreign("server", &question.server, Text::Head));
+    let mut rows: Vec<Row> = server.into_iter().collect();
     rows.extend(question.tool.iter().map(|tool| foreign("tool", tool, Text::Head)));
     rows.push(foreign("why", &question.reason, Text::Head));
     rows.push(foreign("rule", &question.rule, Text::Head));
@@ -256,7 +259,7 @@ fn how(question: &Question) -> Vec<Row> {
             "This server is REMOTE and not sandboxed. It sees what is sent to it, but not your files."
                 .to_owned(),
         ));
-    } else if !question.sandboxed {
+    } else if !question.sandboxed && question.has_server() {
         rows.push(Row::Ours(UNSANDBOXED.to_owned()));
     }
     rows

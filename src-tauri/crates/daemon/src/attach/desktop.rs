@@ -12,11 +12,11 @@ use ironcurtain_paths::random_name;
 use ironcurtain_protocol::{AttachNote, MAX_FRAME_BYTES, PairingConfirmed, RefusalCode};
 use ironcurtain_remote::{
     ChannelBinding, ChannelKey, DesktopRequest, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey,
-    QuestionDigest, VERSION, is_valid_name, pairing_code,
+    QuestionDigest, VERSION, is_code, is_valid_name, pairing_codes,
 };
 use ironcurtain_services::{Pace, Services};
 use ironcurtain_visible as visible;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,8 @@ const MAX_PENDING: usize = 100;
 const TOO_MANY: &str =
     "too many questions of this machine are pending on the desktop; wait for their answers";
 
-/// Minimum time between two notices of a remote machine. Others are dropped.
+/// Minimum time between two notices of a remote machine, and between two about answers that it did not accept. Others
+/// are dropped.
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Maximum length of a remote machine's notices and reasons, in characters.
@@ -103,7 +104,10 @@ async fn attach(
     match known {
         Some(_) => wire.send(&hello(DesktopRequest::Attach)).await?,
         None => {
-            pair(host, &mut wire, (&key, remote, binding), user).await?;
+            if let Err(problem) = pair(host, &mut wire, (&key, remote, binding), user).await {
+                record(services, format!("did not pair with {host}, key {remote}: {problem}")).await?;
+                return Err(problem);
+            }
             record(services, format!("paired with {host}, key {remote}")).await?;
             store.add(host, remote)?;
         }
@@ -121,7 +125,7 @@ fn hello(want: DesktopRequest) -> FromDesktop {
     FromDesktop::Hello { version: VERSION, name, want }
 }
 
-/// Pairs with a remote machine. Returns after it has stored the pairing.
+/// Pairs with a remote machine after the user typed its code here. Returns after it has stored the pairing.
 async fn pair(
     host: &str,
     wire: &mut MessageStream,
@@ -131,15 +135,23 @@ async fn pair(
     let ours = Nonce::generate()?;
     wire.send(&hello(DesktopRequest::Pair { commitment: ours.commitment() })).await?;
     let FromRemote::Nonce { nonce } = next(wire, user).await? else { return Err(AttachError::Unexpected) };
-    let code = pairing_code(binding, (key.public(), remote), (&ours, &nonce));
+    let codes = pairing_codes(binding, (key.public(), remote), (&ours, &nonce));
     wire.send(&FromDesktop::Reveal { nonce: ours }).await?;
-    note(&mut user.to, &AttachNote::Code { code: code.clone() }).await;
+    note(&mut user.to, &AttachNote::Code { code: codes.desktop }).await;
     let confirmed = tokio::select! {
         confirmed = user.next() => confirmed?,
         message = wire.next::<FromRemote>() => return Err(unexpected(message?)),
     };
-    if confirmed.code != code {
-        return Err(AttachError::refused(format!("not paired with {host}: the codes differ")));
+    if confirmed.code.trim().is_empty() {
+        return Err(AttachError::refused(format!(
+            "not paired with {host}: no code was typed on this desktop"
+        )));
+    }
+    if !is_code(&codes.remote, &confirmed.code) {
+        return Err(AttachError::refused(format!(
+            "not paired with {host}: the remote machine at the other end has another code; if you typed the code that \
+             `ironcurtain pair` printed, a program may be between the two machines"
+        )));
     }
     wire.send(&FromDesktop::Confirm).await?;
     let FromRemote::Paired = next(wire, user).await? else { return Err(AttachError::Unexpected) };
@@ -162,6 +174,7 @@ async fn next(wire: &mut MessageStream, user: &mut Starter) -> Result<FromRemote
             | FromRemote::Attached
             | FromRemote::Question { .. }
             | FromRemote::Withdraw { .. }
+            | FromRemote::NotAccepted { .. }
             | FromRemote::Notice { .. } => return Ok(message),
         }
     }
@@ -175,6 +188,7 @@ fn unexpected(message: FromRemote) -> AttachError {
         | FromRemote::Attached
         | FromRemote::Question { .. }
         | FromRemote::Withdraw { .. }
+        | FromRemote::NotAccepted { .. }
         | FromRemote::Notice { .. }
         | FromRemote::Ping => AttachError::Unexpected,
     }
@@ -196,6 +210,7 @@ async fn exchange(
     let mut pending: HashMap<String, oneshot::Sender<()>> = HashMap::new();
     let (mut ping, mut heard) = (interval(PING), Instant::now());
     let mut next_notice = heard;
+    let (mut allowed, mut next_refusal) = (VecDeque::new(), heard);
     loop {
         tokio::select! {
             message = wire.next::<FromRemote>() => {
@@ -225,6 +240,17 @@ async fn exchange(
                         services.broker.notify(&format!("{host}: {}", bounded(&text)));
                     }
                     FromRemote::Notice { .. } => {}
+                    FromRemote::NotAccepted { id, why } => {
+                        // Each answer is reported once, so the machine cannot cause more entries than answers.
+                        let Some(at) = allowed.iter().position(|allowed| *allowed == id) else { continue };
+                        allowed.remove(at);
+                        let text = format!("{host}: a call that you allowed was denied there: {}", bounded(&why));
+                        if heard >= next_refusal {
+                            next_refusal = heard + NOTICE_PAUSE;
+                            services.broker.notify(&text);
+                        }
+                        record(services, text).await?;
+                    }
                     FromRemote::Ping => {}
                     other @ (FromRemote::Refused { .. }
                     | FromRemote::Nonce { .. }
@@ -237,6 +263,11 @@ async fn exchange(
                 AskedAnswer::Unanswered { id } => drop(pending.remove(&id)),
                 AskedAnswer::Answered { id, digest, answer } => {
                     if pending.remove(&id).is_some() {
+                        // Real ids are much shorter.
+                        if matches!(answer, Some(Answer::Allow { .. })) && id.len() <= MAX_TEXT_CHARS {
+                            allowed.truncate(MAX_PENDING - 1);
+                            allowed.push_front(id.clone());
+                        }
                         wire.send(&FromDesktop::Answer { id, digest, answer }).await?;
                     } else if let Some(Answer::Allow { .. }) = answer {
                         let late = format!("{host}: your answer was too late, so the call was denied");

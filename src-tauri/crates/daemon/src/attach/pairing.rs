@@ -1,32 +1,43 @@
 //! Remote machine's side of pairing.
 //!
-//! - The first desktop pairs freely, but only while no session is active, because an agent could play a desktop.
+//! - INVARIANT: a desktop pairs only after this machine's user typed its code. Each pairing has one attempt.
+//! - The first desktop pairs only while no session is active, because an agent could pretend to be a desktop.
 //! - INVARIANT: every other desktop needs the consent of an attached desktop, or root's.
 
-use super::{AttachError, MessageStream, record};
+use super::{AttachError, MessageStream, SILENCE_TIMEOUT, record};
 use crate::daemon_state::DaemonState;
-use ironcurtain_config::{ManagedError, read_root_file};
 use ironcurtain_consent::{
     Consequence, DenialScope, Lifetime, Offer, Piece, Question, QuestionOutcome, Reach, Verb,
 };
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ClientView;
 use ironcurtain_remote::{
-    ChannelBinding, Commitment, FromDesktop, FromRemote, Nonce, PairedKeys, PeerKey, is_valid_name,
-    pairing_code,
+    ChannelBinding, Commitment, FromDesktop, FromRemote, Nonce, PairedKeys, PairingCodes, PeerKey,
+    ROOT_DESKTOPS, is_valid_name, pairing_codes, permitted_desktops,
 };
+use ironcurtain_services::{DesktopPairing, QuestionPaused};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-/// File with the keys of desktops that root permits to pair, by name.
-const ROOT_FILE: &str = "/etc/ironcurtain/desktops.json";
+/// Maximum time for a user to type a code.
+const CODE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Maximum time for a user to compare the codes.
-const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// Refusal of a pairing for which another code was typed on this machine.
+const WRONG_CODE: &str = "not paired: another code was typed on the remote machine; if it was the code that this desktop \
+                          shows, a program may be between the two machines";
+
+/// Refusal of a pairing for which no code was typed on this machine.
+const NO_CODE: &str = "nobody ran `ironcurtain pair` on this machine within five minutes";
+
+/// Refusal of a pairing for which no code was typed on the desktop.
+const NO_CONFIRMATION: &str =
+    "nobody typed the code of `ironcurtain pair` on the desktop within five minutes";
+
+/// Refusal of a desktop that confirms a pairing too early.
+const EARLY: &str = "the desktop confirmed the pairing before its code was typed on this machine";
 
 /// Pairing of a desktop with this machine.
 pub(super) struct Pairing<'a> {
@@ -46,32 +57,39 @@ enum Needed {
 }
 
 impl Pairing<'_> {
-    /// Pairs with the desktop. The user compares the codes of both sides and confirms them on the desktop. This machine
-    /// shows its code only in its status: a program between the two sides could replace a code that passes through it.
+    /// Pairs with the desktop after the user typed the desktop's code on this machine, and then this machine's code on
+    /// the desktop. No code passes through the connection, because a program between the two sides could replace it.
     pub(super) async fn perform(
         &self,
         wire: &mut MessageStream,
         commitment: &Commitment,
     ) -> Result<(), AttachError> {
         let services = &self.state.services;
-        let Ok(_one_at_a_time) = services.desktop.pairing.try_lock() else {
+        let Ok(_one_at_a_time) = services.desktop.pairing.begin() else {
             return Err(AttachError::busy("another desktop is pairing; wait until it is done"));
         };
         let store = PairedKeys::new(services.home.desktops());
         let needed = self.needed(&store.read()?)?;
+        if needed == Needed::AttachedDesktop {
+            let is_paused = |paused: QuestionPaused| AttachError::refused(paused.to_string());
+            services.desktop.pairing.may_ask(Instant::now()).map_err(is_paused)?;
+        }
         let ours = Nonce::generate()?;
         wire.send(&FromRemote::Nonce { nonce: ours.clone() }).await?;
-        let FromDesktop::Reveal { nonce } = self.next(wire).await? else {
-            return Err(AttachError::Unexpected);
-        };
+        let revealed = timeout(SILENCE_TIMEOUT, wire.next()).await.map_err(|_| AttachError::Silent)??;
+        let FromDesktop::Reveal { nonce } = revealed else { return Err(AttachError::Unexpected) };
         commitment.check(&nonce)?;
-        let code = pairing_code(self.binding, self.keys, (&nonce, &ours));
-        let _shown = services.desktop.show_code(code.clone());
-        if needed == Needed::AttachedDesktop {
-            self.ask(&code).await?;
-        }
-        let FromDesktop::Confirm = self.next(wire).await? else { return Err(AttachError::Unexpected) };
-        // The user can take minutes to compare the codes.
+        let codes = pairing_codes(self.binding, self.keys, (&nonce, &ours));
+        code_typed(&services.desktop.pairing, wire, codes.clone(), needed).await?;
+        let consent = async {
+            match needed {
+                Needed::Nothing => Ok(()),
+                Needed::AttachedDesktop => self.ask(&codes.desktop).await,
+            }
+        };
+        // The question is withdrawn if the desktop disconnects.
+        tokio::try_join!(consent, confirmed(wire))?;
+        // The user can take minutes to type the codes.
         if self.needed(&store.read()?)? != needed {
             return Err(AttachError::refused("another desktop was paired with this machine in the meantime"));
         }
@@ -83,13 +101,9 @@ impl Pairing<'_> {
         wire.send(&FromRemote::Paired).await
     }
 
-    async fn next(&self, wire: &mut MessageStream) -> Result<FromDesktop, AttachError> {
-        timeout(CONFIRM_TIMEOUT, wire.next()).await.map_err(|_| AttachError::Silent)?
-    }
-
     fn needed(&self, paired: &BTreeMap<String, PeerKey>) -> Result<Needed, AttachError> {
         let desktop = self.keys.0;
-        if paired.values().any(|known| *known == desktop) || is_permitted(Path::new(ROOT_FILE), desktop)? {
+        if paired.values().any(|known| *known == desktop) || is_permitted(desktop)? {
             return Ok(Needed::Nothing);
         }
         if !paired.is_empty() {
@@ -98,7 +112,7 @@ impl Pairing<'_> {
             }
             return Err(AttachError::refused(format!(
                 "another desktop is paired with this machine, and has to allow this one: attach it first, or add \
-                 the line `\"NAME\": \"{desktop}\"` to the JSON object in `{ROOT_FILE}` as root"
+                 the line `\"NAME\": \"{desktop}\"` to the JSON object in `{ROOT_DESKTOPS}` as root"
             )));
         }
         if !self.state.is_idle() {
@@ -113,39 +127,75 @@ impl Pairing<'_> {
     async fn ask(&self, code: &str) -> Result<(), AttachError> {
         let services = &self.state.services;
         let question = question(self.name, code, random_name()?);
+        // Also applies if the desktop disconnects before the answer.
+        services.desktop.pairing.pause_questions(Instant::now());
         record(services, format!("the attached desktop is asked to pair another one, {}", self.keys.0))
             .await?;
         let outcome = services.broker.ask(question, &DenialScope::of_remote(), std::future::pending()).await;
         match outcome {
-            QuestionOutcome::Allowed { .. } => Ok(()),
+            QuestionOutcome::Allowed { .. } => {
+                services.desktop.pairing.resume_questions();
+                Ok(())
+            }
             QuestionOutcome::Denied { .. }
             | QuestionOutcome::Stopped(_)
             | QuestionOutcome::Unavailable(_)
             | QuestionOutcome::Closed
             | QuestionOutcome::TimedOut
             | QuestionOutcome::Settled => {
+                services.desktop.pairing.pause_questions(Instant::now());
                 Err(AttachError::refused("the attached desktop did not allow the pairing"))
             }
         }
     }
 }
 
-/// Returns `true` if root permits this desktop.
-fn is_permitted(file: &Path, desktop: PeerKey) -> Result<bool, AttachError> {
-    let text = match read_root_file(file) {
-        Ok(text) => text,
-        Err(ManagedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(problem) => return Err(AttachError::refused(problem.to_string())),
-    };
-    permits(&text, desktop)
+/// Waits until this machine's user has typed the desktop's code.
+async fn code_typed(
+    pairing: &DesktopPairing,
+    wire: &mut MessageStream,
+    codes: PairingCodes,
+    needed: Needed,
+) -> Result<(), AttachError> {
+    let typed = pairing.wait_for_code(codes, needed == Needed::AttachedDesktop);
+    tokio::select! {
+        typed = timeout(CODE_TIMEOUT, typed) => match typed {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(AttachError::refused(WRONG_CODE)),
+            Ok(Err(_)) | Err(_) => Err(AttachError::refused(NO_CODE)),
+        },
+        early = wire.next::<FromDesktop>() => Err(match early? {
+            FromDesktop::Confirm => AttachError::refused(EARLY),
+            FromDesktop::Hello { .. }
+            | FromDesktop::Reveal { .. }
+            | FromDesktop::Answer { .. }
+            | FromDesktop::Working { .. }
+            | FromDesktop::Ping => AttachError::Unexpected,
+        }),
+    }
 }
 
-fn permits(text: &str, desktop: PeerKey) -> Result<bool, AttachError> {
-    let keys: BTreeMap<String, PeerKey> = serde_json::from_str(text)
-        .map_err(|problem| AttachError::refused(format!("failed to read `{ROOT_FILE}`: {problem}")))?;
+/// Waits until the user has typed this machine's code on the desktop.
+async fn confirmed(wire: &mut MessageStream) -> Result<(), AttachError> {
+    let message = timeout(CODE_TIMEOUT, wire.next()).await;
+    match message.map_err(|_| AttachError::refused(NO_CONFIRMATION))?? {
+        FromDesktop::Confirm => Ok(()),
+        FromDesktop::Hello { .. }
+        | FromDesktop::Reveal { .. }
+        | FromDesktop::Answer { .. }
+        | FromDesktop::Working { .. }
+        | FromDesktop::Ping => Err(AttachError::Unexpected),
+    }
+}
+
+/// Returns `true` if root permits this desktop.
+fn is_permitted(desktop: PeerKey) -> Result<bool, AttachError> {
+    let keys = permitted_desktops(Path::new(ROOT_DESKTOPS));
+    let keys = keys.map_err(|problem| AttachError::refused(problem.to_string()))?;
     Ok(keys.values().any(|key| *key == desktop))
 }
 
+/// Returns the question for the user of the attached desktop. It is about no server.
 fn question(name: &str, code: &str, id: String) -> Question {
     let name = if is_valid_name(name) { name } else { "a desktop" };
     let client = ClientView {
@@ -161,30 +211,33 @@ fn question(name: &str, code: &str, id: String) -> Question {
         id,
         host: None,
         client,
-        server: "IronCurtain".to_owned(),
-        server_command: "ironcurtain relay".to_owned(),
+        server: String::new(),
+        server_command: String::new(),
         sandboxed: false,
-        remote: true,
+        remote: false,
         tool: None,
         consequences: vec![Consequence::new(
-            Verb::Use,
-            vec![Piece::Ours("this machine's approvals, with the code "), Piece::Foreign(code.to_owned())],
+            Verb::Change,
+            vec![
+                Piece::Ours("who answers the remote machine's questions, with the code "),
+                Piece::Foreign(code.to_owned()),
+            ],
         )],
         with: Vec::new(),
-        also: vec![format!("Allow only if that desktop, which is yours, shows the code {code}.")],
+        also: vec![format!("Allow only if the other desktop is yours and shows the code {code}.")],
         rule: "pairing".to_owned(),
-        reason: "another desktop wants to pair with this machine".to_owned(),
+        reason: "another desktop wants to pair with the remote machine, where its code was typed".to_owned(),
         arguments: Vec::new(),
         preview: None,
         offers: vec![Offer {
             reach: Reach::Request,
-            label: "this desktop".to_owned(),
+            label: "the other desktop".to_owned(),
             sentence: format!(
-                "The desktop with the code {code} may answer every later question of this machine"
+                "The desktop with the code {code} may answer every later question of the remote machine"
             ),
-            lifetimes: vec![Lifetime::Once],
+            lifetimes: vec![Lifetime::Always],
         }],
-        denial: "pairing".to_owned(),
+        denial: "this pairing".to_owned(),
         fits_a_batch: false,
         deadline: Duration::from_secs(120),
         notice: None,
@@ -196,7 +249,7 @@ mod tests {
     use super::*;
     use ironcurtain_consent::{Answer, Broker, NobodyToAsk, Stops};
     use ironcurtain_remote::{AnswerRefused, ChannelKey, QuestionDigest};
-    use ironcurtain_services::{Attachment, DESKTOP_LOST, DesktopConsent};
+    use ironcurtain_services::{Attachment, CodeRefused, DESKTOP_LOST, DesktopConsent};
     use tokio::task::JoinHandle;
 
     fn key(seed: u8) -> PeerKey {
@@ -215,7 +268,7 @@ mod tests {
         desktop: &mut Attachment,
         id: &str,
     ) -> (JoinHandle<QuestionOutcome>, QuestionDigest) {
-        let (broker, asked) = (broker.clone(), question("laptop", "123 456", id.to_owned()));
+        let (broker, asked) = (broker.clone(), question("laptop", "123456", id.to_owned()));
         let outcome = tokio::spawn(async move {
             broker.ask(asked, &DenialScope::of_remote(), std::future::pending()).await
         });
@@ -226,7 +279,30 @@ mod tests {
         (outcome, QuestionDigest::of(question.get()))
     }
 
-    const ALLOW: Option<Answer> = Some(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    #[tokio::test]
+    async fn a_pairing_ends_if_no_code_is_typed_for_five_minutes() {
+        let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+        let [desktop, remote] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap());
+        let (desktop, remote) = tokio::join!(desktop.connect(ours), remote.accept(theirs));
+        let (_desktop, mut wire) = (desktop.unwrap(), MessageStream::new(remote.unwrap().stream));
+        let codes = PairingCodes { desktop: "204517".to_owned(), remote: "881002".to_owned() };
+        let pairing = DesktopPairing::default();
+        tokio::time::pause();
+        let began = Instant::now();
+        let waited = code_typed(&pairing, &mut wire, codes.clone(), Needed::Nothing).await.unwrap_err();
+        assert_eq!(waited.to_string(), "nobody ran `ironcurtain pair` on this machine within five minutes");
+        assert_eq!(began.elapsed().as_secs(), CODE_TIMEOUT.as_secs());
+        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        let waited = confirmed(&mut wire).await.unwrap_err().to_string();
+        assert_eq!(waited, "nobody typed the code of `ironcurtain pair` on the desktop within five minutes");
+        let (typed, ()) = tokio::join!(code_typed(&pairing, &mut wire, codes, Needed::Nothing), async {
+            tokio::task::yield_now().await;
+            pairing.type_code("204517").unwrap();
+        });
+        typed.unwrap();
+    }
+
+    const ALLOW: Option<Answer> = Some(Answer::Allow { offer: 0, lifetime: Lifetime::Always });
 
     #[tokio::test]
     async fn an_answer_counts_once_and_only_for_the_call_that_was_asked() {
@@ -237,7 +313,7 @@ mod tests {
         let refused = attached.answer("q1", &other, ALLOW);
         assert_eq!(refused, Err(AnswerRefused::OtherCall("q1".to_owned())));
         assert_eq!(attached.answer("q1", &digest, ALLOW), Ok(()));
-        let allowed = QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once };
+        let allowed = QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Always };
         assert_eq!(first.await.unwrap(), allowed);
         let replayed = attached.answer("q1", &digest, ALLOW);
         assert_eq!(replayed, Err(AnswerRefused::NotPending("q1".to_owned())));
@@ -262,27 +338,5 @@ mod tests {
         drop(attached);
         assert_eq!(second.await.unwrap(), QuestionOutcome::Unavailable(DESKTOP_LOST.to_owned()));
         assert!(!desktop.is_attached() && desktop.attach(key(2)).is_ok());
-    }
-
-    #[test]
-    fn only_root_can_permit_a_desktop_by_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("desktops.json");
-        assert!(!is_permitted(Path::new("/etc/ironcurtain/no/desktops.json"), key(1)).unwrap());
-        std::fs::write(&file, format!("{{\"laptop\": \"{}\"}}", key(1))).unwrap();
-        // Other users can write the folder of temporary files.
-        let refused = is_permitted(&file, key(1)).unwrap_err().to_string();
-        assert!(refused.contains("other users can write it"), "{refused}");
-        let line = format!("\"laptop\": \"{}\"", key(1));
-        assert!(
-            permits(&format!("{{{line}}}"), key(1)).unwrap()
-                && !permits(&format!("{{{line}}}"), key(2)).unwrap()
-        );
-        let refused = permits(&format!("{{}}\n{{{line}}}"), key(1)).unwrap_err();
-        assert!(
-            refused.to_string().contains("failed to read `/etc/ironcurtain/desktops.json`: trailing"),
-            "{refused}"
-        );
-        assert_eq!(refused.refusal(), ironcurtain_remote::PairingRefusal::Final);
     }
 }

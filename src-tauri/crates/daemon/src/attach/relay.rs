@@ -51,7 +51,11 @@ async fn relay(
         match want {
             DesktopRequest::Pair { commitment } => {
                 let pairing = Pairing { state, keys: (desktop, key.public()), binding, name: &name };
-                pairing.perform(&mut wire, &commitment).await?;
+                if let Err(problem) = pairing.perform(&mut wire, &commitment).await {
+                    let text = format!("did not pair with the desktop with the key {desktop}: {problem}");
+                    record(&state.services, text).await?;
+                    return Err(problem);
+                }
             }
             DesktopRequest::Attach => check(state, desktop)?,
         }
@@ -109,7 +113,9 @@ async fn exchange(
                 match message? {
                     FromDesktop::Answer { id, digest, answer } => {
                         if let Err(refused) = attachment.answer(&id, &digest, answer) {
-                            record(&state.services, format!("refused an answer of the desktop: {refused}")).await?;
+                            let why = refused.to_string();
+                            record(&state.services, format!("refused an answer of the desktop: {why}")).await?;
+                            wire.send(&FromRemote::NotAccepted { id, why }).await?;
                         }
                     }
                     FromDesktop::Working { id } => attachment.working(&id),

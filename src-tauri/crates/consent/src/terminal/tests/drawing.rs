@@ -15,6 +15,20 @@ fn a_remote_server_is_labelled_as_remote() {
 }
 
 #[test]
+fn a_question_about_another_desktop_names_no_server_and_no_program() {
+    let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
+    (asked.sandboxed, asked.tool, asked.client.exe) = (false, None, None);
+    let shown = |asked: &Question| rows::question(asked, &choices(asked), 120, false).lines.join("\n");
+    let warned = shown(&asked);
+    assert!(warned.contains("NOT SANDBOXED") && warned.contains("Unknown program"), "{warned}");
+    asked.server = String::new();
+    let lines = shown(&asked);
+    assert!(lines.contains("Another desktop wants to READ:"), "{lines}");
+    let absent = ["NOT SANDBOXED", "Unknown program", " server ", "A program"];
+    assert!(!absent.into_iter().any(|text| lines.contains(text)), "{lines}");
+}
+
+#[test]
 fn a_question_shows_everything_needed_to_answer() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     asked.client.says_it_is = Some("Claude 2".into());

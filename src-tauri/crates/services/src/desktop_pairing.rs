@@ -1,0 +1,184 @@
+//! Pairing of a desktop with this machine that waits for this machine's user.
+//!
+//! - INVARIANT: a pairing accepts one code. A wrong code refuses the pairing.
+//! - Has no clock: callers pass the time.
+
+use ironcurtain_remote::{PairingCodes, is_code};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{TryLockError, oneshot};
+use tokio::time::Instant;
+
+/// Time without questions about a pairing after one that the attached desktop did not allow.
+const QUESTION_PAUSE: Duration = Duration::from_secs(60);
+
+/// Pairing of a desktop with this machine. There is one at a time.
+#[derive(Debug, Default)]
+pub struct DesktopPairing {
+    /// Locked while a desktop is pairing.
+    turn: tokio::sync::Mutex<()>,
+    waiting: Mutex<Option<WaitingPairing>>,
+    /// End of the pause after a question that was not allowed.
+    paused_until: Mutex<Option<Instant>>,
+}
+
+/// Pairing that waits until this machine's user types the desktop's code.
+#[derive(Debug)]
+struct WaitingPairing {
+    codes: PairingCodes,
+    asks_attached: bool,
+    /// Receives `true` if the typed code is right. Closed when the pairing has ended.
+    typed: oneshot::Sender<bool>,
+}
+
+/// Right to pair. The next desktop can pair when it is dropped.
+#[derive(Debug)]
+pub struct PairingTurn<'a> {
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+/// Result of typing the right code.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RightCode {
+    /// Code that the user types on the desktop.
+    pub remote: String,
+    /// `true` if the attached desktop has to allow the pairing too.
+    pub asks_attached: bool,
+}
+
+/// Reason a typed code pairs no desktop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CodeRefused {
+    /// No pairing waits for a code.
+    #[error("no desktop is waiting for a code; run `ironcurtain attach` on the desktop first")]
+    NotWaiting,
+    /// The waiting pairing has another code, and is refused.
+    #[error(
+        "not paired: the desktop that is pairing has another code; if you typed the code that your desktop shows, a \
+         program may be between the two machines"
+    )]
+    Differs,
+}
+
+/// Error for a question about a pairing during the pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the attached desktop did not allow a pairing in the last minute; try again in {seconds} s")]
+pub struct QuestionPaused {
+    seconds: u64,
+}
+
+impl DesktopPairing {
+    /// Starts a pairing.
+    ///
+    /// # Errors
+    /// Returns an error if another desktop is pairing.
+    pub fn begin(&self) -> Result<PairingTurn<'_>, TryLockError> {
+        Ok(PairingTurn { _turn: self.turn.try_lock()? })
+    }
+
+    /// Waits until this machine's user types the desktop's code. The result is `false` for another code.
+    pub fn wait_for_code(&self, codes: PairingCodes, asks_attached: bool) -> oneshot::Receiver<bool> {
+        let (typed, is_right) = oneshot::channel();
+        *self.lock_waiting() = Some(WaitingPairing { codes, asks_attached, typed });
+        is_right
+    }
+
+    /// Compares the code that this machine's user typed with the desktop's.
+    ///
+    /// # Errors
+    /// Returns [`CodeRefused`] if no pairing waits, or if it has another code.
+    pub fn type_code(&self, typed: &str) -> Result<RightCode, CodeRefused> {
+        let waiting = self.lock_waiting().take().ok_or(CodeRefused::NotWaiting)?;
+        let is_right = is_code(&waiting.codes.desktop, typed);
+        // Fails if the pairing has ended.
+        waiting.typed.send(is_right).map_err(|_| CodeRefused::NotWaiting)?;
+        if !is_right {
+            return Err(CodeRefused::Differs);
+        }
+        Ok(RightCode { remote: waiting.codes.remote, asks_attached: waiting.asks_attached })
+    }
+
+    /// Checks that the attached desktop may be asked about a pairing.
+    ///
+    /// # Errors
+    /// Returns [`QuestionPaused`] for a minute after a question that was not allowed.
+    pub fn may_ask(&self, now: Instant) -> Result<(), QuestionPaused> {
+        let left = self.lock_pause().and_then(|until| until.checked_duration_since(now));
+        match left.filter(|left| !left.is_zero()) {
+            Some(left) => Err(QuestionPaused {
+                seconds: left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the pause.
+    pub fn pause_questions(&self, now: Instant) {
+        *self.lock_pause() = Some(now + QUESTION_PAUSE);
+    }
+
+    /// Ends the pause.
+    pub fn resume_questions(&self) {
+        *self.lock_pause() = None;
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, Option<WaitingPairing>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_pause(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.paused_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes() -> PairingCodes {
+        PairingCodes { desktop: "204517".to_owned(), remote: "881002".to_owned() }
+    }
+
+    #[test]
+    fn a_pairing_accepts_one_code() {
+        let pairing = DesktopPairing::default();
+        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        let mut typed = pairing.wait_for_code(codes(), false);
+        assert_eq!(pairing.type_code("204518"), Err(CodeRefused::Differs));
+        assert_eq!(typed.try_recv(), Ok(false));
+        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        let mut typed = pairing.wait_for_code(codes(), true);
+        let right = RightCode { remote: "881002".to_owned(), asks_attached: true };
+        assert_eq!(pairing.type_code("204 517"), Ok(right));
+        assert_eq!(typed.try_recv(), Ok(true));
+        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        // A pairing that has ended accepts no code.
+        drop(pairing.wait_for_code(codes(), false));
+        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+    }
+
+    #[test]
+    fn one_desktop_pairs_at_a_time() {
+        let pairing = DesktopPairing::default();
+        let turn = pairing.begin().unwrap();
+        assert!(pairing.begin().is_err());
+        drop(turn);
+        assert!(pairing.begin().is_ok());
+    }
+
+    #[test]
+    fn after_a_question_that_was_not_allowed_none_is_asked_for_a_minute() {
+        let (pairing, now) = (DesktopPairing::default(), Instant::now());
+        assert_eq!(pairing.may_ask(now), Ok(()));
+        pairing.pause_questions(now);
+        assert_eq!(pairing.may_ask(now), Err(QuestionPaused { seconds: 60 }));
+        let last = now + QUESTION_PAUSE - Duration::from_millis(1);
+        let refused = pairing.may_ask(last).unwrap_err().to_string();
+        let expected = "the attached desktop did not allow a pairing in the last minute; try again in 1 s";
+        assert_eq!(refused, expected);
+        assert_eq!(pairing.may_ask(now + QUESTION_PAUSE), Ok(()));
+        pairing.pause_questions(now);
+        pairing.resume_questions();
+        assert_eq!(pairing.may_ask(now), Ok(()));
+    }
+}
