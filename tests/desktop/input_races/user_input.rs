@@ -28,8 +28,11 @@ const ARMED: [&str; 4] =
 /// Hint of a dialog in which Allow was held long enough.
 const HELD: &str = "Let go to allow";
 
-/// Maximum number of times that a user points at Allow or presses Tab, more than a dialog has controls.
-const MAX_GESTURES: usize = 30;
+/// Maximum number of times that a user presses Tab, more than a dialog has controls.
+const MAX_TABS: usize = 30;
+
+/// Maximum number of times that a user points at Allow.
+const MAX_POINTINGS: usize = 2;
 
 /// Time after which a user repeats a gesture that had no effect.
 const GESTURE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -254,7 +257,7 @@ impl Desk {
             let all = self.screen.controls(title);
             all.into_iter().find(|one| one.role != "dialog" && one.is("focused"))
         };
-        for _ in 0..MAX_GESTURES {
+        for _ in 0..MAX_TABS {
             let before = focused();
             if before.as_ref().is_some_and(|one| one.name.starts_with("Allow")) {
                 return;
@@ -274,7 +277,7 @@ impl Desk {
         let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
         let away = Act::Move(away_x, away_y);
         let on_allow = [x + 6, x - 6, x + 3, x].map(|x| [Act::Move(x, y), Act::Wait(90)]);
-        for _ in 0..MAX_GESTURES {
+        for _ in 0..MAX_POINTINGS {
             self.act(&[&[away], on_allow.as_flattened()].concat());
             let hint = self.hint_after(title, GESTURE_TIMEOUT, |hint| !TO_ARM.contains(&hint));
             if !TO_ARM.contains(&hint.as_str()) {

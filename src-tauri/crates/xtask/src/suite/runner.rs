@@ -20,9 +20,9 @@ const AT_ONCE: usize = 3;
 /// Test program whose tests run one at a time, because they exhaust the user's resource limits.
 const SEQUENTIAL: &str = "escape";
 
-/// Test programs whose temporary files are kept in memory if possible. On disk, creating and deleting them takes most of
+/// Test program whose temporary files are kept in memory if possible. On disk, creating and deleting them takes most of
 /// the time.
-const IN_MEMORY: [&str; 2] = ["escape", "system"];
+const IN_MEMORY: &str = "escape";
 
 /// Script that runs its arguments with an empty memory file system at the place of temporary files.
 const WITH_MEMORY: &str = "mount -t tmpfs -o mode=1777 tmpfs /var/tmp && exec \"$@\"";
@@ -117,7 +117,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
 /// ignore some signals, and children that inherit this could not be terminated by tests. Also sets the variable that
 /// makes the test harness print each test's duration.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
-    let mut program = if IN_MEMORY.contains(&tests.name.as_str()) && is_mount_permitted() {
+    let mut program = if tests.name == IN_MEMORY && is_mount_permitted() {
         let mut program = in_memory();
         program.arg("env");
         program
