@@ -31,8 +31,8 @@ const HELD: &str = "Let go to allow";
 /// Maximum number of times that a user presses Tab, more than a dialog has controls.
 const MAX_TABS: usize = 30;
 
-/// Maximum number of times that a user points at Allow.
-const MAX_POINTINGS: usize = 2;
+/// Maximum number of times that a user chooses Allow.
+const MAX_CHOICES: usize = 2;
 
 /// Time after which a user repeats a gesture that had no effect.
 const GESTURE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -227,11 +227,7 @@ impl Desk {
     /// Allows as the dialog says: points at Allow or tabs to it, and then presses it. Returns the last hint if Allow never
     /// accepts a press.
     pub(crate) fn allow_as_told(&self, title: &str, press: Press) -> Result<(), String> {
-        match press {
-            Press::Keys => self.tab_to_allow(title),
-            Press::Button(spot) => self.point_at_allow(title, spot),
-        }
-        let armed = self.hint_after(title, TIMEOUT, |hint| ARMED.contains(&hint));
+        let armed = self.arm(title, press);
         if !ARMED.contains(&armed.as_str()) {
             return Err(format!("Allow says: {armed:?}"));
         }
@@ -249,6 +245,26 @@ impl Desk {
         }
         self.act(&[up]);
         Ok(())
+    }
+
+    /// Chooses Allow until the dialog says how to press it. Returns the last hint.
+    ///
+    /// A dialog that changes in the meantime, for example because it receives the focus late, rests again and then asks
+    /// for another choice.
+    fn arm(&self, title: &str, press: Press) -> String {
+        let mut hint = String::new();
+        for _ in 0..MAX_CHOICES {
+            match press {
+                Press::Keys => self.tab_to_allow(title),
+                Press::Button(spot) => self.point_at_allow(spot),
+            }
+            self.hint_after(title, GESTURE_TIMEOUT, |hint| !TO_ARM.contains(&hint));
+            hint = self.hint_after(title, TIMEOUT, |hint| TO_ARM.contains(&hint) || ARMED.contains(&hint));
+            if !TO_ARM.contains(&hint.as_str()) {
+                break;
+            }
+        }
+        hint
     }
 
     /// Presses Tab until Allow is focused. A window manager can take a key for itself.
@@ -269,21 +285,15 @@ impl Desk {
         }
     }
 
-    /// Moves the pointer on Allow until the dialog notices it.
+    /// Moves the pointer on Allow.
     ///
     /// A hand never rests completely. A busy page reports only the last of several quick movements, so those on Allow are
     /// spread over the time that the hand is there.
-    fn point_at_allow(&self, title: &str, spot: Spot) {
+    fn point_at_allow(&self, spot: Spot) {
         let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
         let away = Act::Move(away_x, away_y);
         let on_allow = [x + 6, x - 6, x + 3, x].map(|x| [Act::Move(x, y), Act::Wait(90)]);
-        for _ in 0..MAX_POINTINGS {
-            self.act(&[&[away], on_allow.as_flattened()].concat());
-            let hint = self.hint_after(title, GESTURE_TIMEOUT, |hint| !TO_ARM.contains(&hint));
-            if !TO_ARM.contains(&hint.as_str()) {
-                return;
-            }
-        }
+        self.act(&[&[away], on_allow.as_flattened()].concat());
     }
 
     /// Waits at most `time` for a hint that fulfils the condition. Returns the last hint.

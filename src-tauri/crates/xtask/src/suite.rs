@@ -36,6 +36,12 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     for row in course.report.slowest() {
         say(&row)?;
     }
+    if !course.report.messages.is_empty() {
+        heading("Messages of failed tests")?;
+        for line in &course.report.messages {
+            say(line)?;
+        }
+    }
     heading("Result")?;
     for row in &course.rows {
         say(row)?;

@@ -1,6 +1,6 @@
 //! Runs test programs, each in its own process with a time limit, and several at once.
 
-use super::report::{Report, TestTime};
+use super::report::{Messages, Report, TestTime};
 use crate::cargo::Built;
 use crate::process;
 use crate::terminal::{complain, say};
@@ -153,9 +153,13 @@ impl Report {
         mut see: impl FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut totals = None;
+        let mut messages = Messages::default();
         let ended = process::watch(command, limit, |line| {
             totals = Totals::of_program(line).or(totals);
             self.times.extend(TestTime::of_program(line));
+            if messages.has(line) {
+                self.messages.push(line.to_owned());
+            }
             see(line)
         });
         self.totals.add(totals.unwrap_or_default());
