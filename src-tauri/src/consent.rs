@@ -19,6 +19,8 @@ mod pages;
 #[cfg(target_os = "linux")]
 mod presence;
 mod read_progress;
+#[cfg(target_os = "linux")]
+mod reminder;
 pub(crate) mod text;
 mod view;
 

@@ -31,6 +31,12 @@ impl Countdown {
         true
     }
 
+    /// Returns the time of the last reported activity of the user.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn last_activity(&self) -> Option<Instant> {
+        self.told
+    }
+
     /// Returns the time at which the countdown expires.
     #[cfg(target_os = "linux")]
     pub(crate) fn ends(&self) -> Instant {

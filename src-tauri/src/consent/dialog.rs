@@ -23,6 +23,7 @@ use super::clock::{Countdown, waiting_words};
 use super::cover::CoverWatch;
 use super::presence::asleep;
 use super::read_progress::ReadProgress;
+use super::reminder::Reminder;
 use super::view::ConsentView;
 use super::{Command, DialogResult};
 use crate::window_stack;
@@ -39,13 +40,8 @@ use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
 /// Interval between updates of the countdown.
 const TICK: Duration = Duration::from_secs(1);
-/// Time without user activity after which a notification is sent, because the dialog may be hidden.
-const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
-const IN_VIEW: Duration = Duration::from_secs(5);
 /// Remaining time at which screen readers announce that time is running out.
 const WARN_BEFORE_END: Duration = Duration::from_secs(10);
-/// Interval between notifications about a possibly hidden dialog.
-const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
 /// Minimum difference between the monotonic and the boot-time clock that counts as sleep. Smaller differences are
 /// measurement errors.
@@ -63,9 +59,7 @@ struct Inner {
     arming: RefCell<Arming>,
     countdown: RefCell<Countdown>,
     commands: WeakUnboundedSender<Command>,
-    opened: Instant,
-    /// Time of the last notification.
-    last_notified: Cell<Option<Instant>>,
+    reminder: RefCell<Reminder>,
     timer: RefCell<Option<(glib::SourceId, Instant)>>,
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
     place: Cell<Option<Place>>,
@@ -103,8 +97,7 @@ impl Dialog {
             arming: RefCell::new(Arming::new(true, now)),
             countdown: RefCell::new(countdown),
             commands,
-            opened: now,
-            last_notified: Cell::new(None),
+            reminder: RefCell::new(Reminder::new(now)),
             timer: RefCell::new(None),
             gesture: RefCell::new(None),
             place: Cell::new(None),
@@ -339,14 +332,8 @@ impl Inner {
     /// Sends a notification if the user has not reacted to the dialog.
     fn notify_if_ignored(&self, now: Instant) {
         let in_view = self.seen.get() && self.knows_covers();
-        let due = match (self.last_notified.get(), in_view) {
-            (None, true) => self.opened + IN_VIEW,
-            (None, false) => self.opened + NOTIFY_HIDDEN_AFTER,
-            (Some(told), false) => told + NOTIFY_AGAIN_AFTER,
-            (Some(_), true) => return,
-        };
-        if now >= due && !self.layout.window.is_active() {
-            self.last_notified.set(Some(now));
+        let active = self.countdown.borrow().last_activity();
+        if !self.layout.window.is_active() && self.reminder.borrow_mut().is_due(active, in_view, now) {
             self.send_first(Command::Unseen);
         }
     }
