@@ -5,6 +5,7 @@ mod between;
 mod desktops;
 mod pairing;
 mod peer;
+mod permitted;
 mod transports;
 
 use crate::client::{Client, TIMEOUT};
@@ -37,7 +38,10 @@ struct Remote {
 
 impl Remote {
     fn new() -> Self {
-        let place = TestHome::new(|_| {});
+        Self::of(TestHome::new(|_| {}))
+    }
+
+    fn of(place: TestHome) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let options = DaemonOptions { home: place.home.clone(), programs: programs(), allow_root: is_root() };

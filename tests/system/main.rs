@@ -50,6 +50,7 @@ mod path_tricks;
 mod pipelined_calls;
 mod policy_commands;
 mod pregrants;
+mod private_etc;
 mod protected;
 mod protocol;
 mod question_abuse;

@@ -10,6 +10,7 @@ mod oci;
 
 use crate::client::TIMEOUT;
 use crate::hostile;
+use crate::private_etc::replace_etc;
 use crate::scripted_user::{Next, ScriptedUser};
 use crate::test_home::TestHome;
 use crate::world::{World, eventually, programs};
@@ -34,12 +35,7 @@ impl Organization {
     /// Replaces `/etc` with a copy. Call this inside the test's mount namespace.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let etc = dir.path().join("etc");
-        // Files that this user cannot read are skipped. The tests do not need them.
-        Command::new("cp").arg("-a").arg("/etc").arg(&etc).output().unwrap();
-        std::fs::create_dir(etc.join("ironcurtain")).unwrap();
-        let mounted = Command::new("mount").arg("--bind").arg(&etc).arg("/etc").status().unwrap();
-        assert!(mounted.success());
+        replace_etc(dir.path());
         let key = key_pair(dir.path(), "key.pem");
         std::fs::copy(dir.path().join("key.pem.pub"), "/etc/ironcurtain/bundle.pem").unwrap();
         std::fs::write("/etc/ironcurtain/token", TOKEN).unwrap();

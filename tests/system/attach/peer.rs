@@ -1,18 +1,20 @@
 //! A test that plays one of the two daemons: a desktop of a real remote machine, or a remote machine of a real desktop.
 
 use super::transports::Running;
-use super::{Attach, NOT_WAITING, Remote, pair, run};
+use super::{Attach, NOT_WAITING, Remote, file, pair, run};
 use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
+use crate::test_home::TestHome;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_remote::{
     Channel, ChannelBinding, ChannelKey, ChannelStream, DesktopRequest, FromDesktop, FromRemote, Nonce,
-    PairingCodes, PairingRefusal, PeerKey, QuestionDigest, VERSION, pairing_codes,
+    PairedKeys, PairingCodes, PairingRefusal, PeerKey, QuestionDigest, VERSION, pairing_codes,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use serde_json::value::to_raw_value;
 use std::io::Write;
 use std::net::TcpListener;
@@ -64,6 +66,27 @@ impl Peer<tokio::net::UnixStream> {
         let channel = runtime
             .block_on(async { key.connect(tokio::net::UnixStream::from_std(link).unwrap()).await.unwrap() });
         Self { _relay: Some(relay), ..Self::of(runtime, channel) }
+    }
+
+    /// Returns the next message that is not a ping.
+    fn next_except_ping(&mut self) -> FromRemote {
+        loop {
+            match self.next() {
+                FromRemote::Ping => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for a question. Returns its id and the message with this answer to it.
+    fn answer_to_next(&mut self, answer: &Answer) -> (String, FromDesktop) {
+        match self.next_except_ping() {
+            FromRemote::Question { id, question } => {
+                let digest = QuestionDigest::of(question.get());
+                (id.clone(), FromDesktop::Answer { id, digest, answer: Some(answer.clone()) })
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Starts a pairing as a desktop. Returns the codes.
@@ -223,13 +246,7 @@ fn a_desktop_that_confirms_before_its_code_was_typed_is_refused() {
     // An answer that is not accepted is reported to the desktop.
     let (id, answer) = ("late".to_owned(), Some(Answer::Allow { offer: 0, lifetime: Lifetime::Once }));
     desktop.send(&FromDesktop::Answer { id, digest: QuestionDigest::of("{}"), answer });
-    let refused = loop {
-        match desktop.next() {
-            FromRemote::Ping => {}
-            other => break other,
-        }
-    };
-    match refused {
+    match desktop.next_except_ping() {
         FromRemote::NotAccepted { id, why } => {
             assert_eq!(
                 (id.as_str(), why.as_str()),
@@ -238,6 +255,44 @@ fn a_desktop_that_confirms_before_its_code_was_typed_is_refused() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn an_answer_after_the_deadline_allows_nothing() {
+    let settings = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0, "questionDeadlineSeconds": 5 }"#;
+    let remote = Remote::of(TestHome::new(|prepared| {
+        std::fs::write(prepared.home.config.join("config.json"), settings).unwrap();
+    }));
+    let key = ChannelKey::of_seed(&[7; 32]).unwrap();
+    PairedKeys::new(remote.place.home.desktops()).add("laptop", key.public()).unwrap();
+    let mut desktop = Peer::desktop(&remote, &key);
+    let want = DesktopRequest::Attach;
+    desktop.send(&FromDesktop::Hello { version: VERSION, name: "laptop".to_owned(), want });
+    assert!(matches!(desktop.next(), FromRemote::Attached));
+    let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
+    let mut ask = || agent.begin_call("read_text_file", json!({ "path": path }));
+    let allow = Answer::Allow { offer: 0, lifetime: Lifetime::Session };
+    let (late, (late_id, late_answer)) = (ask(), desktop.answer_to_next(&allow));
+    // The question is withdrawn at its deadline.
+    match desktop.next_except_ping() {
+        FromRemote::Withdraw { id } => assert_eq!(id, late_id),
+        other => panic!("{other:?}"),
+    }
+    desktop.send(&late_answer);
+    match desktop.next_except_ping() {
+        FromRemote::NotAccepted { id, why } => {
+            assert_eq!(id, late_id);
+            assert!(why.contains("is not pending on this connection"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(remote.grants().is_empty());
+    // The same answer in time allows the call.
+    let (in_time, (_, answer)) = (ask(), desktop.answer_to_next(&allow));
+    desktop.send(&answer);
+    agent.outcome(late).refused("did not answer within 5 s");
+    assert_eq!(agent.outcome(in_time).ok(), "remote content");
+    assert_eq!(remote.grants().len(), 1);
 }
 
 #[test]
