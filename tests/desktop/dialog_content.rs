@@ -1,4 +1,4 @@
-//! Content of the dialog, on the screen and for screen readers, including hostile text.
+//! Tests the dialog's content, on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
@@ -325,7 +325,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // The text is hundreds of pages long, so it is scrolled to its end at once.
+                // The text is hundreds of pages long, so scrolls directly to its end.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {

@@ -1,5 +1,5 @@
-//! Changes servers in the app: allows and removes a host, removes and restores a server, adds a bundle, and restores
-//! a quarantined file.
+//! Tests changing servers in the app: allowing and removing a host, removing and restoring a server, adding a bundle,
+//! and restoring a quarantined file.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};

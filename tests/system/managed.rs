@@ -107,7 +107,7 @@ fn has_no_trouble(world: &World) {
     eventually("no trouble is reported", TIMEOUT, || world.status().troubles.is_empty());
 }
 
-/// Returns the error with which the hostile server does not start.
+/// Returns the error message for the hostile server, which is not started.
 fn refusal(world: &World) -> String {
     let params = json!({
         "protocolVersion": "2025-06-18",
@@ -168,7 +168,7 @@ fn bundle_updates_apply_and_bad_ones_are_refused() {
         server.behave(Behaviour::Status(status));
         has_trouble(&world, expected);
     }
-    // A valid bundle applies after all of these.
+    // A valid bundle applies after all these failures.
     server.serve(organization.bundle(14, &json!([rule("silent", "now", "deny")])));
     has_no_trouble(&world);
     client.plain("now").refused("managed:silent");

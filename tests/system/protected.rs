@@ -72,7 +72,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
         ("mcp-servers.json", servers, "the configured servers"),
     ];
-    // The time limit of questions and the existence of another server show which settings and servers are in effect.
+    // The time limit for questions and the existence of another server show which settings and servers are in effect.
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
@@ -89,7 +89,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         eventually("the problem is reported", TIMEOUT, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
-    // Writes the files themselves in their own directory.
+    // Replaces the symlinks with regular files.
     for (file, content, _) in &files {
         let beside = world.home.config.join("beside");
         fs::write(&beside, content.to_string()).unwrap();
@@ -107,7 +107,7 @@ fn not_started(machine: &Machine) -> String {
     daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
     let ended = daemon.output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    // `timeout` exits with another status if the program is still running.
+    // `timeout` exits with a different status if the program is still running.
     assert_eq!(ended.status.code(), Some(1), "{said}");
     said
 }

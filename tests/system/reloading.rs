@@ -180,7 +180,7 @@ fn file_changes_are_detected_for_every_write_style() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // Covers both a symlink and its target.
+    // Changes to the target of a symlink are noticed too.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();

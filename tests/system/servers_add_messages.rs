@@ -171,7 +171,7 @@ fn typed_token_is_stored_and_sent_only_after_approval() {
     );
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
     assert!(done && said.contains("look - look"), "{said}");
-    // A server with the same address and another token is the same server.
+    // A server with the same address and a different token is the same server.
     let typed = format!("another-token\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--token", "--later"], &typed);
     assert!(added && said.contains("Added `far` to"), "{said}");

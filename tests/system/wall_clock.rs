@@ -49,7 +49,7 @@ fn newest_entry(machine: &Machine) -> u64 {
     newest["timestamp"].as_u64().unwrap()
 }
 
-/// Opens a file and answers the question with this line.
+/// Opens a file, and answers the question by typing this line.
 fn asked(machine: &mut Machine, client: &mut Client, path: &Path, line: &str) -> crate::client::Outcome {
     let call = client.begin_call("open", json!({ "path": path }));
     machine.wait_for_output("Your answer: ");

@@ -115,7 +115,7 @@ struct ServerRow {
     login_required: bool,
 }
 
-/// Login at a remote server.
+/// Login to a remote server.
 #[derive(Debug, Serialize)]
 struct LoginRow {
     issuer: String,

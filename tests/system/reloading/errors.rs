@@ -48,7 +48,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
     eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
-    // Deletes the file and its directory, twice. The daemon notices the restored file.
+    // Deletes the file and its directory, twice. The daemon notices when the file is restored.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
         eventually("the problem is reported", TIMEOUT, || {

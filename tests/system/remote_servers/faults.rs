@@ -104,7 +104,7 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // A server with the same name but another address is a different server and does not receive the first one's
+    // A server with the same name but a different address is a different server and has no access to the first server's
     // state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
     eventually("another address is suspended", TIMEOUT, || {
@@ -146,7 +146,7 @@ fn possibly_delivered_call_is_not_resent() {
         let after = far.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!(after, before + 1);
     }
-    // The stream ends before any event id from which it could be resumed.
+    // The stream ends before the server has sent an event id from which the stream could be resumed.
     far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();

@@ -1,7 +1,7 @@
 //! Shows and changes a server's resource limits.
 //!
-//! - The default applies to each limit that the entry does not set. It cannot be turned off.
-//! - Accepts only values with which a server can start.
+//! - The default applies to each limit that the entry does not set. Defaults cannot be turned off.
+//! - Accepts only values that let a server start.
 //! - Changes only the `limits` object of one entry.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 pub enum Limit {
     /// Maximum memory, in MiB.
     Memory,
-    /// Maximum processor time, in percent of one processor.
+    /// Maximum CPU time, in percent of one CPU.
     Processor,
     /// Maximum number of processes and threads.
     Processes,
@@ -46,7 +46,7 @@ pub struct ServerLimit {
     pub default: Option<u64>,
 }
 
-/// Change of a limit, described for the user.
+/// Change to a limit, described for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitDifference {
     /// `true` if the new limit is higher.
@@ -62,7 +62,7 @@ pub struct LimitsChange {
     pub server: String,
     /// Changed limits, looser ones first.
     pub differences: Vec<LimitDifference>,
-    /// Diff of the entry's sandbox object, in the form of `diff -u` without a header. Contains no secrets.
+    /// Diff of the entry's sandbox object, in the format of `diff -u`, without a header. Contains no secrets.
     pub diff: String,
     servers: ServersFile,
     after: String,
@@ -119,7 +119,7 @@ impl Limit {
         }
     }
 
-    /// Returns the unit of the values, or an empty string for a number of items.
+    /// Returns the unit of the values, or an empty string for a count.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Limit {
         }
     }
 
-    /// Returns the effects of a looser and of a tighter limit on the server, in words.
+    /// Returns descriptions of how a looser and a tighter limit affect the server.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
@@ -173,7 +173,7 @@ impl Limit {
     }
 }
 
-/// Returns a server's limits, or no limits if the server does not run in a sandbox on this computer.
+/// Returns a server's limits, or an empty list if the server does not run in a sandbox on this computer.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -188,7 +188,7 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Plans a change of a server's limits. A value of `None` restores the default.
+    /// Plans a change to a server's limits. A value of `None` restores the default.
     ///
     /// # Errors
     /// Returns a [`LimitsError`] if a value is out of range, nothing changes or the servers file is invalid.

@@ -24,7 +24,7 @@ pub enum AuditError {
     Lost {
         /// Path of the log file.
         path: PathBuf,
-        /// Problem as a verb phrase: "was removed".
+        /// Problem as a verb phrase, such as "was removed".
         what: &'static str,
     },
     /// The trusted process is shutting down.

@@ -18,7 +18,7 @@ const OUTPUT_CLOSED: u8 = 141;
 /// Exit status for an invalid command line.
 const USAGE: u8 = 2;
 
-/// Refusal of a request by the trusted process.
+/// Error if the trusted process refuses a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {

@@ -128,7 +128,7 @@ fn ocsf(home: &Home, file: &Path, paths: Option<PathsOption>, screen: Screen) ->
     screen.show(&out, &json!({ "events": written.events, "lost": written.lost, "file": file }))
 }
 
-/// Returns the chosen form of paths or, by default, the configured one.
+/// Returns the chosen path form, or the configured form by default.
 fn chosen(home: &Home, paths: Option<PathsOption>) -> anyhow::Result<ExportedPaths> {
     let configured = Config::load(home)?.export.map(|export| export.paths);
     Ok(paths.map(Into::into).or(configured).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `undo`: lists what a run changed in its folder, and restores it.
+//! `undo`: lists what a run changed in its folder, and restores the previous contents.
 
 use crate::arguments::UndoArguments;
 use crate::connection::Connection;
@@ -72,7 +72,8 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Records in the audit log that paths are to be restored, or were and some of them failed.
+/// Records a restore in the audit log: with `failed` as `None` before the restore, and with the number of failed paths
+/// afterwards.
 fn record(
     connection: &mut Connection,
     id: &str,

@@ -1,5 +1,5 @@
-//! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files, and what the user's
-//! organization requires.
+//! Reads the user's configuration (`config.json`, `mcp-servers.json` and the policy files) and the requirements of the
+//! user's organization.
 //!
 //! - If a file is missing, its defaults apply. An error about an invalid file names the file and the position.
 //! - Makes no decisions about calls. Returns the user's settings, and computes the protected paths and the policy
@@ -70,7 +70,7 @@ pub enum ConfigError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The contents of the file are invalid.
@@ -259,7 +259,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the settings, limited to those that the user's organization permits.
+    /// Returns the settings with the restrictions of the user's organization applied.
     #[must_use]
     pub fn under(mut self, managed: Option<&Managed>) -> Self {
         if let Some(managed) = managed {

@@ -37,7 +37,7 @@ const MAX_INTERVAL: u64 = 24 * 60 * 60;
 /// Maximum long-polling time, in seconds: ten minutes.
 const MAX_WAIT: u64 = 10 * 60;
 
-/// Maximum value of the maximum lifetime of grants, in minutes: one year.
+/// Maximum value of `maxGrantMinutes`: one year.
 const MAX_GRANT_MINUTES: u64 = 365 * 24 * 60;
 
 /// Error returned when the organization's settings cannot be used.
@@ -48,7 +48,7 @@ pub enum ManagedError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A user other than root can modify a file.
@@ -254,7 +254,7 @@ impl BundleSettings {
     /// Returns the bundle's URL.
     ///
     /// # Errors
-    /// Returns [`ManagedError::Invalid`] if it is not allowed.
+    /// Returns [`ManagedError::Invalid`] if the URL is not allowed.
     pub fn location(&self) -> Result<BundleLocation, ManagedError> {
         BundleLocation::parse(&self.url).map_err(|problem| ManagedError::Invalid(format!("`url`: {problem}")))
     }
@@ -278,7 +278,7 @@ impl BundleSettings {
         self.token_file.as_ref().map(|file| read_root_file(file.as_path())).transpose()
     }
 
-    /// Returns the pauses between downloads.
+    /// Returns the polling interval.
     #[must_use]
     pub fn interval(&self) -> PollInterval {
         let [min, max, long_poll] =

@@ -48,7 +48,7 @@ pub enum RunProfileError {
     Folder {
         /// Path of the directory.
         folder: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: std::io::Error,
     },
     /// No profile has the requested name.
@@ -229,7 +229,7 @@ mod tests {
                 assert_eq!(known.iter().find(touches), None, "{} {path}", profile.name);
             }
         }
-        // The agent's autostart files are those that its profile names.
+        // The agent's settings file is also one of the known client configurations.
         let claude = CanonicalPath::assume_canonical("/home/u/.claude/settings.json").unwrap();
         assert!(clients(&home).contains(&claude));
     }

@@ -1,4 +1,4 @@
-//! Finds servers' programs, and checks that no other user can change IronCurtain's own.
+//! Finds servers' programs, and checks that no other user can change IronCurtain's own programs.
 
 use ironcurtain_config::Exposure;
 use ironcurtain_packages::Packages;
@@ -7,10 +7,10 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns an error if another server can change the given program.
+/// Function that returns an error if another server can change the given program.
 pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Sources of servers' programs and secrets.
+/// Locations of server programs, packages and secrets.
 #[derive(Debug, Clone)]
 pub struct ServerPrograms {
     /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
@@ -37,10 +37,10 @@ pub enum ProgramError {
     Unusable {
         /// Path of the program.
         program: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
-    /// A user other than this one and root can change the program.
+    /// A user other than root and the current user can change the program.
     #[error("`{program}` is not started: {source}")]
     Refused {
         /// Path of the program.
@@ -61,8 +61,8 @@ pub enum ProgramError {
 /// The `python` of a virtual environment is returned as a symlink, because Python finds its modules relative to it.
 ///
 /// # Errors
-/// Returns a [`ProgramError`] if the program is not found, or is one of IronCurtain's own that another user can
-/// change.
+/// Returns a [`ProgramError`] if the program is not found, or is one of IronCurtain's own programs and another user can
+/// change it.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
@@ -95,10 +95,10 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
     found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
 }
 
-/// Checks that nobody except root and this user can change a program.
+/// Checks that only root and the current user can change a program.
 ///
 /// # Errors
-/// Returns [`ProgramError::Refused`] otherwise.
+/// Returns [`ProgramError::Refused`] if another user can change the program.
 pub fn trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),

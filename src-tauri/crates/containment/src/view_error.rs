@@ -1,8 +1,8 @@
-//! Error about a path in an entry.
+//! Error for a path in a `sandbox` entry.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Path in an entry that must stay inaccessible to the server.
+/// Reason a path in an entry is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.

@@ -43,7 +43,7 @@ impl EndReason {
     }
 }
 
-/// Termination of a grant that is not stored yet.
+/// Termination that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     /// Id of the grant.
@@ -54,7 +54,7 @@ pub struct Ending {
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error of the last attempt to store the termination; `None` before the first attempt.
+    /// Error from the last attempt to store the termination; `None` before the first attempt.
     pub trouble: Option<String>,
     /// Audit log entry about the termination.
     pub(super) entry: Box<Entry>,

@@ -116,8 +116,8 @@ impl Journal {
 
     /// Removes all lines from the journal.
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
-        // Readers stop at the first zero byte. If a crash leaves other lines, they are stored again, which has
-        // no effect.
+        // Readers stop at the first zero byte. If a crash leaves some of the lines, their terminations are stored
+        // again, which has no effect.
         self.blank(0, self.length)?;
         self.length = 0;
         Ok(())

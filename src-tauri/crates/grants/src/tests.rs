@@ -293,7 +293,7 @@ async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // Simulates kills after the audit entry: one before the database is changed, and one right after it.
+    // Simulates kills after the audit entry: one before the database is changed, and one right after the change.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
     let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();

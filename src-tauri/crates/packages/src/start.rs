@@ -1,4 +1,4 @@
-//! Starts a server from its installed package, provided that the package has not changed since.
+//! Starts a server from its installed package, provided that the package has not changed since its installation.
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
@@ -196,7 +196,7 @@ impl FolderLock {
     }
 }
 
-/// Checks that the Python that created the virtual environment is still the system's.
+/// Checks that the Python that created the virtual environment is still installed.
 fn is_still(then: &Path) -> Result<(), PackageChange> {
     let now = system_python()?;
     if now == then || installed_pythons().iter().any(|python| python == then) {

@@ -1,6 +1,6 @@
 //! Starts IronCurtain's own programs through the file descriptor that was checked.
 //!
-//! - A program is started only if root or this user owns it and no other user can write it.
+//! - A program is started only if root or this user owns it and no other user can write to it.
 //! - The process list shows the program's path rather than the descriptor.
 
 use rustix::process::{getegid, geteuid};
@@ -29,8 +29,8 @@ impl OwnProgram {
     /// Opens and checks a program.
     ///
     /// # Errors
-    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user other
-    /// than root and this one.
+    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user other than
+    /// root and this user.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;

@@ -33,7 +33,7 @@ pub struct Scenario {
     pub arguments: Map<String, Value>,
     /// Expected decision.
     pub expected: Decision,
-    /// Name of the rule that must decide, or `None` if any rule may.
+    /// Name of the rule that must decide, or `None` if any rule may decide.
     pub rule: Option<String>,
 }
 

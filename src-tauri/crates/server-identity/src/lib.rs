@@ -1,7 +1,7 @@
 //! Identity of a server: its name, its arguments, and its program or address.
 //!
 //! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
-//!   identity. Another program with the same name gets none of them, and does not start until the user decides.
+//!   identity. A different program with the same name gets none of them, and does not start until the user decides.
 //! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
 //! - A file that only root can change is identified by its path, so system updates do not change identities.
 
@@ -65,7 +65,7 @@ pub enum IdentityError {
     /// The stored identities could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another program had this name before, and the user has not decided yet.
+    /// A different program had this name before, and the user has not decided yet.
     #[error(transparent)]
     Suspended(#[from] IdentitySuspension),
     /// The thread that reads the files panicked.

@@ -21,12 +21,12 @@ pub struct ChangedTools {
 }
 
 impl ChangedTools {
-    /// Opens the pins. Reports no server yet.
+    /// Opens the pins. Call [`ChangedTools::resume`] to report servers that already have suspended tools.
     pub fn new(home: &Home, health: Health) -> Self {
         Self { pins: Pins::of(&home.database()), health, servers: Arc::default() }
     }
 
-    /// Finds the configured servers with tools that were suspended earlier. Blocking.
+    /// Reports the configured servers whose tools were suspended earlier. Blocks on database access.
     pub fn resume(&self, servers: &Servers) {
         let is_suspended = |identity: &str| {
             self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::needs_decision))
@@ -67,7 +67,7 @@ impl ChangedTools {
         });
     }
 
-    /// Updates the health status. Returns `true` if a tool is suspended. Blocking.
+    /// Updates the health status. Returns `true` if a tool is suspended. Blocks on database access.
     pub fn update(&self) -> bool {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.

@@ -1,6 +1,6 @@
 //! Rows for the calls of a batch, each with a tick box that is initially ticked.
 //!
-//! - INVARIANT: rows never move and none are added. The row of a settled call stays, unticked.
+//! - INVARIANT: rows never move, and no rows are added. A settled call keeps its row, which is unticked.
 
 use super::denials::Changed;
 use super::rows::{self, Block};

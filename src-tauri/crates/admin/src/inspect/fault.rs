@@ -1,4 +1,4 @@
-//! Protocol and limit violations of a server that is being inspected.
+//! Protocol and limit violations by a server that is being inspected.
 
 /// Maximum size of a message: 8 MiB.
 pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
@@ -26,7 +26,7 @@ pub enum ServerFault {
     Refused {
         /// Method of the request.
         method: String,
-        /// Message of the error, safe to display.
+        /// Error message, safe to display.
         message: String,
     },
     /// A remote server did not respond. The message comes from IronCurtain's transport.

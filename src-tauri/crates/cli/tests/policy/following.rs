@@ -10,7 +10,7 @@ fn policy_in_force(home: &Home) -> String {
     home.status().lines().last().unwrap().to_owned()
 }
 
-/// Replaces the policy file by renaming another one over it, like an editor.
+/// Replaces the policy file by renaming another file over it, as editors do.
 fn put(home: &Home, policy: &Value) {
     std::fs::rename(home.file("new.json", policy), home.path(IN_FORCE)).unwrap();
 }

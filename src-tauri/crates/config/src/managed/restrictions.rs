@@ -1,4 +1,5 @@
-//! Applies an organization's settings to the user's settings and servers. The result is never less strict.
+//! Applies an organization's settings to the user's settings and servers. The result is never less strict than the
+//! user's settings.
 
 use super::{Managed, ManagedNetwork, ManagedSettings};
 use crate::sandbox::{NetworkSettings, Sandbox};
@@ -6,13 +7,14 @@ use crate::{Config, ExportConfig, SandboxPolicy, Server};
 use url::Url;
 
 impl Managed {
-    /// Returns `true` if a server that was allowed to start is not allowed any more.
+    /// Returns `true` if the organization does not allow a server to start.
     #[must_use]
     pub fn refuses(&self, server: &Server) -> bool {
         self.settings.refusal(server).is_some()
     }
 
-    /// Returns the reason nothing may start with this export of the record, or `None` if it is sufficient.
+    /// Returns the reason nothing is allowed to start with this audit log export, or `None` if the export meets the
+    /// organization's requirements.
     #[must_use]
     pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
         let Self { organization, settings, .. } = self;

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Reads a file after checking that only root can modify it.
 ///
 /// # Errors
-/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or reading failed.
+/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or if reading failed.
 pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
     if !path.is_absolute() {
         return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));

@@ -192,7 +192,7 @@ impl RunProfile {
         self.args.extend(other.args);
     }
 
-    /// Returns this profile extended with the values of another one.
+    /// Returns this profile extended with the values of another profile.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.add(other);
         self

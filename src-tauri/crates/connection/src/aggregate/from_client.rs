@@ -73,7 +73,7 @@ impl Aggregate {
             Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
-                // If there is no such request, the server that sent it has been closed.
+                // If no request has this id, the server that sent the request has been closed.
                 if let Some((upstream, own)) = self.tables.answers_server(&id) {
                     self.to_upstream(upstream, response_line(&own, &response), held);
                 }
@@ -311,7 +311,7 @@ impl Aggregate {
         self.reply(error_line(Some(id), code.0, text));
     }
 
-    /// Fails all requests that are held for a server.
+    /// Answers the client's `initialize` if it is pending, and fails all other requests that are held for a server.
     pub(super) fn fail_all(&mut self, text: &str) {
         self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {

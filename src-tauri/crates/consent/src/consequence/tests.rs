@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// A call of an annotated tool with canonical paths.
+/// A call to an annotated tool, with canonical paths.
 struct Scene<'a> {
     tool: &'a str,
     roles: Value,

@@ -1,6 +1,6 @@
 //! Finds text in a tool's definition that a model reads but a user may not notice. Pure.
 //!
-//! - Hints prove nothing: a harmless tool may have some, and a harmful tool none.
+//! - Hints prove nothing: a harmless tool can have hints, and a harmful tool can have none.
 
 use ironcurtain_visible as visible;
 use std::fmt;
@@ -44,7 +44,7 @@ const LOOKALIKES: [(char, char); 12] = [
 /// A property of a tool's definition that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolHint {
-    /// Number of invisible or misleading characters in the description.
+    /// Number of invisible or misleading characters in the name and the description.
     Invisible(usize),
     /// Phrase in the description that addresses the model.
     AddressesModel(String),

@@ -11,7 +11,7 @@ pub const RULE: &str = "ssh-signature";
 /// Tool name that these questions show.
 pub const TOOL: &str = "ssh/sign";
 
-/// Inputs of a question about a signature.
+/// Data needed to build a question about a signature.
 #[derive(Debug)]
 pub struct SignatureQuestion<'a> {
     /// Question id.
@@ -47,9 +47,9 @@ pub enum SignedThing<'a> {
 pub enum SignedHost<'a> {
     /// Host with these names in the user's `known_hosts` file.
     Named(&'a str),
-    /// Host whose name is hashed in the user's `known_hosts` file. Contains the fingerprint of its key.
+    /// Host whose name is hashed in the user's `known_hosts` file. Contains the fingerprint of the host's key.
     Hashed(&'a str),
-    /// Host that is not in the user's `known_hosts` file. Contains the fingerprint of its key.
+    /// Host that is not in the user's `known_hosts` file. Contains the fingerprint of the host's key.
     Stranger(&'a str),
     /// Unknown host. The signature can be used for any host that accepts the key.
     Unknown,

@@ -56,7 +56,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
     }
     state.services.audit.settle().await;
     tokio::join!(state.services.record_head.end(), export.end());
-    // The closed connection lets a connected program know that another daemon can start.
+    // Closing the connection tells a connected program that another daemon can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
 }
@@ -112,7 +112,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.reloader.reload().await;
     let now = state.reloader.settings();
     let starter = identity::of_shim(peer.pid, None);
-    // Counts towards the limit until the run ends.
+    // The run counts towards the session limit until it ends.
     let _place = match state.place(now.config.max_sessions, None) {
         Ok(place) => place,
         Err(none) => {

@@ -69,8 +69,8 @@ fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<B
     to_raw_value(&fields).ok()
 }
 
-/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Names can be resolved
-/// only through the proxy.
+/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Host names can be
+/// resolved only through the proxy.
 fn past_the_proxy(text: &str) -> Option<String> {
     let is_unreachable = NO_HOST.iter().any(|words| text.contains(words));
     is_unreachable.then(|| {

@@ -108,7 +108,7 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
     if let Some(connection) = session.server.connection_now() {
         return session.pass_to(&connection, ticket, request, budget);
     }
-    // A task waits for the server to start, so that other messages can be read meanwhile.
+    // Waits for the server in a task so that other messages can be read in the meantime.
     let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {

@@ -1,9 +1,9 @@
 //! Configuration files and folders from which agent clients start programs.
 //!
-//! - Only the user and the client may change those in the home directory, because the programs run outside
+//! - Only the user and the client may change the files in the home directory, because the programs run outside
 //!   IronCurtain.
-//! - An agent may have a legitimate reason to change those in a project, so each change requires approval, even if a
-//!   rule or grant allows it.
+//! - An agent may have a legitimate reason to change the files in a project, so each change requires approval, even if
+//!   a rule or grant allows it.
 
 use super::{KnownPath, known};
 

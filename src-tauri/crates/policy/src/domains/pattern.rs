@@ -108,7 +108,7 @@ impl HostPattern {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// Returns `true` for a local name or IP address if the pattern is `*`, for another spelling of an exact
+    /// Returns `true` for a local name or IP address if the pattern is `*`, for a different spelling of an exact
     /// repository, and for any text that is not a valid host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {

@@ -1,4 +1,4 @@
-//! Examples of a rule: calls that it must cover, and calls that it must not.
+//! Examples of a rule: calls that it must cover, and calls that it must not cover.
 
 use super::load::Reading;
 use crate::LoadError;
@@ -13,7 +13,7 @@ pub(crate) struct Example {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: Arc<Map<String, Value>>,
-    /// `true` if the rule must cover the call, `false` if it must not.
+    /// `true` if the rule must cover the call, `false` if the rule must not cover it.
     pub(crate) matches: bool,
     /// Dotted path of the example within the rule.
     pub(crate) field: String,

@@ -29,7 +29,7 @@ pub(super) enum ProxyError {
     Tell(#[from] io::Error),
 }
 
-/// Starts the proxy and returns the socket over which to send it the sandbox's listener.
+/// Starts the proxy. Returns the socket over which to send the sandbox's listener to the proxy.
 pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
@@ -40,7 +40,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Signals from the terminal are meant for the command.
+        // Signals from the terminal are meant for the command, not for the proxy.
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);

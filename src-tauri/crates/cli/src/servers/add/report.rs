@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 /// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a program such as `npx`, so that all later words belong to the server's command.
+/// Inserts `--` before a program such as `npx`, so that all following words belong to the server's command.
 ///
-/// The documentation of servers often gives a command such as `npx -y NAME`.
+/// Server documentation often gives a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);

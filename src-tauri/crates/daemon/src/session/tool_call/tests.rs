@@ -128,7 +128,7 @@ fn an_ambiguous_argument_is_rejected() {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
-    // A naive parser would read this object as the text in it, but the server would receive the object.
+    // A naive parser would read this object as the text that it contains, but the server would receive the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
         "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"

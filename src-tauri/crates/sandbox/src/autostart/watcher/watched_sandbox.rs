@@ -105,7 +105,7 @@ impl WatchedSandbox {
     /// Records a file that was left in place, and reports it once.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
         if self.left.len() >= MAX_REPORTED && !self.left.contains_key(path) {
-            // Counts it like any other finding beyond the limit.
+            // Counts the finding like any other finding beyond the limit.
             return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
@@ -133,7 +133,7 @@ impl WatchedSandbox {
     }
 }
 
-/// Returns `true` if a path is a root or below one.
+/// Returns `true` if a path equals `root` or is below it.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }

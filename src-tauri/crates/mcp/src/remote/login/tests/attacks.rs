@@ -117,10 +117,10 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
 #[tokio::test]
 async fn a_token_is_accepted_only_from_the_token_endpoint() {
     let hosts = Hosts::start().await;
-    // A token in the redirect, as in the implicit flow.
+    // The redirect contains a token, as in the implicit flow.
     let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
     assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
-    // A redirect from the token endpoint, which would send the code to another host.
+    // The token endpoint redirects, which would send the code to another host.
     hosts.mcp.json("/token", &tokens(9, "read"));
     hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
     let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
@@ -309,7 +309,7 @@ fn advice_contains_nothing_that_a_shell_interprets() {
 
 #[tokio::test]
 async fn a_hostile_server_gets_a_token_for_itself_only() {
-    // The hostile server names the authorization server of an honest one.
+    // The hostile server names the authorization server of an honest server.
     let honest = Hosts::start().await;
     let hostile = Hosts { auth: honest.auth.clone(), ..Hosts::start().await };
     hostile.announces(&honest.auth.base);
@@ -318,7 +318,7 @@ async fn a_hostile_server_gets_a_token_for_itself_only() {
     let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
     assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
     assert!(!page.contains(&of(honest.url())), "{page}");
-    // It cannot request a token for the honest server.
+    // The hostile server cannot request a token for the honest server.
     let borrowed = json!({ "resource": honest.url(), "authorization_servers": [honest.auth.base] });
     hostile.mcp.json("/.well-known/oauth-protected-resource/mcp", &borrowed);
     let said = refused(&hostile).await;

@@ -103,7 +103,7 @@ async fn scopes_that_are_too_long_to_show_are_not_requested() {
     assert!(matches!(said, LoginError::TooManyScopes { .. }), "{said}");
     let some = ClientChoice { scopes: Some(vec!["scope-1".into()]), ..ClientChoice::default() };
     offer.check(&some).unwrap();
-    // One entry with several scopes is shown and compared as several.
+    // One entry with several scopes is shown and compared as several scopes.
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &names(&["read write".into()]));
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     assert_eq!(offer.scopes(&ClientChoice::default()), ["read", "write"]);
@@ -117,7 +117,7 @@ async fn a_discovery_sends_a_limited_number_of_requests() {
         all.push(hosts.auth.base.clone());
         json!({ "resource": hosts.url(), "authorization_servers": all, "scopes_supported": ["read"] })
     };
-    // The canonical metadata is also a candidate of each issuer with a path.
+    // The canonical metadata is also a candidate for each issuer with a path.
     let metadata: Value = serde_json::from_str(&hosts.auth.answer(METADATA)).unwrap();
     hosts.auth.set(METADATA, 404, "", "");
     hosts.auth.json("/.well-known/openid-configuration", &metadata);
