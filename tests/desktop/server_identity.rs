@@ -198,7 +198,7 @@ fn starting_fresh_by_mouse_revokes_permissions_and_moves_data_aside() {
     screen.picture("identity-afresh");
     assert_eq!(granted(&scene.home).len(), 1, "it asks once more");
     scene.click("Start afresh");
-    says(screen, "filesystem starts with nothing.");
+    says(screen, "filesystem starts without permissions or data.");
     screen.picture("identity-started-afresh");
     scene.is_afresh();
 }

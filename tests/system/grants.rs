@@ -382,7 +382,7 @@ fn timed_grant_expires_without_a_call() {
     eventually("the path is unmounted", TIMEOUT, || client.sneak(&secret).text.contains(MISSING));
     client.open(&secret).refused("the user denied this call");
     eventually("the expiry is recorded", TIMEOUT, || {
-        world.activity().iter().any(|e| e.summary.contains("A grant ended by the clock"))
+        world.activity().iter().any(|e| e.summary.contains("A grant expired"))
     });
 }
 

@@ -265,7 +265,7 @@ fn settings_of_the_organization_cannot_be_loosened() {
     let denied = "the server `hostile` is not running: Example denies this server";
     assert_eq!(refusal(&world), denied);
     world.restart_after(|| organization.manages(server.port, &json!({ "requireExport": true })));
-    let without_export = "the server `hostile` is not running: Example requires the export of the record; run `ironcurtain export enable`";
+    let without_export = "the server `hostile` is not running: Example requires the export of the audit log; run `ironcurtain export enable`";
     assert_eq!(refusal(&world), without_export);
     world.restart_after(|| organization.manages(server.port, &json!({ "enforceSandbox": true })));
     let mut client = world.connect("hostile");
@@ -273,7 +273,7 @@ fn settings_of_the_organization_cannot_be_loosened() {
     let mode = |mode| std::fs::set_permissions(MANAGED_FILE, PermissionsExt::from_mode(mode)).unwrap();
     mode(0o666);
     let refused = Config::load(&world.home).unwrap_err().to_string();
-    assert!(refused.contains("managed.json` is refused: other users can write it"), "{refused}");
+    assert!(refused.contains("managed.json` is refused: other users can write to it"), "{refused}");
     mode(0o644);
     Config::load(&world.home).unwrap();
 }

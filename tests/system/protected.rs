@@ -145,7 +145,7 @@ fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
     let mode = |mode| fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o777);
     let said = not_started(&machine);
-    assert!(said.contains(&format!("other users can write `{}`", state.display())), "{said}");
+    assert!(said.contains(&format!("other users can write to `{}`", state.display())), "{said}");
     mode(0o755);
     machine.start();
     machine.connect().plain("heard").ok();
@@ -202,7 +202,7 @@ fn own_program_writable_by_others_is_not_started() {
         mode(name, 0o757);
         let mut client = world.start("filesystem");
         let message = refusal(&mut client);
-        assert!(message.contains(name) && message.contains("other users can write it"), "{message}");
+        assert!(message.contains(name) && message.contains("other users can write to it"), "{message}");
         mode(name, 0o755);
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
@@ -233,11 +233,11 @@ fn program_writable_by_another_server_is_not_started() {
         for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
             let message = refusal(&mut world.start(server));
             let why = format!(
-                "is not started: it is at `{}`, where the server `hostile`, through your grant for `{}`, may write; move it",
-                place.display(),
-                folder.display()
+                "`: the server `hostile`, through your grant for `{}`, can write to `{}`; move it",
+                folder.display(),
+                place.display()
             );
-            assert!(message.contains(&why), "{message}");
+            assert!(message.contains("refused to start `") && message.contains(&why), "{message}");
         }
         world.revoke_only_grant();
         for server in ["own", "linked"] {
@@ -247,7 +247,8 @@ fn program_writable_by_another_server_is_not_started() {
         fs::set_permissions(&at, fs::Permissions::from_mode(0o757)).unwrap();
         if sandbox == json!(false) {
             let message = refusal(&mut world.start("own"));
-            assert!(message.contains("own` is not started: other users can write it"), "{message}");
+            let why = "own`: other users can write to it";
+            assert!(message.contains("refused to start `") && message.contains(why), "{message}");
         } else {
             world.connect("own").hang_up();
         }

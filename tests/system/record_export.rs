@@ -383,7 +383,7 @@ fn signed_heads_prove_elsewhere_that_a_log_was_not_cut_or_rewritten() {
     });
     let forged = std::fs::read_to_string(other.path().join("audit.jsonl")).unwrap();
     let (code, told) = verified(&machine, key, |_| forged.clone());
-    assert!(code == Some(1) && told.contains("it is not the entry that was written"), "{told}");
+    assert!(code == Some(1) && told.contains("it does not match the recorded entry"), "{told}");
     let (code, told) = verified(&machine, &"A".repeat(43), |text| text);
     assert!(code == Some(1) && told.contains("no head that is signed with this key"), "{told}");
 }

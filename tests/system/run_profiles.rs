@@ -302,7 +302,7 @@ fn a_profile_is_derived_from_the_users_approvals() {
     assert_eq!(world.user.count(), 0);
     // An existing file is never replaced.
     let (code, said) = output(&world, &learn);
-    assert!(code != Some(0) && said.contains("exists already"), "{said}");
+    assert!(code != Some(0) && said.contains("already exists"), "{said}");
 }
 
 #[test]

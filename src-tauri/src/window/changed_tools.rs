@@ -84,7 +84,7 @@ pub(super) async fn decide_tool(
     let tool = aside(decide).await?;
     daemon.tools_decided(&name).await;
     Ok(match decision {
-        PinDecision::Update => format!("Agents get {tool} as its server describes it now."),
+        PinDecision::Update => format!("Agents now get the new definition of {tool}."),
         PinDecision::Keep => format!("Agents get {tool} with its old definition."),
         PinDecision::Remove => format!("Agents no longer get {tool}."),
     })

@@ -66,7 +66,9 @@ pub(super) async fn decide_identity(
         0 => "Restart it in your agent.",
         _ => "Review its tools below, then restart it in your agent.",
     };
-    Ok(format!("{name} starts with nothing. {next} Its previous permissions and data are listed in {file}."))
+    Ok(format!(
+        "{name} starts without permissions or data. {next} Its previous permissions and data are listed in {file}."
+    ))
 }
 
 impl SuspendedRow {

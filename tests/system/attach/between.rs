@@ -44,7 +44,7 @@ fn a_program_that_ends_both_channels_pairs_with_neither_side() {
     let refused = pair(&remote.place.ours(), &code).unwrap_err();
     assert!(refused.contains("the desktop that is pairing has another code"), "{refused}");
     assert!(refused.contains("a program may be between the two machines"), "{refused}");
-    attach.gives_up("another code was typed on the remote machine");
+    attach.gives_up("a wrong code was typed on the remote machine");
     assert!(!desktop.home.remotes().exists() && !remote.place.home.desktops().exists());
     let again = run(&remote.place.ours(), &["pair", &code]).unwrap_err();
     assert!(again.contains(NOT_WAITING), "{again}");

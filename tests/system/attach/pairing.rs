@@ -53,9 +53,9 @@ fn another_code_on_the_remote_machine_refuses_the_pairing_on_both_sides() {
     assert!(again.contains(NOT_WAITING), "{again}");
     // The desktop's user has not typed anything.
     attach.says("a program may be between the two machines", 1);
-    attach.gives_up("another code was typed on the remote machine");
+    attach.gives_up("a wrong code was typed on the remote machine");
     nothing_is_stored(&desktop, &remote);
-    assert!(remote.log().contains("not paired: another code was typed"), "{}", remote.log());
+    assert!(remote.log().contains("not paired: a wrong code was typed"), "{}", remote.log());
     assert!(desktop.log().contains("did not pair with devbox"), "{}", desktop.log());
     super::attach(&desktop, &remote);
 }
@@ -114,7 +114,7 @@ fn a_second_desktop_that_the_first_denied_is_not_asked_about_again_at_once() {
     let _attached = attach(&first, &remote);
     let (wrong, _user) = Attach::waiting(&second.ours(), "devbox", &remote.relay());
     pair(&remote.place.ours(), other(&wrong.code())).unwrap_err();
-    wrong.gives_up("another code was typed on the remote machine");
+    wrong.gives_up("a wrong code was typed on the remote machine");
     assert_eq!(first.user.count(), 0, "a wrong code causes no question");
     first.user.will(Next::Deny);
     let (denied, _user) = Attach::waiting(&second.ours(), "devbox", &remote.relay());
@@ -190,7 +190,7 @@ fn a_desktop_that_asks_its_own_user_accepts_no_other_desktop() {
     // Otherwise an agent on the desktop could answer its own questions.
     let (desktop, agent) = (World::new(), World::new());
     let attach = Attach::start(&agent.ours(), "desktop", &relay(&desktop.ours()));
-    attach.says("this IronCurtain asks its user itself", 1);
+    attach.says("this machine shows questions to its own user", 1);
     assert_eq!(attach.times("attached to"), 0);
     assert!(!desktop.home.desktops().exists());
 }

@@ -334,7 +334,7 @@ fn a_remote_machine_has_at_most_100_pending_questions() {
         remote.ask(&format!("q{n}"));
     }
     remote.ask("q100");
-    let too_many = "too many questions of this machine are pending on the desktop; wait for their answers";
+    let too_many = "too many questions from this machine are pending on the desktop; wait for their answers";
     let unavailable = Answer::Unavailable { why: too_many.to_owned() };
     assert_eq!(remote.answer(), ("q100".to_owned(), Some(unavailable)));
     eventually("the others are shown", TIMEOUT, || desktop.user.count() == 100);

@@ -39,7 +39,7 @@ fn root_permits_one_more_desktop_by_its_key_and_no_other() {
     };
     writable_by(0o666);
     let refused = Attach::start(&second.ours(), "devbox", &remote.relay());
-    refused.gives_up("other users can write it");
+    refused.gives_up("other users can write to it");
     assert!(!second.home.remotes().exists());
     writable_by(0o644);
     // The code is still needed, but no desktop is asked.

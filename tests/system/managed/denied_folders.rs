@@ -173,12 +173,12 @@ fn an_entry_cannot_open_a_denied_folder() {
     applied(&world, 2);
     eventually("the server is stopped", TIMEOUT, || {
         let said = client.sneak(&key).text;
-        said.contains("because of your organization's rule `managed:secret`")
+        said.contains("your organization's rule `managed:secret` denies access to `")
     });
     drop(client);
     world.restart();
     let said = refusal(&world);
-    assert!(said.contains("because of your organization's rule `managed:secret`"), "{said}");
+    assert!(said.contains("your organization's rule `managed:secret` denies access to `"), "{said}");
 }
 
 #[test]

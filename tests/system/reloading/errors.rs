@@ -79,7 +79,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     std::fs::remove_file(world.config(POLICY)).unwrap();
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
-    let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
+    let is = format!("failed to read `{}`: it is a named pipe", world.config(POLICY).display());
     eventually("the problem is reported", TIMEOUT, || {
         world.status().troubles.iter().any(|text| text.contains(&is))
     });

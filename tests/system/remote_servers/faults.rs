@@ -37,7 +37,7 @@ fn remote_http_errors_are_reported_with_advice() {
             "401 Unauthorized",
             "WWW-Authenticate: Bearer\r\n",
             "",
-            "did not accept the token in its entry (401); to give it another one, run: ironcurtain servers add http://",
+            "did not accept the token in its entry (401); to replace the token, run: ironcurtain servers add http://",
         ),
         ("403 Forbidden", "", "", "refused access to the token in its entry (403)"),
         ("503 Service Unavailable", "Retry-After: 30\r\n", "", "(503); try again in 30 s"),
@@ -274,7 +274,7 @@ fn oversized_remote_message_fails_its_call_only() {
             }
             true
         });
-        client.say("x").refused("the server's answer is larger than");
+        client.say("x").refused("the server's answer exceeds");
         far.behave_correctly();
         client.say("y").ok();
     }

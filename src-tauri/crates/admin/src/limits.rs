@@ -76,7 +76,7 @@ pub enum LimitsError {
     Server(#[from] ServerChangeError),
     /// The value is out of range, so no server could start with it.
     #[error(
-        "{} must be {} to {}, found {value}", .limit.name().to_lowercase(), .limit.range().start(),
+        "{} must be {} to {}, found {value}", .limit.name_in_sentence(), .limit.range().start(),
         .limit.words(Some(*.limit.range().end()))
     )]
     Range {
@@ -111,12 +111,17 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "Memory",
-            Self::Processor => "Processor time",
+            Self::Processor => "CPU time",
             Self::Processes => "Processes and threads",
             Self::OpenFiles => "Open files of each process",
             Self::FileSize => "Largest file",
-            Self::TmpSize => "Its own /tmp",
+            Self::TmpSize => "Private /tmp",
         }
+    }
+
+    /// Returns the limit's name for the middle of a sentence, which is in lower case except for abbreviations.
+    fn name_in_sentence(self) -> String {
+        if self == Self::Processor { self.name().to_owned() } else { self.name().to_lowercase() }
     }
 
     /// Returns the unit of the values, or an empty string for a count.
@@ -124,7 +129,7 @@ impl Limit {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Memory | Self::FileSize | Self::TmpSize => "MiB",
-            Self::Processor => "% of one processor",
+            Self::Processor => "% of one CPU",
             Self::Processes | Self::OpenFiles => "",
         }
     }
@@ -318,10 +323,7 @@ mod tests {
             (true, "Processes and threads: 1024 instead of 64. Looser: it can start more at once."),
             (true, "Open files of each process: 9000 instead of 4096. Looser: it can keep more files open."),
             (false, "Memory: 512 MiB instead of 4096 MiB. Tighter: it fails if it needs more."),
-            (
-                false,
-                "Processor time: 50 % of one processor instead of no limit. Tighter: it is slower if it needs more.",
-            ),
+            (false, "CPU time: 50 % of one CPU instead of no limit. Tighter: it is slower if it needs more."),
         ];
         assert_eq!(words, expected);
         assert!(change.diff.contains("\n+      \"memoryMib\": 512"), "{}", change.diff);
@@ -331,7 +333,7 @@ mod tests {
         let defaults = Limit::ALL.map(|limit| (limit, None));
         let back = planned(&home, "a", &defaults).unwrap();
         assert!(back.differences[0].words.starts_with("Memory: 4096 MiB instead of 512 MiB. Looser:"));
-        assert!(back.differences[1].words.starts_with("Processor time: no limit instead of 50 %"));
+        assert!(back.differences[1].words.starts_with("CPU time: no limit instead of 50 %"));
         back.write().unwrap();
         let text = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         assert!(!text.contains("limits") && text.contains("\"network\": false"), "{text}");
@@ -349,7 +351,7 @@ mod tests {
                 "b",
                 Limit::Processor,
                 Some(u64::MAX),
-                "processor time must be 1 to 100000 % of one processor, found 18446744073709551615",
+                "CPU time must be 1 to 100000 % of one CPU, found 18446744073709551615",
             ),
             ("b", Limit::Memory, None, "`b` already has these limits"),
             ("a", Limit::Processes, Some(64), "`a` already has these limits"),

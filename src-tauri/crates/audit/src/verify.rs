@@ -92,7 +92,7 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
 /// in its place.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
-        format!("line {}: it is not the entry that was written", known.entries)
+        format!("line {}: it does not match the recorded entry", known.entries)
     } else {
         format!("it ends after {entries} of {} entries", known.entries)
     }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub enum ExportAction {
     /// Send new entries of the audit log to an OpenTelemetry collector. Shows a sample and asks first.
     Enable(EnableOptions),
-    /// Stop the export. Entries that were not sent yet will not be.
+    /// Stop the export. Unsent entries will not be sent.
     Disable,
     /// Show what was sent, what was not, and the public key of the signed heads.
     Status,

@@ -137,10 +137,10 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
 /// Returns an error if the proposed profile's file already exists or its name does not end with `.json`.
 pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
-        bail!("`{}` exists already; name another file for `--learn`", file.display());
+        bail!("`{}` already exists; choose a different file for `--learn`", file.display());
     }
     if file.extension().is_none_or(|ending| ending != "json") {
-        bail!("`{}` does not end with `.json`; name such a file for `--learn`", file.display());
+        bail!("`--learn` requires a `.json` file, found `{}`", file.display());
     }
     Ok(())
 }

@@ -57,8 +57,8 @@ pub enum ServersAction {
         /// Name of the server.
         name: String,
     },
-    /// Show the grants and data that are suspended because a server name now starts another program; keep them, or
-    /// start afresh.
+    /// Show the grants and data that are suspended because a server name now starts a different program: keep them,
+    /// or start from scratch.
     Identity(identity::IdentityOptions),
     /// Show the tools that a server changed; update them, keep their old definitions, or remove them.
     Diff(diff::DiffOptions),

@@ -106,7 +106,7 @@ pub enum RemoteEntryError {
     NoUrl(String),
     /// The URL contains a user name or password, which can disguise the real host.
     #[error(
-        "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
+        "`url` contains credentials before `@`, in an address that leads to `{0}`; remove them, and set credentials as a header, in `headers`"
     )]
     Login(String),
     /// The URL uses `http` for a host outside this machine and its network.

@@ -60,7 +60,7 @@ pub(super) enum CollectorUrlError {
     #[error("contains a login; use `headers` with `keyring:NAME`")]
     Login,
     /// The address uses `http`, which is not encrypted.
-    #[error("has `http`, which is allowed only for this machine and its network; use `https`")]
+    #[error("uses `http`, which is allowed only for this machine and its network; use `https`")]
     Unencrypted,
 }
 

@@ -62,7 +62,9 @@ pub enum HomeError {
         owner: u32,
     },
     /// Other users can write to the directory or to one of its ancestors.
-    #[error("other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere")]
+    #[error(
+        "other users can write to `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere"
+    )]
     OthersWrite {
         /// Path of the directory.
         path: PathBuf,
@@ -330,7 +332,7 @@ mod tests {
         for (dir, mode) in [(home.config.clone(), 0o702), (home.policy(), 0o702), (home.audit(), 0o777)] {
             open(&dir, mode);
             assert!(
-                refused().starts_with(&format!("other users can write `{}`", dir.display())),
+                refused().starts_with(&format!("other users can write to `{}`", dir.display())),
                 "{}",
                 refused()
             );
@@ -340,7 +342,7 @@ mod tests {
         let above = all.path().join("ic");
         open(&above, 0o707);
         assert!(
-            refused().starts_with(&format!("other users can write `{}`", above.display())),
+            refused().starts_with(&format!("other users can write to `{}`", above.display())),
             "{}",
             refused()
         );

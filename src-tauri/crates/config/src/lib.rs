@@ -66,7 +66,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Reading the file failed.
-    #[error("`{path}` cannot be read: {source}")]
+    #[error("failed to read `{path}`: {source}")]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -114,7 +114,7 @@ pub struct Config {
     /// Time until an unanswered question is denied, in seconds. Clients time out calls after 60 s.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// Maximum number of questions per session and minute. A client may ask four times as many in all its sessions.
+    /// Maximum number of questions per session per minute. A client may ask four times as many in all its sessions.
     /// Further calls are denied.
     #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     pub questions_per_minute: usize,

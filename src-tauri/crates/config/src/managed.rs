@@ -137,9 +137,10 @@ pub struct ManagedSettings {
     pub enforce_sandbox: bool,
     /// If true, servers whose entry has `"sandbox": false` do not start.
     pub forbid_unsandboxed: bool,
-    /// If true, no server and no run starts until the export of the record is configured.
+    /// If true, no server and no run starts until the export of the audit log is configured.
     pub require_export: bool,
-    /// URL of the collector to which the record must be exported. Nothing starts until the export to it is configured.
+    /// URL of the collector to which the audit log must be exported. Nothing starts until the export to it is
+    /// configured.
     pub export_url: Option<String>,
     /// Maximum lifetime of every grant, in minutes.
     #[cfg_attr(test, schemars(range(min = 1, max = 525600)))]

@@ -259,10 +259,10 @@ mod tests {
             |field: &str| error("x.json", &format!("{{ \"schemaVersion\": 1,\n\"name\": \"x\",\n{field} }}"));
         for (field, problem) in [
             (r#""setings": []"#, "unknown field `setings`"),
-            (r#""settings": ["notes"]"#, "`settings`: `notes` must begin with `~/` or `/`"),
+            (r#""settings": ["notes"]"#, "`settings`: `notes` must start with `~/` or `/`"),
             (r#""settings": ["~/a/../.ssh/"]"#, "`settings`: `~/a/../.ssh/` contains `..`"),
-            (r#""read": ["~"]"#, "`read`: `~` must begin with `~/` or `/`"),
-            (r#""logins": ["~/.ssh"]"#, "`logins`: only shipped profiles open logins"),
+            (r#""read": ["~"]"#, "`read`: `~` must start with `~/` or `/`"),
+            (r#""logins": ["~/.ssh"]"#, "`logins`: only shipped profiles can access credentials"),
             (r#""env": ["*"]"#, "`env`: `*` is too wide; write at least two letters before the `*`"),
             (r#""env": ["A=B"]"#, "`env`: `A=B` is not the name of a variable"),
             (r#""hosts": ["https://a.example/"]"#, "`hosts`: `https://a.example/` is not a host name"),

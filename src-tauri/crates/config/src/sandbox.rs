@@ -172,7 +172,7 @@ pub struct LimitSettings {
     /// Memory, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
-    /// Processor time, in percent of one processor.
+    /// CPU time, as a percentage of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<u32>,
     /// Number of processes and threads.

@@ -105,7 +105,7 @@ pub(super) struct StoredServer {
     #[serde(default)]
     works_with: Vec<String>,
     /// Access to files: `grants` (default) for those that the user grants, `ask` to ask the user when the server opens
-    /// another one. `ask` includes `"unannotated": "ask"`.
+    /// a different one. `ask` includes `"unannotated": "ask"`.
     #[serde(default)]
     access: ServerAccess,
     /// Sandbox: absent for the defaults, `false` to run unsandboxed, or an object with the differences from the defaults.

@@ -151,7 +151,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
-        if refused { "you may not read it" } else { "it could not be read" }
+        if refused { "you do not have permission to read it" } else { "it could not be read" }
     };
     let mut bytes = Vec::new();
     let file = bounded_read::open_without_links(path.as_path()).map_err(unread)?;

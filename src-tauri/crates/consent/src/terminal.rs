@@ -115,7 +115,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
         };
         let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
         let message =
-            if slot.is_over() { "The question was already over; nothing was allowed." } else { message };
+            if slot.is_over() { "The question was already closed. Nothing was allowed." } else { message };
         // A failure is ignored: the next question detects that the terminal is closed.
         let _ = tty.write(&format!(" {message}\n\n"));
         slot.answer(answer);
@@ -223,7 +223,7 @@ fn show_withdrawal(tty: &Tty, why: Withdrawn) {
         Withdrawn::Settled => "another answer settled it",
         Withdrawn::Stopped => "you stopped it",
     };
-    let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
+    let words = rows::wrapped(&format!("Question closed: {why}."), tty.size().columns);
     // A failure is ignored: the next question detects that the terminal is closed.
     let _ = tty.erase().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }

@@ -41,7 +41,7 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// A user other than root and the current user can change the program.
-    #[error("`{program}` is not started: {source}")]
+    #[error("refused to start `{program}`: {source}")]
     Refused {
         /// Path of the program.
         program: PathBuf,
@@ -50,8 +50,9 @@ pub enum ProgramError {
     },
     /// Another server can change the program.
     #[error(
-        "`{}` is not started: it is at `{}`, where {} may write; move it to a folder that no server may write, or remove the server's access",
-        .0.file.display(), .0.place, .0.by
+        "refused to start `{}`: {} can write to `{}`; move it to a folder that no server can write to, or \
+         remove the server's access",
+        .0.file.display(), .0.by, .0.place
     )]
     Exposed(Exposure),
 }
@@ -130,9 +131,12 @@ mod tests {
             find_program(file.to_str().unwrap(), ours).map_err(|e| e.to_string())
         };
         let refused = with(0o777, dir.path()).unwrap_err();
-        assert!(
-            refused.ends_with("is not started: other users can write it: close it with `chmod go-w`"),
-            "{refused}"
+        assert_eq!(
+            refused,
+            format!(
+                "refused to start `{}`: other users can write to it; run `chmod go-w` on it",
+                file.display()
+            )
         );
         assert_eq!(with(0o755, dir.path()), Ok(file.clone()));
         assert_eq!(with(0o777, Path::new("/nonexistent")), Ok(file.clone()));

@@ -55,7 +55,8 @@ pub struct Profile {
 /// The machine cannot create the sandbox that the server requires, and `sandboxPolicy` is `enforce`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it requires a sandbox, which this machine cannot create: {missing}{fix}; `sandboxPolicy` is `enforce`"
+    "the server requires a sandbox, but this machine cannot create one: {missing}{fix}; `sandboxPolicy` is \
+     `enforce`"
 )]
 pub struct Unavailable {
     missing: String,
@@ -238,7 +239,7 @@ mod tests {
     fn a_server_runs_without_a_sandbox_only_if_the_user_allows_it() {
         let warned = Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable));
         assert_eq!(resolved("{}", false, SandboxPolicy::Warn), warned);
-        let refused = "it requires a sandbox, which this machine cannot create: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
+        let refused = "the server requires a sandbox, but this machine cannot create one: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
         assert_eq!(resolved("{}", false, SandboxPolicy::Enforce), Err(refused.into()));
     }
 

@@ -22,7 +22,7 @@ pub enum ViewError {
         inside: CanonicalPath,
     },
     /// The user's organization denies access to the path, or to a path inside it.
-    #[error("`{path}` cannot be opened, because of your organization's rule `{rule}`")]
+    #[error("your organization's rule `{rule}` denies access to `{path}` or to a path in it")]
     Managed {
         /// Path in the entry.
         path: CanonicalPath,

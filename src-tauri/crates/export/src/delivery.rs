@@ -52,7 +52,7 @@ pub enum DeliveryError {
     NotOtlp,
     /// The collector responded with a redirect.
     #[error(
-        "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
+        "the collector responded with a redirect ({0}), which is not followed; configure the new address"
     )]
     Redirect(u16),
     /// Credentials are missing or were refused.

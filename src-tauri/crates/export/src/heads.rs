@@ -272,7 +272,7 @@ mod tests {
         }
         let checked = stage.check();
         assert_eq!((checked.log.entries, checked.heads, checked.removed), (9, 0, 0));
-        assert_eq!(checked.problem.as_deref(), Some("line 1: it is not the entry that was written"));
+        assert_eq!(checked.problem.as_deref(), Some("line 1: it does not match the recorded entry"));
     }
 
     #[tokio::test]

@@ -25,15 +25,15 @@ pub enum DeviceKeyError {
     #[error("failed to create a device key: the system provides no random numbers")]
     Random,
     /// The stored key is invalid.
-    #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
+    #[error("the stored device key is invalid; remove `{0}` and the key to create a new one")]
     Invalid(PathBuf),
     /// The stored key does not match the public key.
     #[error(
-        "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
+        "the device key does not match `{0}`; restore the matching key, or remove the file to use the new one"
     )]
     Differs(PathBuf),
     /// The public key's file exists, but the device key does not.
-    #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
+    #[error("the device key of `{0}` is missing; restore it, or remove the file to create a new key")]
     Missing(PathBuf),
     /// The keyring is locked.
     #[error("the keyring with the device key is locked; unlock it")]

@@ -23,7 +23,7 @@ impl EndReason {
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
-            Self::Expired => "a grant ended by the clock",
+            Self::Expired => "a grant expired",
             Self::NotStored => "a grant could not be stored, and is not in force",
         }
     }

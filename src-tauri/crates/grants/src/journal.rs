@@ -33,8 +33,8 @@ pub enum JournalError {
     },
     /// A line in the journal is invalid.
     #[error(
-        "line {line} of the grant journal `{path}` is damaged, so revoked grants may be in force again: check the grants, \
-         revoke what should not be there, and remove the file"
+        "line {line} of the grant journal `{path}` is damaged, so revoked grants may be active again; review the grants, \
+         revoke any that you do not want, and delete the file"
     )]
     Damaged {
         /// Path of the journal.

@@ -162,7 +162,7 @@ async fn expired_grants_are_removed_at_once_and_at_the_next_start() {
     grants.watch().wait_for(|table| table.grants.is_empty()).await.unwrap();
     stored(&grants).await;
     assert_eq!(place.ends_on_record("x"), 1);
-    assert!(place.log().contains("a grant ended by the clock"));
+    assert!(place.log().contains("a grant expired"));
     grants.close().await;
     let store = |sql: &str| rusqlite::Connection::open(place.database()).unwrap().execute(sql, []).unwrap();
     let grants = place.open();

@@ -58,7 +58,8 @@ pub enum PackageError {
     NotUnderstood(RequestError),
     /// The installed package is unreadable or has changed.
     #[error(
-        "its package `{package}` changed since it was installed: {problem}; find out why, then run `ironcurtain servers install {server}`"
+        "its package `{package}` changed since it was installed: {problem}; check why, then reinstall it \
+         with `ironcurtain servers install {server}`"
     )]
     Changed {
         /// Name of the server.

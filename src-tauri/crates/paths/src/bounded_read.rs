@@ -96,7 +96,7 @@ fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
             Err(refused(format!("it belongs to user {owner}, not to you")))
         }
         FileType::RegularFile if is_written_by_others(mode, group) => {
-            Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
+            Err(refused("other users can write to it; run `chmod go-w` on it".to_owned()))
         }
         // Devices are accepted, because only root can create them.
         FileType::RegularFile | FileType::CharacterDevice => Ok(()),
@@ -228,7 +228,7 @@ mod tests {
         }
         assert!(!path("elsewhere").exists());
         std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o602)).unwrap();
-        assert_eq!(refused("log"), "other users can write it: close it with `chmod go-w`");
+        assert_eq!(refused("log"), "other users can write to it; run `chmod go-w` on it");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         assert_eq!(refused("pipe"), "it is not a regular file");
         if rustix::process::geteuid().is_root() {

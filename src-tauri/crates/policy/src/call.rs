@@ -198,7 +198,8 @@ impl ResolvedCall {
             (Category::Path, Fact::Path(path)) => {
                 if self.tool.request.is_some() && file_address(&path).is_none() {
                     let reason = format!(
-                        "`{path}` has no `file:` URI that all servers read alike; use a tool of the server"
+                        "`{path}` has no `file:` URI that all servers interpret the same way; use one of the \
+                         server's tools"
                     );
                     return Err(Denial::invalid(reason));
                 }

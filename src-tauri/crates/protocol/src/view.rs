@@ -118,7 +118,7 @@ pub struct ClientView {
 pub struct RootView {
     /// Canonical path of the directory.
     pub path: String,
-    /// Origin of the permission, in words ("what you granted for this session").
+    /// Origin of the permission, in words ("granted by you for this session").
     pub source: String,
     /// Id of the grant that provides this root, if any. Revoking the grant removes the root.
     pub grant: Option<String>,

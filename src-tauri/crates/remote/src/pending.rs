@@ -33,7 +33,7 @@ pub enum AnswerRefused {
     #[error("the answer to question `{0}` is for another call")]
     OtherCall(String),
     /// The question expired.
-    #[error("the answer to question `{0}` is late")]
+    #[error("question `{0}` expired before it was answered")]
     Late(String),
 }
 

@@ -52,7 +52,7 @@ mod tests {
         std::fs::write(&file, format!("{{{line}}}")).unwrap();
         // Other users can write to the folder for temporary files.
         let refused = permitted_desktops(&file).unwrap_err().to_string();
-        assert!(refused.contains("other users can write it"), "{refused}");
+        assert!(refused.contains("other users can write to it"), "{refused}");
         assert_eq!(keys(&format!("{{{line}}}")).unwrap().get("laptop"), Some(&key));
         let refused = keys(&format!("{{}}\n{{{line}}}")).unwrap_err().to_string();
         assert!(refused.contains("failed to read `/etc/ironcurtain/desktops.json`: trailing"), "{refused}");

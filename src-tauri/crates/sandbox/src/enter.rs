@@ -112,7 +112,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 fn report_connections(gate: &File) -> io::Result<()> {
     let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
         io::Error::other(format!(
-            "the kernel does not support reporting `connect`, which runs and `unixSockets` need: {error}"
+            "this kernel cannot report `connect` calls, which `ironcurtain run`, `access: ask` and \
+             `unixSockets` require: {error}"
         ))
     })?;
     fd_passing::send(gate, calls)

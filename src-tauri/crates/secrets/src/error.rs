@@ -71,7 +71,7 @@ pub enum SecretFileError {
         source: AgeError,
     },
     /// The decrypted contents are not a map of secrets.
-    #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it away")]
+    #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it to a different folder")]
     Other(PathBuf),
     /// The file exceeds, or would exceed, the maximum size.
     #[error(

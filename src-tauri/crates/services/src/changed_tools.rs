@@ -95,8 +95,8 @@ impl ChangedTools {
 fn trouble(first: &str, others: usize) -> String {
     let more = match others {
         0 => String::new(),
-        1 => " One more server did so.".to_owned(),
-        n => format!(" {n} more servers did so."),
+        1 => " One more server changed its tools.".to_owned(),
+        n => format!(" {n} more servers changed their tools."),
     };
     format!(
         "The server `{first}` changed its tools. They are suspended until you decide, under Servers or with `ironcurtain servers diff {first}`.{more}"

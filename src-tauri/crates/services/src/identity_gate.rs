@@ -156,12 +156,12 @@ impl IdentityGate {
                         "you started fresh; the permissions and data under its name were set aside"
                     }
                 };
-                self.all.record(&name, format!("the server {name} is another program: {words}")).await;
+                self.all.record(&name, format!("the server {name} is a different program: {words}")).await;
                 self.all.bindings.decision_recorded(&name)?;
             }
             Admission::Other(change) => {
                 let words = format!(
-                    "the server {name} is another program: {change}; nothing was stored under its name"
+                    "the server {name} is a different program: {change}; nothing was stored under its name"
                 );
                 self.all.record(&name, words).await;
             }

@@ -24,7 +24,7 @@ pub enum PathEntryError {
     Pattern(#[from] PathPatternError),
     #[error("it has a `..` that cannot be resolved; write the full path")]
     Parent,
-    #[error("every sandbox has its own `{0}`")]
+    #[error("`{0}` cannot be denied, because every sandbox has its own")]
     Own(&'static str),
     #[error("paths below `/sys` belong to the kernel")]
     Kernel,

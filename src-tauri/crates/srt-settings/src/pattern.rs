@@ -24,7 +24,7 @@ pub enum PathPatternError {
     Joined,
     #[error("a pattern that ends in a slash matches nothing: remove the slash")]
     Slash,
-    #[error("it covers more than {MAX_COUNT} paths: name a directory instead")]
+    #[error("the pattern matches more than {MAX_COUNT} paths; use a directory instead")]
     TooMany,
 }
 

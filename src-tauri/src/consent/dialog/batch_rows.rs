@@ -68,7 +68,7 @@ impl Ticks {
     /// Marks this question's call as settled.
     pub(super) fn end(&self, id: &str) {
         if let Some(call) = self.calls.iter().find(|call| call.id == id) {
-            call.tool.set_text("settled: this call no longer needs an answer");
+            call.tool.set_text("no answer needed anymore");
             call.tick.set_sensitive(false);
             call.tick.set_active(false);
         }

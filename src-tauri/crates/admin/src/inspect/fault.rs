@@ -36,7 +36,7 @@ pub enum ServerFault {
     #[error("did not answer: {0}")]
     NeedsLogin(String),
     /// A message is too large.
-    #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
+    #[error("sent a message that exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
     /// The combined size of all messages exceeds the limit.
     #[error("sent more than {MAX_BYTES} bytes")]

@@ -82,7 +82,7 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     let problem = |dir: &tempfile::TempDir, written| check_written(dir.path(), written).unwrap().problem;
     assert_eq!(problem(&dir, &written), None);
     assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
-    assert_eq!(problem(&other, &written), Some("line 3: it is not the entry that was written".into()));
+    assert_eq!(problem(&other, &written), Some("line 3: it does not match the recorded entry".into()));
     // The log may continue after the known entry.
     assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
 }

@@ -321,7 +321,7 @@ mod tests {
             }
         }
         for (within, expected) in [
-            ("~bob/finance", "`~bob/finance` must be absolute or begin with `~/`"),
+            ("~bob/finance", "`~bob/finance` must be absolute or start with `~/`"),
             ("~/a\u{0}b", "contains a NUL character"),
         ] {
             for forms in [OtherForms::Refused, OtherForms::AsWritten] {

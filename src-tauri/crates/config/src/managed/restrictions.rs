@@ -21,10 +21,10 @@ impl Managed {
         match (&settings.export_url, export) {
             (Some(url), Some(export)) if is_same(url, &export.url) => None,
             (Some(url), _) => Some(format!(
-                "{organization} requires the export of the record to `{url}`; run `ironcurtain export enable {url}`"
+                "{organization} requires the export of the audit log to `{url}`; run `ironcurtain export enable {url}`"
             )),
             (None, None) if settings.require_export => Some(format!(
-                "{organization} requires the export of the record; run `ironcurtain export enable`"
+                "{organization} requires the export of the audit log; run `ironcurtain export enable`"
             )),
             (None, _) => None,
         }

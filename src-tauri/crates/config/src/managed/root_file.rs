@@ -34,7 +34,7 @@ fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Resul
     } else if found.uid() != 0 {
         "it does not belong to root"
     } else if found.mode() & 0o022 != 0 {
-        "other users can write it"
+        "other users can write to it"
     } else {
         return Ok(());
     };
@@ -67,7 +67,7 @@ mod tests {
         };
         if rustix::process::geteuid().is_root() {
             assert_eq!(found(0o644), Ok(()));
-            assert!(found(0o664).unwrap_err().contains("other users can write it"));
+            assert!(found(0o664).unwrap_err().contains("other users can write to it"));
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
         }
         assert!(found(0o644).unwrap_err().contains("it does not belong to root"));

@@ -90,7 +90,7 @@ impl Aggregate {
             || self.waiting.iter().any(|waiting| waiting.id == id)
             || self.task_lists.iter().any(|list| list.id == id);
         if is_in_use {
-            let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+            let text = format!("the id {} is in use by a pending request", id.as_json());
             return self.reject_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
         }
         match method.as_str() {
@@ -353,7 +353,7 @@ impl Aggregate {
     async fn record_rejection(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        let mut entry = Entry::new(Event::Decision, "turned away");
+        let mut entry = Entry::new(Event::Decision, "the request was rejected");
         entry.request_id = Some(id.as_json().to_owned());
         entry.method = Some(method.to_owned());
         entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));

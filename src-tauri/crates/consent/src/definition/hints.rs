@@ -55,8 +55,8 @@ pub enum ToolHint {
 impl fmt::Display for ToolHint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invisible(1) => formatter.write_str("it has a character that you cannot see"),
-            Self::Invisible(count) => write!(formatter, "it has {count} characters that you cannot see"),
+            Self::Invisible(1) => formatter.write_str("it contains an invisible character"),
+            Self::Invisible(count) => write!(formatter, "it contains {count} invisible characters"),
             Self::AddressesModel(phrase) => {
                 write!(formatter, "it gives the agent instructions: \u{201c}{phrase}\u{201d}")
             }

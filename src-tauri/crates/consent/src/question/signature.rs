@@ -103,11 +103,11 @@ impl SignedThing<'_> {
                 let also = match host {
                     SignedHost::Named(names) => {
                         object.push(foreign(names));
-                        "The program can do there what this account can."
+                        "The program can do anything there that this account can."
                     }
                     SignedHost::Hashed(key) => {
                         object.extend([Piece::Ours("a host of your known hosts, key "), foreign(key)]);
-                        "The program can do there what this account can. The name of the host is hashed in your known hosts."
+                        "The program can do anything there that this account can. The name of the host is hashed in your known hosts."
                     }
                     SignedHost::Stranger(key) => {
                         object.extend([Piece::Ours("a host that you do not know, key "), foreign(key)]);

@@ -188,7 +188,7 @@ fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
             let (all, verb) = (question.consequences.len(), worst.verb.word().to_uppercase());
-            let words = format!("The worst of these {all} things: {verb}");
+            let words = format!("The most serious of these {all} effects: {verb}");
             vec![Row::Ours(words), foreign("worst", &object(&worst.object), Text::Ends)]
         }
         [] | [_] => Vec::new(),

@@ -217,7 +217,7 @@ fn a_withdrawn_question_is_replaced_by_the_next() {
     user.types("1");
     user.terminal.withdraw("first", Withdrawn::Cancelled);
     // A message replaces the erased question.
-    user.sees("\u{1b}[J A question is over: its call was cancelled.");
+    user.sees("\u{1b}[J Question closed: its call was cancelled.");
     assert_eq!(ended(first), None);
     let shown = user.sees(PROMPT);
     assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");

@@ -30,7 +30,7 @@ const MAX_PENDING: usize = 100;
 
 /// Denial reason for questions beyond [`MAX_PENDING`].
 const TOO_MANY: &str =
-    "too many questions of this machine are pending on the desktop; wait for their answers";
+    "too many questions from this machine are pending on the desktop; wait for their answers";
 
 /// Minimum time between two notices from a remote machine, and between two notifications about answers that it did not
 /// accept. Those that arrive earlier are not shown.
@@ -42,7 +42,7 @@ const MAX_TEXT_CHARS: usize = 400;
 /// Serves one `ironcurtain attach` process until it exits or the connection to the remote machine ends.
 pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer, host: &str) {
     if !is_valid_name(host) {
-        let text = "invalid name of a remote machine; use at most 64 visible characters".to_owned();
+        let text = "invalid remote machine name; use at most 64 visible characters".to_owned();
         return peer.refuse(RefusalCode::Malformed, text).await;
     }
     if !state.services.broker.can_ask() {

@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 const CODE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Refusal if a wrong code was typed on this machine.
-const WRONG_CODE: &str = "not paired: another code was typed on the remote machine; if it was the code that this desktop \
+const WRONG_CODE: &str = "not paired: a wrong code was typed on the remote machine; if it was the code that this desktop \
                           shows, a program may be between the two machines";
 
 /// Refusal if no code was typed on this machine.
@@ -34,7 +34,7 @@ const NO_CODE: &str = "nobody ran `ironcurtain pair` on this machine within five
 
 /// Refusal if no code was typed on the desktop.
 const NO_CONFIRMATION: &str =
-    "nobody typed the code of `ironcurtain pair` on the desktop within five minutes";
+    "the code from `ironcurtain pair` was not typed on the desktop within five minutes";
 
 /// Refusal if the desktop confirms a pairing too early.
 const EARLY: &str = "the desktop confirmed the pairing before its code was typed on this machine";
@@ -294,7 +294,10 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), CODE_TIMEOUT.as_secs());
         assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
         let waited = confirmed(&mut wire).await.unwrap_err().to_string();
-        assert_eq!(waited, "nobody typed the code of `ironcurtain pair` on the desktop within five minutes");
+        assert_eq!(
+            waited,
+            "the code from `ironcurtain pair` was not typed on the desktop within five minutes"
+        );
         let (typed, ()) = tokio::join!(code_typed(&pairing, &mut wire, codes, Needed::Nothing), async {
             tokio::task::yield_now().await;
             pairing.type_code("204517").unwrap();

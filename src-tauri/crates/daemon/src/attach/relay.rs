@@ -20,7 +20,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// Serves one `ironcurtain relay` process until its desktop disconnects.
 pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer) {
     if !state.services.desktop.needs_desktop() {
-        let text = "this IronCurtain asks its user itself, so no desktop can be attached".to_owned();
+        let text = "this machine shows questions to its own user, so no desktop can be attached".to_owned();
         return peer.refuse(RefusalCode::Stays, text).await;
     }
     let Some(link) = link(&mut peer).await else { return };

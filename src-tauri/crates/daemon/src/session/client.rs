@@ -186,7 +186,7 @@ async fn handle_request(
     calls: &mut CallBatch,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
-        let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+        let text = format!("the id {} is in use by a pending request", id.as_json());
         session.dropped(&text).await;
         session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
         return;

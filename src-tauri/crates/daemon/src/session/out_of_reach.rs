@@ -25,8 +25,8 @@ pub(super) enum OutOfReach {
     ReadOnly(CanonicalPath),
     /// The call writes to the path, but the user who runs IronCurtain does not have write permission.
     #[error(
-        "the user was not asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
-         let the user change its permissions"
+        "the user was not asked about `{0}`, because the user that the server runs as has no write \
+         permission; write somewhere else, or let the user change the path's permissions"
     )]
     NotTheirs(CanonicalPath),
 }

@@ -250,7 +250,7 @@ impl Session {
         problem: &str,
     ) {
         let params = read(params);
-        let mut entry = self.about_request(id, method, "turned away");
+        let mut entry = self.about_request(id, method, "the request was rejected");
         let reason = format!("{}: {problem}", named(method, &params));
         entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));

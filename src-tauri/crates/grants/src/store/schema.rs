@@ -104,8 +104,8 @@ pub enum StoreError {
     },
     /// Another process removed or replaced the file while it was open.
     #[error(
-        "the grant database `{path}` was {what} while IronCurtain was running; put it back, or restart IronCurtain to use the \
-         file that is there now"
+        "the grant database `{path}` was {what} while IronCurtain was running; restore it, or restart IronCurtain to use the \
+         current file"
     )]
     Lost {
         /// Path of the database.

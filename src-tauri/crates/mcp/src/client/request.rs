@@ -26,7 +26,7 @@ pub(super) enum RequestRefusal {
         is_open: bool,
     },
     /// A request with this id is in flight.
-    #[error("the id {0} is in use by a request that has no answer yet")]
+    #[error("the id {0} is in use by a pending request")]
     IdInUse(String),
     /// The state is invalid, expired or already used.
     #[error(

@@ -39,7 +39,7 @@ pub enum NoAnswer {
     #[error("the server stopped before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
     /// The response exceeds the size limit.
-    #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
+    #[error("the server's answer exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// No memory was available for the response.
     #[error(

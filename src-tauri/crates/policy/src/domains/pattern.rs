@@ -22,7 +22,7 @@ pub enum PatternError {
     #[error("`{0}` is an address; write only its host")]
     Address(String),
     /// The pattern has a `*` in an unsupported position.
-    #[error("`{0}` has a `*` inside; write `*` for every host, or `*.d` for `d` and everything below it")]
+    #[error("unsupported `*` in `{0}`; write `*` for every host, or `*.d` for `d` and its subdomains")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]

@@ -29,8 +29,8 @@ pub enum AddressError {
     Scheme(String),
     /// Different parsers may find different files.
     #[error(
-        "`{0}` is a file URI that servers read differently; write `file:///`, then the absolute path without \
-         `%`, `?`, `#`, `\\`, `.` and `..`, or use a tool of the server"
+        "`{0}` is a file URI that servers interpret differently; write `file:///`, then the absolute path without \
+         `%`, `?`, `#`, `\\`, `.` and `..`, or use one of the server's tools"
     )]
     Ambiguous(String),
 }
@@ -118,7 +118,10 @@ mod tests {
             "git+file:///a",
         ] {
             let problem = file(uri).unwrap_err();
-            assert!(problem.contains("` is a file URI that servers read differently"), "{uri}: {problem}");
+            assert!(
+                problem.contains("` is a file URI that servers interpret differently"),
+                "{uri}: {problem}"
+            );
         }
     }
 

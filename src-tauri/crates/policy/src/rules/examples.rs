@@ -34,7 +34,7 @@ pub(crate) struct StoredExamples {
     others: Vec<Value>,
 }
 
-/// A call. Its paths are absolute or begin with `~/`, without `.` and `..`.
+/// A call. Its paths are absolute or start with `~/`, without `.` and `..`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

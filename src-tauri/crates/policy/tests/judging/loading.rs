@@ -84,7 +84,7 @@ fn an_error_in_an_annotation_names_the_line() {
     };
     assert_eq!(
         changed("[\"none\"]", "[\"delete-path\"]"),
-        second(11, "args.path.when[0].roles", "the default lacks the role `delete-path`")
+        second(11, "args.path.when[0].roles", "`delete-path` is not one of the default roles")
     );
     assert!(changed("present", "odd").starts_with(&second(
         10,

@@ -37,7 +37,7 @@ pub enum PutBackError {
     #[error("the file is no longer in quarantine")]
     NotKept,
     /// The file was quarantined from a different path.
-    #[error("the file was quarantined from another path")]
+    #[error("the file was quarantined from a different path")]
     NotFromThere,
     /// Another file exists at the path.
     #[error("another file exists at that path; it was left unchanged")]
@@ -96,7 +96,7 @@ pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<Strin
         Err(problem) => match put_back(state_dir, path, &moved) {
             Ok(()) => Err(problem),
             Err(_) => {
-                let told = format!("{problem}; the file that was there is now in `{moved}`");
+                let told = format!("{problem}; the previous file was moved to `{moved}`");
                 Err(io::Error::other(told).into())
             }
         },

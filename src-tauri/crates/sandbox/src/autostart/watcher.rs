@@ -197,7 +197,7 @@ impl Watcher {
         sandbox.journal.open(root, &baseline)?;
         let closed: Vec<String> = baseline.closed().cloned().collect();
         for reason in &baseline.missed {
-            let reason = format!("{reason}; all of it is checked when the sandbox exits");
+            let reason = format!("{reason}; everything is checked when the sandbox exits");
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         if self.references.user.unknown {

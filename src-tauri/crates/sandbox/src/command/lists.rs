@@ -92,7 +92,8 @@ impl Lists {
             let meant = base.paths(entry, list).map_err(problem)?;
             if meant.is_empty() && list == ListKind::AllowWrite && !entry.literal && is_pattern(&entry.path) {
                 self.notes.push(format!(
-                    "{key}: `{}` is a pattern, which cannot make anything writable; name the directory",
+                    "{key}: `{}` is a pattern, but writable paths cannot be patterns; list the directory \
+                     instead",
                     entry.path
                 ));
             }

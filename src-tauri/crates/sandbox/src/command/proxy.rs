@@ -23,7 +23,7 @@ use crate::{
 /// Failure to start the proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
-    #[error("failed to start the proxy `{program}`, which the allowed hosts need: {source}")]
+    #[error("failed to start the proxy `{program}`, which is required for the allowed hosts: {source}")]
     Start { program: String, source: io::Error },
     #[error("failed to configure the proxy: {0}")]
     Tell(#[from] io::Error),

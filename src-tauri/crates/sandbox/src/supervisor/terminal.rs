@@ -101,9 +101,9 @@ impl SandboxOwner for ForegroundTerminal {
                 let could = if *hidden {
                     "is hidden, but the command could read it"
                 } else {
-                    "is read-only, but the command could write it"
+                    "is read-only, but the command could write to it"
                 };
-                format!("`{path}` {could} for a moment, because a program outside replaced it")
+                format!("`{path}` {could} for a moment, because a program outside the sandbox replaced it")
             }
             SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
                 if self.debug =>

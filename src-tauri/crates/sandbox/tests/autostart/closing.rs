@@ -128,7 +128,7 @@ fn initial_walk_is_limited_and_reports_it() {
     assert_eq!(
         told,
         [format!(
-            "unfinished `{root}` has too many names, so only the nearest were checked; all of it is checked when the sandbox exits"
+            "unfinished `{root}` has too many names, so only the nearest were checked; everything is checked when the sandbox exits"
         )]
     );
     // Existing files stay in place, even in folders that the walk did not reach.

@@ -87,7 +87,9 @@ impl ServedFiles {
     ) -> Option<Denial> {
         let path = Path::new(&wanted.path);
         if self.closed.covers(path) {
-            return Some(Denial::protected("the server's entry in `mcp-servers.json` closes this path"));
+            return Some(Denial::protected(
+                "the server's entry in `mcp-servers.json` denies access to this path",
+            ));
         }
         let operations: &[FileOperation] = match wanted.access {
             FileAccess::Read => &[],
@@ -205,7 +207,7 @@ fn judged(
     // The view has resolved all symlinks, so any symlink found here was created afterwards.
     let path = own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str);
     if located.paths.iter().any(|found| found.path.as_str() != path) {
-        return Err(Denial::invalid("the path now leads to another file"));
+        return Err(Denial::invalid("the path now points to a different file"));
     }
     let judgement = context.judge(located);
     Ok((judgement.verdict, judgement.inspected))

@@ -185,7 +185,7 @@ impl ServedFiles {
                 false
             }
             answer => {
-                tracing::error!(session = self.id, %path, ?answer, "failed to mount a folder, so its sandbox is ended");
+                tracing::error!(session = self.id, %path, ?answer, "failed to mount a folder; terminating the sandbox");
                 self.end();
                 false
             }
@@ -206,7 +206,7 @@ impl ServedFiles {
     pub(super) async fn end_holding(&self, path: &CanonicalPath, holders: &[String]) {
         let holders = if holders.is_empty() { "a program".to_owned() } else { holders.join(", ") };
         let why = format!("{holders} still used {path} after it was revoked");
-        tracing::error!(session = self.id, why, "the sandbox is ended");
+        tracing::error!(session = self.id, why, "terminating the sandbox");
         self.end_because(visible::line(&why));
         self.gone.cancelled().await;
     }

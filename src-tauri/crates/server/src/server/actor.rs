@@ -355,7 +355,7 @@ impl Actor {
         }
         if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MAX_HANDSHAKES {
             self.mounted.clear();
-            self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
+            self.record(format!("reinitializing the server {}: {why}", self.options.server.name)).await;
             self.start_server().await;
             return self.reconcile().await;
         }

@@ -15,7 +15,7 @@ pub enum DownReason {
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
     /// The server exited this many times immediately after its start, so the next start is delayed.
-    #[error("it ended {0} times right after its start; it will be restarted later")]
+    #[error("it exited {0} times immediately after starting; the next restart is delayed")]
     EndsTooSoon(u32),
     /// The server's process exited.
     #[error("{0}")]

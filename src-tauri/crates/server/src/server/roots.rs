@@ -120,7 +120,7 @@ pub fn shown(
         }
         tell(
             folder_of(&files.path, target),
-            format!("what you granted for {}", grant.lifetime.words()),
+            format!("granted by you for {}", grant.lifetime.words()),
             Some(grant.id.clone()),
             // A grant for a file opens nothing else in its folder.
             [files.access.read, files.access.write, files.access.delete]

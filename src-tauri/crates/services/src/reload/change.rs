@@ -48,7 +48,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
     let stricter = difference.decisions.len() - looser;
     let cut_short = difference.cut_short.len();
-    let mut summary = format!("kinds of calls with another decision: {looser} looser, {stricter} stricter");
+    let mut summary = format!("call types with a different decision: {looser} looser, {stricter} stricter");
     if cut_short > 0 {
         summary.push_str(&format!("; the comparison is incomplete for {cut_short} of the tools"));
     }

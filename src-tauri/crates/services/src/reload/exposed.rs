@@ -166,11 +166,12 @@ mod tests {
         };
         let none = ProtectedPaths::default();
         let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
-        assert!(refused.contains("tools/run` is not started: it is at `"), "{refused}");
-        assert!(refused.contains("where the server `files`, through your grant for `"), "{refused}");
+        let why = "tools/run`: the server `files`, through your grant for `";
+        assert!(refused.starts_with("refused to start `") && refused.contains(why), "{refused}");
+        assert!(refused.contains("person/tools`, can write to `"), "{refused}");
         // Only the symlink is writable, but the server could make it point elsewhere.
         let refused = check("person/bin/npx", "person/bin", "other", &none).unwrap_err();
-        assert!(refused.contains("bin/npx`, where the server `files`"), "{refused}");
+        assert!(refused.contains("the server `files`") && refused.contains("bin/npx`; move it"), "{refused}");
         assert_eq!(check("person/tools/run", "person/bin", "other", &none), Ok(()));
         // A server may modify its own program.
         assert_eq!(check("person/tools/run", "person/tools", "files", &none), Ok(()));

@@ -330,7 +330,8 @@ mod tests {
         assert_eq!(now.settings(), before.settings());
         assert!(refused.snapshot.unwrap().contains("compiled-policy.json` was removed; restore it"));
         assert!(refused.config.unwrap().contains("config.json` was removed; restore it"));
-        assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
+        let servers = refused.servers.unwrap();
+        assert!(servers.contains("failed to read `") && servers.contains("mcp-servers.json`: "), "{servers}");
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
         let elsewhere = scene.read_again(&before);

@@ -73,7 +73,10 @@ impl Campaign {
             });
             if !matches!(totals, Totals { failed: 0, passed: 1.. }) || !status?.success() {
                 say(&output.join("\n"))?;
-                bail!("failed with {SEED}={seed}; run `{}` with it again", process::shown(&command));
+                bail!(
+                    "failed with {SEED}={seed}; to reproduce, run `{}` with that variable set",
+                    process::shown(&command)
+                );
             }
             count += 1;
             say(&format!("{count:5}   seed {seed}   {totals}"))?;

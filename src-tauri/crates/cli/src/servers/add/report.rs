@@ -86,7 +86,7 @@ impl AddedReport<'_> {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
         }
         Ok(format!(
-            "Its tools are not described yet: {fate}. To decide now: ironcurtain servers annotate {name}"
+            "Its tools are not annotated yet: {fate}. To annotate them, run: ironcurtain servers annotate {name}"
         ))
     }
 }

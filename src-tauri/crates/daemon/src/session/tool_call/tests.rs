@@ -67,7 +67,7 @@ fn a_file_resource_is_sent_with_the_judged_path() {
     assert_eq!(sent(&setting, read, &link), format!(r#"{{"uri":"file://{home}/docs/a.txt"}}"#));
     assert_eq!(sent(&setting, read, r#"{"uri":"memo://a b"}"#), r#"{"uri":"memo://a b"}"#);
     let ambiguous = format!(r#"{{"uri":"file://{home}/%6cink"}}"#);
-    assert!(refused(read, &ambiguous).contains("servers read differently"));
+    assert!(refused(read, &ambiguous).contains("servers interpret differently"));
 }
 
 #[test]

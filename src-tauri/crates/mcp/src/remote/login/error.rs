@@ -52,7 +52,7 @@ pub enum LoginError {
         now: String,
     },
     /// A response came from an unexpected issuer.
-    #[error("the login was refused: expected an answer of `{expected}`, received one of `{received}`")]
+    #[error("the login was refused: expected a response from `{expected}`, received one from `{received}`")]
     Issuer {
         /// Issuer that the request was sent to.
         expected: String,

@@ -281,7 +281,7 @@ impl BegunLogin {
 }
 
 /// Name of the step that reads the metadata, for error messages.
-const DISCOVERING: &str = "reading where to log in";
+const DISCOVERING: &str = "discovering the authorization server";
 
 /// Name of the step that checks the metadata, for error messages.
 const CHECKING: &str = "checking the authorization server's addresses";

@@ -85,7 +85,7 @@ impl Loading<'_> {
         let is_rooted =
             stored.within.starts_with('/') || stored.within == "~" || stored.within.starts_with("~/");
         if !is_rooted {
-            let message = format!("`{}` must be absolute or begin with `~/`", stored.within);
+            let message = format!("`{}` must be absolute or start with `~/`", stored.within);
             return Err(self.reading.error(of_within, message));
         }
         let within =

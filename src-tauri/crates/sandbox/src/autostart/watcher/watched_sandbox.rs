@@ -126,8 +126,7 @@ impl WatchedSandbox {
             self.waiting.push(finding);
         } else if self.count == MAX_REPORTED {
             let reason =
-                "there were too many findings to report all; the others were handled in the same way"
-                    .to_owned();
+                "too many findings to report; the remaining ones were handled in the same way".to_owned();
             self.waiting.push(Finding::Unfinished { reason });
         }
     }

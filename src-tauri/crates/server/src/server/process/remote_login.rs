@@ -230,10 +230,10 @@ impl Advice {
                 }
             }
             Credentials::Plain => format!(
-                "`{address}` {refused} the token in its entry ({status}); to give it another one, run: {add_token}"
+                "`{address}` {refused} the token in its entry ({status}); to replace the token, run: {add_token}"
             ),
             Credentials::Secret(secret) => format!(
-                "`{address}` {refused} your secret `{secret}` ({status}); to store another one, run: ironcurtain secrets set {secret}"
+                "`{address}` {refused} your secret `{secret}` ({status}); to replace the secret, run: ironcurtain secrets set {secret}"
             ),
         }
     }

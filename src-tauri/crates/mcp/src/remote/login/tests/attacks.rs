@@ -26,7 +26,7 @@ async fn an_answer_of_another_issuer_is_refused() {
         metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
     });
     let missing = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
-    assert!(missing.contains("received one of `nobody`"), "{missing}");
+    assert!(missing.contains("received one from `nobody`"), "{missing}");
     logged_in(hosts.server(), &own).await.unwrap();
 }
 
@@ -35,7 +35,7 @@ async fn metadata_of_another_issuer_is_refused() {
     let hosts = Hosts::start().await;
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!("https://bank.example"))));
     let said = refused(&hosts).await;
-    assert!(said.contains("received one of `https://bank.example`"), "{said}");
+    assert!(said.contains("received one from `https://bank.example`"), "{said}");
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!(hosts.auth.base))));
     assert_eq!(refused(&hosts).await, "");
 }
@@ -244,7 +244,7 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
     let metadata: Value =
         serde_json::from_str(&hosts.auth.answer("/.well-known/oauth-authorization-server")).unwrap();
     hosts.announces(&format!("{}{path}", hosts.auth.base));
-    let expected = format!("expected an answer of `{}`, received one of", hosts.auth.base);
+    let expected = format!("expected a response from `{}`, received one from", hosts.auth.base);
     for (issuer, received) in [
         (json!("https://bank.example"), "`https://bank.example`"),
         (json!(hosts.mcp.base), hosts.mcp.base.as_str()),

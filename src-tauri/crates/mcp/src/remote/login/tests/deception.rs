@@ -22,13 +22,15 @@ async fn a_page_of_one_user_is_not_metadata_of_the_whole_host() {
         announce(path);
         hosts.auth.json(path, &hostile);
         let said = refused(&hosts).await;
-        assert!(said.contains(&format!("received one of `{}`", hosts.auth.base)), "{path}: {said}");
+        assert!(said.contains(&format!("received one from `{}`", hosts.auth.base)), "{path}: {said}");
     }
     // A redirect from the page changes nothing.
     announce(pages);
     hosts.auth.set(pages, 302, &format!("Location: {METADATA}\r\n"), "");
     assert!(
-        refused(&hosts).await.contains(&format!("expected an answer of `{}/mallory/pages`", hosts.auth.base))
+        refused(&hosts)
+            .await
+            .contains(&format!("expected a response from `{}/mallory/pages`", hosts.auth.base))
     );
     // The user's page can only be the metadata of the user's own issuer.
     hostile["issuer"] = json!(format!("{}/mallory/pages", hosts.auth.base));
