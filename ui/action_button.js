@@ -35,7 +35,7 @@ import { SHARED } from "./texts/shared.js";
  * @property {"ready" | "sure" | "going" | "done"} at
  * @property {string} [says] Explanation that is being confirmed.
  * @property {string} [problem]
- * @property {string} [unseen] Failure that was not drawn yet, as a complete sentence.
+ * @property {string} [unseen] Failure that has not been drawn yet, as a complete sentence.
  */
 
 /** @type {Map<string, ActionState>} */
@@ -44,7 +44,7 @@ const states = new Map();
 const drawn = new Set();
 
 /**
- * Draws with buttons, and then forgets the results of buttons that are gone: a button that appears again starts afresh.
+ * Draws the page, then discards the results of buttons that were not drawn. A button that appears again has no result.
  * @param {() => void} draw
  */
 export function drawingButtons(draw) {

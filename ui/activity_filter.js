@@ -1,4 +1,4 @@
-// The filter of the activity page: search words, verdicts, and a chip for each other filter.
+// The activity page's filter: search words, verdicts, and a chip for each other filter.
 
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";

@@ -29,7 +29,7 @@ export function mark(decision) {
 const why = ({ reason, outcome, succeeded }) => [reason, succeeded ? "" : outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
 
 /**
- * Returns the verb of a call, which says if it happened.
+ * Returns the verb of a call, in a form that states whether the action happened.
  * @param {Call} call
  */
 function verb({ verb, decision, succeeded }) {

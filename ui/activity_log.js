@@ -15,7 +15,7 @@ export class ActivityLog {
   /** @type {number | null} */
   #next = null;
   #asked = 0;
-  /** Number of filters until now: older entries belong to one of them. */
+  /** Number of filter changes so far. Older entries are discarded if this number changed while they were loading. */
   #filter = 0;
   #isLoading = false;
 

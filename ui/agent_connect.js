@@ -22,11 +22,11 @@ let found = [];
 let isLoaded = false;
 let hasLooked = false;
 let problem = "";
-/** Number and start of the latest search, and the searches in progress. */
+/** Number and start time of the latest search, and the number of searches in progress. */
 const search = { number: 0, began_ms: 0, going: 0 };
 /** Minimum interval between two searches after changes, as for the tray. */
 const SEARCH_MS = 10_000;
-/** Planned changes, with the request that each is for.
+/** Planned changes, each with its request.
  * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
 const planned = new Map();
 /** Unprotected keys of the servers to move, whether or not the keys are moved too.
@@ -42,7 +42,7 @@ export async function loadClients() {
   if (!problem) await loadProfiles();
 }
 
-/** Searches again if the last search is old, because agents' settings change without notice. */
+/** Searches again if the last search is old, because the app is not notified when an agent's settings change. */
 export async function refreshClients() {
   if (!hasLooked || search.going > 0 || Date.now() - search.began_ms < SEARCH_MS) return;
   await searchClients();
@@ -55,7 +55,7 @@ async function searchClients() {
   search.going += 1;
   const { value, problem: why } = await backend.outcome(backend.foundClients());
   search.going -= 1;
-  // A later search has the newer answer.
+  // A search that started later has a newer result.
   if (number !== search.number) return;
   problem = why;
   if (value) {
@@ -65,7 +65,7 @@ async function searchClients() {
   hasLooked = true;
 }
 
-/** Returns `true` once the agents were looked for, even if that failed. */
+/** Returns `true` once the search for agents has completed, even if it failed. */
 export const hasLookedForClients = () => hasLooked;
 
 export const foundClients = () => found;
@@ -82,11 +82,11 @@ export const uncheckedAgents = () => (problem ? null : found.filter((one) => one
 export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(problem)) : nothing);
 
 /**
- * Returns the rows of the agents that match, for the first steps.
+ * Returns the rows of the matching agents for the welcome page.
  * @param {(one: FoundClient) => boolean} wanted
  * @param {string} none
  * @param {string} then
- * @param {boolean} onlyServers Offers to protect their servers, and nothing else.
+ * @param {boolean} onlyServers True to offer only protecting the agents' servers.
  */
 export function foundRows(wanted, none, then, onlyServers = false) {
   if (problem) return lookProblem();
@@ -96,7 +96,7 @@ export function foundRows(wanted, none, then, onlyServers = false) {
 }
 
 /**
- * Returns the row of an agent that is installed.
+ * Returns the row of an installed agent.
  * @param {FoundClient} one
  * @param {boolean} [onlyServers]
  */
@@ -115,7 +115,7 @@ export const connectRow = (one, onlyServers = false) => html`
   ${settingsPanel(one)}`;
 
 /**
- * Returns an agent's visible button.
+ * Returns an agent's main button.
  * @param {FoundClient} one
  * @param {boolean} [connects] True to offer only connecting.
  */

@@ -10,7 +10,7 @@ import { lookalike } from "./lookalikes.js";
  *   `looksLike`: another agent with a similar name. */
 
 /**
- * Returns the agents that have connected or are set up: those that can reach everything, then those that are connected.
+ * Returns the agents that have connected or are set up. Agents that can reach everything come first, then connected agents.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "records" | "clients">} snapshot
  * @param {FoundClient[]} found
  * @returns {Agent[]}

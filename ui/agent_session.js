@@ -11,7 +11,7 @@ import { AGENTS } from "./texts/agents.js";
 
 /** @typedef {import("./types.js").Session} Session */
 
-/** Source of the folder that every session has. */
+/** Value of `source` for the folder that every session has. */
 const SCRATCH = "the session's own folder";
 
 /** @param {Session} session */
@@ -33,7 +33,7 @@ function sandbox({ sandboxed, remote }) {
 }
 
 /**
- * Returns what can be reached without asking, as a tree.
+ * Returns a tree of everything that the session can reach without approval.
  * @param {Session} session
  */
 function reach({ sandboxed, remote, roots, always, hosts }) {

@@ -144,7 +144,7 @@ function drawPage(snapshot) {
 }
 
 /**
- * Updates the link to a page. The link itself is static, so it works, and keeps the focus, from the first paint on.
+ * Updates the link to a page. The link itself is static, so it works and keeps the focus from the first paint on.
  * @param {Page} one
  * @param {Page} current
  * @param {import("./types.js").Snapshot} snapshot
@@ -178,7 +178,7 @@ function content(one, snapshot, part) {
 
 /** @param {unknown} failure */
 function unreachable(failure) {
-  // The counts are as old as the state.
+  // The counts are outdated too.
   for (const { id } of PAGES) drawMark(element(`to-${id}`), 0);
   render(parts.statePill("degraded", FRAME.notConnected, ""), pill);
   render(nothing, stop);
@@ -198,7 +198,7 @@ followKeys();
 followMenus();
 followPresses();
 element("skip").addEventListener("click", (event) => {
-  // The address names the page, so that the link must not change it.
+  // The address contains the current page, so the link must not change the address.
   event.preventDefault();
   page.focus();
 });

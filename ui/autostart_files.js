@@ -45,7 +45,7 @@ const fileRow = (session, file) =>
   );
 
 /**
- * Returns the button of a decision about a file.
+ * Returns the button for a decision about a file.
  * @param {string} session
  * @param {LeftFile} file
  * @param {"keep" | "quarantine"} choice

@@ -1,4 +1,4 @@
-// The lockdown button of the frame. Locking down needs no confirmation, because it is an emergency brake.
+// The lockdown button in the window's frame. Locking down needs no confirmation, because it is an emergency brake.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

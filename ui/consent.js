@@ -1,5 +1,5 @@
 // The consent page for systems without a native dialog. It draws what the app sends and reports its events in order. Only the
-// app decides whether the user has allowed.
+// app decides whether the user has given approval.
 
 import * as app from "./backend.js";
 import { html, nothing, render } from "./html.js";
@@ -66,7 +66,7 @@ function say(id, text) {
 }
 
 let next = 0;
-/** Number of presses of Allow that did not count and have been shown. */
+/** Number of ignored presses of Allow that have been shown to the user. */
 let ignored = 0;
 /** @type {Promise<unknown>} */
 let sent = Promise.resolve();
@@ -96,7 +96,7 @@ function show(now) {
   again = setTimeout(() => app.consentChanging().then(show, over), Math.max(now.againMs, 50));
 }
 
-/** Shows that a press did not count. */
+/** Shows that a press was ignored. */
 function flash() {
   for (const id of ["hint", "allow"]) {
     const one = at(id);

@@ -1,18 +1,18 @@
-// Limits a double press to the control that it began on. After a click, another control may be at the same place or have the
-// focus, such as "End lockdown" after "Lock down".
+// Limits a double press to the control on which it started. After a click, another control may be at the same place or have
+// the focus, such as "End lockdown" after "Lock down".
 //
 // - Holding Enter or Space presses a control once.
-// - Presses by a screen reader have neither a place nor a key, and always count.
+// - Presses by a screen reader have neither a position nor a key, and always count.
 
-/** Longest time between the clicks of a double click. */
+/** Maximum time between the clicks of a double click. */
 const AGAIN_MS = 500;
-/** Longest distance between them, in each direction. */
+/** Maximum distance between the clicks of a double click, in each direction. */
 const NEAR_PX = 8;
 
 /** @type {{ control: string | Element | null, time: number, x: number, y: number }} */
 const last = { control: null, time: Number.NEGATIVE_INFINITY, x: 0, y: 0 };
 
-/** True after Enter or Space was pressed, until the click that follows. */
+/** True from a press of Enter or Space until the click that it causes. */
 let isKeyed = false;
 
 /**

@@ -1,5 +1,5 @@
-// Failures of actions whose button is no longer drawn, such as in a closed menu or on another page. Each stays in view until
-// the user dismisses it.
+// Failures of actions whose button is no longer drawn, such as in a closed menu or on another page. Each failure stays in
+// view until the user dismisses it.
 
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";

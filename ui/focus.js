@@ -1,6 +1,7 @@
 // Keeps the keyboard focus in place when the focused control is redrawn, moved, removed or disabled.
 //
-// - The focus never falls back to the whole window: it stays, or moves to the control now in its place or before it.
+// - The focus never falls back to the whole window: it stays, or moves to the control that is now at its position or
+//   before it.
 // - After a press that requires confirmation, the focus moves to Cancel, so that pressing a key twice has no effect.
 
 const CONTROLS = "a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex]";

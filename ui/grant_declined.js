@@ -1,4 +1,4 @@
-// Lists the projects that the user declined to grant, and undoes each denial.
+// Lists the projects that the user declined to grant, and lets the user undo each denial.
 
 import * as backend from "./backend.js";
 import { nothing, html, repeat } from "./html.js";

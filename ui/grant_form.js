@@ -38,8 +38,8 @@ function turn(on) {
 }
 
 /**
- * Chooses an agent, its first server and the first tool. Only the user's choices change them: an agent that connects or leaves
- * never changes what the form grants.
+ * Chooses an agent, its first server and the first tool. Only the user's choices change them: an agent that connects or
+ * disconnects never changes what the form grants.
  * @param {KnownClient | undefined} client
  */
 const chooseClient = (client) => set({ client: client?.key ?? "", ...first(client, client?.servers[0] ?? "", requested.kind) });
@@ -90,7 +90,7 @@ export function addPanel({ clients, home }) {
 const orNone = (chosen, options) => (options.some(([value]) => value === chosen) ? options : [[chosen, PERMISSIONS.choose], ...options]);
 
 /**
- * Returns the buttons that grant.
+ * Returns the buttons that grant the requested access.
  * @param {import("./types.js").RequestedGrant} whole
  * @param {string} what
  * @param {string} home
@@ -108,7 +108,7 @@ function give(whole, what, home) {
 }
 
 /**
- * Returns the check boxes of the access.
+ * Returns a check box for each kind of access.
  * @param {string} key
  * @param {Access[]} chosen
  * @param {Access[]} from

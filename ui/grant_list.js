@@ -16,7 +16,7 @@ const OTHER = PERMISSIONS.other;
 export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !== "declined");
 
 /**
- * Returns whether a grant applies, why not, and whether the user can decide about it under Servers.
+ * Returns whether a grant applies, the reason if it does not, and whether the user can decide about it under Servers.
  * @param {Pick<Grant, "suspended" | "server_changed">} grant
  */
 export function standing({ suspended, server_changed }) {
@@ -54,7 +54,7 @@ export function listed(all, view) {
 }
 
 /**
- * Groups neighbours with the same heading. A folder with a single row needs no heading: the row names it.
+ * Groups adjacent rows with the same heading. A folder with a single row needs no heading, because the row names the folder.
  * @param {{ grant: Grant, under: string }[]} rows
  * @param {View["by"]} by
  */

@@ -64,7 +64,7 @@ const ICONS = { file: "file", folder: "folder", host: "globe", tool: "wrench", d
 
 /**
  * @param {Grant} grant
- * @param {boolean} underAgent A heading names the agent.
+ * @param {boolean} underAgent True if a heading names the agent.
  */
 export function grantRow(grant, underAgent) {
   const past = revoked.get(grant.id);

@@ -3,7 +3,7 @@
 const HUES = "abcdefgh";
 
 /**
- * Returns the initials of an agent: of its first two words, or the first two letters of its only word.
+ * Returns the initials of an agent's first two words, or the first two letters of its only word.
  * @param {string} name
  */
 export function initials(name) {
@@ -13,7 +13,7 @@ export function initials(name) {
 }
 
 /**
- * Returns the class of an agent's colour, which depends on its name alone.
+ * Returns the CSS class for an agent's colour, which depends only on the agent's name.
  * @param {string} name
  */
 export function hue(name) {

@@ -29,7 +29,7 @@ export function followKeys() {
 }
 
 /**
- * Returns the control that a key moves to: the same control in another row, or that row's first one.
+ * Returns the control that a key moves to: the same control in another row, or the first control in that row.
  * @param {HTMLElement} on
  * @param {string} key
  */

@@ -1,7 +1,7 @@
-// Finds names of agents that look like another one. Pure functions.
+// Finds names of agents that look like another agent's name. Pure functions.
 //
-// - Names that differ only in case and separators are spellings of one name: a program is named after its file, and the
-//   same agent after its settings.
+// - Names that differ only in case and separators count as the same name, because an agent's name can come from its program
+//   file or from its settings.
 
 /** Characters that look like others, in lower case. @type {Record<string, string>} */
 const LOOKALIKES = { 0: "o", 1: "l", i: "l", "|": "l", 5: "s", "\u0430": "a", "\u0435": "e", "\u043e": "o", "\u0440": "p", "\u0441": "c", "\u0443": "y", "\u0445": "x" };
@@ -9,7 +9,7 @@ const LOOKALIKES = { 0: "o", 1: "l", i: "l", "|": "l", 5: "s", "\u0430": "a", "\
 /** Removes case and separators. @param {string} name */
 const plain = (name) => name.toLowerCase().replace(/[-_. ]/g, "");
 
-/** Returns a form that is equal for names that look alike: also without invisible characters. @param {string} name */
+/** Returns a form that is equal for names that look alike. Also removes invisible characters. @param {string} name */
 const shape = (name) => [...plain(name).replace(/\p{Cf}|\p{Default_Ignorable_Code_Point}/gu, "")].map((letter) => LOOKALIKES[letter] ?? letter).join("");
 
 /**

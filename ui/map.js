@@ -1,7 +1,7 @@
 // The map: agents, their servers in a sandbox or without one, and what each can reach. Drawn from the state.
 //
 // - A connection without a sandbox has its own colour, a dashed double line and a warning sign.
-// - Sentences say the same to screen readers, and replace the picture in a narrow window.
+// - Sentences give the same information to screen readers, and replace the picture in a narrow window.
 
 import { html, nothing, svg } from "./html.js";
 import { icon } from "./icon.js";
@@ -87,7 +87,7 @@ const drawn = (name, x, y, size = 16) =>
   svg`<svg class="sign" x=${x} y=${y} width=${size} height=${size} viewBox="0 0 24 24"><use href="#i-${name}"></use></svg>`;
 
 /**
- * Returns the lines from an agent to a server, and from there to its targets.
+ * Returns the lines from an agent to a server, and from the server to its targets.
  * @param {typeof WIDE} columns
  * @param {AgentNode} agent
  * @param {number} from
@@ -125,7 +125,7 @@ const agentStates = ({ letters }, asks, reachesAll) => [
 const curve = (x, y, toX, toY) => `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}`;
 
 /**
- * Returns the y coordinate of a target's middle.
+ * Returns the y coordinate of a target's centre.
  * @param {ServerNode} server
  * @param {number} n
  * @param {number} y

@@ -1,7 +1,7 @@
 // The menu behind a "…" button. At most one menu is open.
 //
 // - Its items are buttons of any kind. They show confirmations and progress in the menu.
-// - Escape, a press elsewhere and moving the focus out of it close it. The arrow keys move between its items.
+// - Escape, a press elsewhere, and moving the focus out of the menu close it. The arrow keys move between its items.
 
 import { html, nothing } from "./html.js";
 import { icon } from "./icon.js";
@@ -13,7 +13,7 @@ let open = "";
 function turn(key) {
   const isLeft = open === key && document.activeElement?.closest("[data-menu]") !== null;
   open = open === key ? "" : key;
-  // The focus stays where the menu was.
+  // The focus moves to the menu's button.
   if (isLeft) focusOn(key);
   else redraw();
 }
@@ -43,7 +43,7 @@ export const menu = (key, label, items, { text = icon("ellipsis"), kind = "bare"
 export function followMenus() {
   const elsewhere = (/** @type {Event} */ { target }) => {
     if (!open || !(target instanceof Element) || target.closest("[data-menu]")?.getAttribute("data-menu") === open) return;
-    // The focus goes where the user goes, not back to the menu.
+    // The focus follows the user instead of returning to the menu's button.
     open = "";
     redraw();
   };

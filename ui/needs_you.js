@@ -16,14 +16,14 @@ import { cut } from "./words.js";
 
 /** Number of rows shown initially. */
 const MAX_ROWS = 5;
-/** Longest text of a question, in characters. Its dialog shows all of it. */
+/** Maximum length of a question's text, in characters. The dialog shows the full text. */
 const MAX_TEXT = 200;
 let isWhole = false;
 
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
 const leftFiles = ({ records }) => records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
 
-/** Returns the agents whose own servers bypass IronCurtain, once they were looked for. */
+/** Returns the agents whose own servers bypass IronCurtain, as found by the last search. */
 const past = () => foundClients().filter((one) => bypassing(one).length > 0);
 
 /**
@@ -46,7 +46,7 @@ export function needsYou(snapshot) {
     ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name, HOME.serverChanged(name), HOME.serverBlocked) })),
     ...changed_tools.map((name) => ({ key: `tools:${name}`, row: changedRow(name, HOME.toolsChanged(name), HOME.toolsSuspended) })),
     ...past().map((one) => ({ key: `bypass:${one.id}`, row: bypassRow(one) })),
-    // An approval that still applies comes before what was denied.
+    // Approvals that still apply come before denied questions.
     ...questions.missed.toSorted((a, b) => Number(b.state === "allowed-late") - Number(a.state === "allowed-late")).map((one) => ({ key: one.id, row: missedRow(one) })),
     ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
   ];

@@ -5,7 +5,7 @@ import { redraw } from "./state.js";
 
 /** @type {Set<string>} */
 const open = new Set();
-/** The last address that was followed, and the key of the row to scroll to. */
+/** The address that was followed last, and the key of the row to scroll to. */
 let followed = "";
 let target = "";
 
@@ -27,7 +27,7 @@ export function toggle(key) {
 /**
  * Returns a row whose details open in place.
  * @param {string} key
- * @param {string} label Accessible name of its chevron.
+ * @param {string} label Accessible name of the row's chevron.
  * @param {Parameters<typeof opening>[4]} shown
  * @param {Parameters<typeof opening>[5]} body
  */

@@ -1,6 +1,6 @@
 // Components shared by all pages. `tests/window/parts.html` shows each in all its states.
 //
-//   icon(name, kind?)                        an icon of the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
+//   icon(name, kind?)                        an icon in the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
 //   agentIcon(name, "" | "small" | "big")    an agent's initials on its colour
 //   path(full) granted(grant) foreign(text) coded(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
 //
@@ -30,9 +30,9 @@
 //         field(name, control, hint?) select(key, chosen, options, choose, label?) tick(key, text, on, turn, label?)
 //         sidePanel(label, title, body, leave)    details beside a list
 //
-// Buttons that run an action, with progress and confirmation: `actButton` and `planPanel` of `action_button.js`.
+// Buttons that run an action, with progress and confirmation: `actButton` and `planPanel` in `action_button.js`.
 // Texts of a page: `texts/<page>.js`, one object with a key for each text.
-// Links that other pages make: `#agents/NAME`, `#servers/installed/NAME` and `#permissions/GRANT` open that one, `#activity/SEQ`
+// Links from other pages: `#agents/NAME`, `#servers/installed/NAME` and `#permissions/GRANT` open that one, `#activity/SEQ`
 // shows that entry; names are percent-encoded.
 
 import { dragHandle } from "./drag.js";
@@ -65,7 +65,7 @@ export const granted = (grant) =>
   grant.kind === "tool" || grant.kind === "host" ? html`<span class="path"><b>${foreign(grant.path)}</b></span>` : path(grant.path);
 
 /**
- * Isolates untrusted text, so that its direction does not affect the text around it.
+ * Isolates untrusted text, so that its writing direction does not affect the text around it.
  * @param {string} text
  */
 export const foreign = (text) => html`<bdi>${text}</bdi>`;
@@ -158,7 +158,7 @@ export const title = (text, ...chips) => html`<div class="title"><span class="na
  * @param {boolean} isOpen
  * @param {() => void} toggle
  * @param {{ what: Content, act?: Content, before?: Content }} shown
- * @param {() => Content} body Drawn only while it is open.
+ * @param {() => Content} body Drawn only while the row is open.
  */
 export const opening = (key, label, isOpen, toggle, { what, act = nothing, before = nothing }, body) => html`
   <div class="row opens ${isOpen ? "open" : ""}" role="listitem">
@@ -302,7 +302,7 @@ export const facts = (...parts) =>
 const isThere = (part) => part !== nothing && part !== null && part !== undefined && part !== false && part !== "";
 
 /**
- * Returns a text whose names are in backquotes, as for terminals, with the names as code.
+ * Returns a text in which names in backquotes are formatted as code.
  * @param {string} text
  */
 export const coded = (text) => html`<bdi>${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</bdi>`;
@@ -319,8 +319,8 @@ export const warning = (text) => html`<div class="small asks">\u26a0 ${coded(tex
 export const problem = (text) => html`<p class="small bad" role="alert">${coded(text)}</p>`;
 
 /**
- * Returns a button. `key` identifies it when the focus is restored. A `busy` button keeps the focus and ignores presses. A
- * button with `leaves` cancels the group around it, as Escape does.
+ * Returns a button. `key` identifies the button when the focus is restored. A `busy` button keeps the focus and ignores
+ * presses. A button with `leaves` cancels the group around it, as Escape does.
  * @param {string} key
  * @param {Content} text
  * @param {() => void} press

@@ -1,8 +1,8 @@
-// Makes sure that a plan is written only as it is shown. The app keeps the newest plan of each kind, and writes that one.
+// Ensures that a plan is written only as it is shown. The app keeps only the newest plan of each kind, and writes that plan.
 //
 // - While a plan is being replaced, and until its replacement is drawn, it cannot be written.
 
-/** Number of plans in progress and of finished ones, by kind. @type {Map<string, { pending: number, version: number }>} */
+/** Numbers of pending plans and of completed plans, by kind. @type {Map<string, { pending: number, version: number }>} */
 const slots = new Map();
 
 /** @param {string} slot */

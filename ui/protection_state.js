@@ -53,7 +53,7 @@ function waysInWords(ways) {
 }
 
 /**
- * Returns the line below the state, with the number of agents and of questions.
+ * Returns the line below the state, with the numbers of agents and questions.
  * @param {Pick<Snapshot, "sessions" | "waiting">} snapshot
  */
 export function connectedLine({ sessions, waiting }) {

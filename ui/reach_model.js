@@ -8,9 +8,9 @@ import { list, named, short } from "./words.js";
  *   Servers that bypass IronCurtain are one node: `count` is their number. */
 /** @typedef {{ name: string, asks: boolean, reachesAll: boolean, servers: ServerNode[] }} AgentNode */
 
-/** Source of the folder that every session has. */
+/** Value of `source` for the folder that every session has. */
 const SCRATCH = "the session's own folder";
-/** Source of the paths that a server's entry opens. */
+/** Value of `source` for the paths that a server's entry opens. */
 const ENTRY = "the server's settings";
 /** Maximum number of targets shown per server. The others are only counted. */
 const MAX_ITEMS = 4;
@@ -62,8 +62,8 @@ function bypassNode(agent, ways) {
 const pageOf = (name) => `#agents/${encodeURIComponent(name)}`;
 
 /**
- * Returns the files and folders granted to these sessions, in the form of roots. A run has its folders only here, and a granted
- * file does not open its folder.
+ * Returns the files and folders granted to these sessions, in the format of roots. A run's folders are listed only here. A
+ * granted file gives no access to the rest of its folder.
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */
@@ -123,7 +123,7 @@ function targets(how, sessions, files, home, page) {
 }
 
 /**
- * Shortens a path or name in its middle: its last two names matter most.
+ * Shortens a path or name in its middle, because its last two names matter most.
  * @param {string} text
  * @param {number} most Number of characters.
  */

@@ -1,4 +1,4 @@
-// Turns the export of the record to a collector on and off, and shows a sample of what it sends.
+// Turns the export of the record to a collector on and off, and shows a sample of the exported entries.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -42,7 +42,7 @@ async function attempt(act) {
   redraw();
 }
 
-/** Shows what is sent with the chosen paths. The export can be turned on only while it is shown. */
+/** Shows a sample with the chosen setting for paths. The export can be turned on only while the sample is shown. */
 async function showSample() {
   const wanted = paths;
   sample = null;
@@ -52,7 +52,7 @@ async function showSample() {
   });
 }
 
-/** Returns the row of the settings page. */
+/** Returns the row for the settings page. */
 export const recordExport = () =>
   found === null ? (problem ? parts.row(parts.problem(TEXTS.unknown(problem)), nothing, parts.icon("cloud")) : nothing) : openable("export", TEXTS.open, { what: html`${parts.title(TEXTS.title, chip(found))}${parts.facts(line(found))}`, before: parts.icon("cloud") }, () => (found?.url ? running(found) : form()));
 

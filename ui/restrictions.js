@@ -1,4 +1,4 @@
-// Denials that last until the session ends. Lifting one grants nothing.
+// Denials that last until the session ends. Lifting a denial grants nothing.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

@@ -1,4 +1,5 @@
-// Revokes grants. Access is denied at once, and a grant is shown as revoked once that is verified. Undo requires confirmation.
+// Revokes grants. Access ends at once, and a grant is shown as revoked once this has been verified. Undo requires
+// confirmation.
 
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";

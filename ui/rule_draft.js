@@ -36,8 +36,8 @@ function freeName(wanted, taken) {
 }
 
 /**
- * Returns the rules with a rule added before all others, since the first matching rule decides. Null if the text is not
- * valid.
+ * Returns the rules with a rule added before all others, because the first matching rule decides. Returns null if the text is
+ * invalid.
  * @param {string} text
  * @param {object} rule
  */
@@ -46,7 +46,7 @@ export function withRule(text, rule) {
 }
 
 /**
- * Returns the rules in a text, in order. Null if the text is not valid.
+ * Returns the rules in a text, in order, or null if the text is invalid.
  * @param {string} text
  * @returns {{ name: string, description: string, then: string, text: string }[] | null}
  */

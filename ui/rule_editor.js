@@ -1,4 +1,4 @@
-// Edits the rules as text. A change is first tried on the record, and is saved exactly as it was tried.
+// Edits the rules as text. A change is first tested against recorded calls, and is saved exactly as it was tested.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -93,7 +93,7 @@ export function textEditor() {
 async function dryRun() {
   const wanted = text;
   const done = await backend.tryRules(wanted);
-  // The result is for the text that was tried.
+  // The result applies only to the text that was tried.
   if (text === wanted) [run, tried] = [done, wanted];
 }
 

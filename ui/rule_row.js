@@ -18,8 +18,8 @@ const EFFECTS = [["allow", RULES.allows], ["escalate", RULES.asks], ["deny", RUL
  * @param {Shown} rule
  * @param {number} at
  * @param {number} of
- * @param {import("./types.js").Rule | undefined} known The saved rule of this name.
- * @param {number} most Most hits of a rule.
+ * @param {import("./types.js").Rule | undefined} known The saved rule with this name.
+ * @param {number} most Highest number of hits of any rule.
  */
 export function ruleRow(rule, at, of, known, most) {
   const source = `source:${rule.name}`;

@@ -1,4 +1,4 @@
-// Tries a call on the saved rules: the decision, and the reason.
+// Tests a call against the saved rules, and shows the decision and its reason.
 
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
@@ -11,7 +11,7 @@ const call = { server: "", tool: "", arguments: '{ "path": "~/Documents/notes.tx
 /** @type {import("./types.js").Explained | null} */
 let verdict = null;
 let problem = "";
-/** Number of changes to the form: a verdict is for one state of it. */
+/** Number of changes to the form. A verdict applies only to the form that was judged. */
 let changes = 0;
 
 /**

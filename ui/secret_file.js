@@ -1,4 +1,4 @@
-// The passphrase of the encrypted secrets file, which replaces a missing keyring. The passphrase is sent only to the app.
+// The passphrase of the encrypted secrets file, which is used if there is no keyring. The passphrase is sent only to the app.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";

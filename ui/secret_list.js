@@ -1,4 +1,4 @@
-// Secrets of servers: lists their names, stores and deletes them. A stored secret is never shown again.
+// Servers' secrets: lists the names of the secrets, and stores and deletes secrets. A stored secret is never shown again.
 
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -47,7 +47,7 @@ export const isKept = (one) => found?.names.includes(one) ?? false;
 /** @param {import("./types.js").Server[]} servers */
 const neededBy = (servers) => [...new Set(servers.flatMap((one) => one.secrets))];
 
-/** Returns the secrets that servers need and that do not exist. @param {import("./types.js").Server[]} servers */
+/** Returns the missing secrets that servers need. @param {import("./types.js").Server[]} servers */
 export const missingSecrets = (servers) => (found === null ? [] : neededBy(servers).filter((one) => !isKept(one)));
 
 /** @param {import("./types.js").Server[]} servers */

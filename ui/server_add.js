@@ -15,7 +15,7 @@ let name = "";
 /** @type {import("./types.js").PlannedServer | null} */
 let planned = null;
 let done = "";
-/** Number of changes to the form: a plan is for one state of it. */
+/** Number of changes to the form. A plan applies only to the form that was planned. */
 let changes = 0;
 
 /** @param {() => Promise<void>} added Called after a server is added. */

@@ -11,7 +11,7 @@ import { SERVERS } from "./texts/servers.js";
 /** @typedef {(words: string) => Promise<void>} Done */
 
 /**
- * Returns whether calls of a tool of this server are refused until the user decides.
+ * Returns whether calls to one of this server's tools are refused until the user decides.
  * @param {Server} server
  */
 export const hasSuspendedTools = (server) => server.changed_tools.some((one) => one.state === "suspended");
@@ -80,7 +80,7 @@ function decisions(server, one, done) {
       kind,
       act: async () => {
         await done(await backend.decideTool(server.name, one.change, decision));
-        // The tool can change again, which needs a new decision.
+        // If the tool changes again, a new decision is needed.
         forget(key);
       },
     });

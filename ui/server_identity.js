@@ -1,4 +1,4 @@
-// The panel of a server whose program changed: what the new program would get, and the decision about it.
+// The panel of a server whose program changed: the stored state that the new program would get, and the decision about it.
 
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -26,7 +26,7 @@ export function suspendedPanel(server, reload) {
   const decide = (/** @type {boolean} */ keep) => async () => {
     results.set(server.name, await backend.decideIdentity(server.name, suspended.found, keep));
     await reload();
-    // The program can change again, which needs a new decision.
+    // If the program changes again, a new decision is needed.
     forget(`identity-keep:${server.name}`);
     forget(`identity-afresh:${server.name}`);
   };

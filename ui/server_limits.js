@@ -33,14 +33,14 @@ export function limits(server, reload) {
 }
 
 /**
- * Returns the text of a field, which is empty for the default.
+ * Returns the text of a field. The text is empty for the default.
  * @param {Server} server
  * @param {ServerLimit} one
  */
 const textOf = (server, one) => typed.get(server.name)?.get(one.limit) ?? (one.own === null ? "" : String(one.own));
 
 /**
- * Parses a typed number; null means the default, undefined is invalid.
+ * Parses a typed number. Returns null for the default, and undefined if the number is invalid.
  * @param {string} text
  */
 function valueOf(text) {

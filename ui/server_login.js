@@ -1,4 +1,4 @@
-// Logs in at a remote server, after showing what the login allows.
+// Logs in to a remote server, after showing what the login allows.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
@@ -14,11 +14,11 @@ import { SERVERS } from "./texts/servers.js";
 let planned = null;
 /** Number of plans requested. */
 let requested = 0;
-/** Typed clients, by server. @type {Map<string, { id: string, secret: string, redirect: string }>} */
+/** Client data that the user typed, by server. @type {Map<string, { id: string, secret: string, redirect: string }>} */
 const clients = new Map();
 
 /**
- * Returns the login in a server's details.
+ * Returns the login section in a server's details.
  * @param {Server} server
  * @param {(words: string) => Promise<void>} done
  */
@@ -76,7 +76,7 @@ function clientFields(server) {
   const client = clients.get(server.name);
   if (!client) return nothing;
   const type = (/** @type {"id" | "secret" | "redirect"} */ what) => (/** @type {Event} */ event) => {
-    // The fields that were drawn may be older than what was typed.
+    // The drawn fields may be older than the typed values.
     clients.set(server.name, { ...(clients.get(server.name) ?? client), [what]: parts.valueOf(event) });
     redraw();
   };

@@ -41,7 +41,7 @@ export const checkButton = (server, key) =>
     again: true,
     act: async () => {
       const found = await planning("update", () => backend.checkForUpdate(server.name));
-      // The app keeps one update at a time.
+      // The app keeps only one update at a time.
       updates.clear();
       updates.set(server.name, found);
       closeMenu();

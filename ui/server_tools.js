@@ -1,4 +1,4 @@
-// Shows and reviews a server's tools. The server's list is shown before it is saved.
+// Shows a server's tools, and lets the user review them. The tool list is shown before it is saved.
 
 import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";

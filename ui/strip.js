@@ -1,5 +1,5 @@
-// The strip of the last day: 96 quarter-hours, each a stack of allowed, asked and denied calls. One control, which chooses a
-// quarter-hour.
+// The 24-hour chart: 96 quarter-hours, each a stack of allowed, asked and denied calls. The chart is a single control, which
+// chooses a quarter-hour.
 
 import { html, nothing, svg } from "./html.js";
 import { redraw } from "./state.js";
@@ -15,7 +15,7 @@ const HEIGHT = 44;
 let at = -1;
 
 /**
- * Returns the strip.
+ * Returns the chart.
  * @param {import("./types.js").Day} day
  * @param {(from: number, to: number) => void} choose
  * @param {{ from: number, to: number }} [chosen] Period to mark.
@@ -81,7 +81,7 @@ function column(counts, n, most, { isAt, isChosen, start, pick }) {
   const [allowed, asked, denied] = counts;
   const part = (/** @type {string} */ kind, /** @type {number} */ count) => {
     if (count === 0) return nothing;
-    // Even a single call is visible.
+    // Keeps even a single call visible.
     const height = Math.max(3, Math.round((count / most) * (HEIGHT - 8)));
     y -= height;
     return svg`<rect class=${kind} x=${x + 1} y=${y} width=${BAR} height=${height} />`;
@@ -93,5 +93,5 @@ function column(counts, n, most, { isAt, isChosen, start, pick }) {
     </g>`;
 }
 
-/** Returns the sums of a day. @param {import("./types.js").Day} day */
+/** Returns the day's totals of allowed, asked and denied calls. @param {import("./types.js").Day} day */
 export const sums = ({ quarters }) => [0, 1, 2].map((kind) => quarters.reduce((sum, one) => sum + (one[kind] ?? 0), 0));

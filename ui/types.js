@@ -31,8 +31,8 @@
  *   expires_ms: number }} Waiting
  *   An open question. It is denied at `expires_ms`.
  * @typedef {{ from_ms: number, quarters: [allowed: number, asked: number, denied: number][] }} Day
- *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is the start of one. The last one is the current
- *   one. A call that required approval counts only as asked.
+ *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is the start of a quarter-hour. The last
+ *   quarter-hour is the current one. A call that required approval counts only as asked.
  * @typedef {{ id: string, session: string, client: string, server: string, tool: string | null, lines: string[], rule: string,
  *   reason: string, since_ms: number | null, kept_seconds: number | null,
  *   state: "waiting" | "missed" | "shown-again" | "allowed-late" }} MissedQuestion
@@ -46,7 +46,7 @@
  *
  * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} RevokedGrant
  * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
- *   `part`: true to pick a folder within the granted one, which then replaces it.
+ *   `part`: true to pick a folder within the granted folder. The picked folder then replaces the granted one.
  * @typedef {{ client: string, server: string, kind: "file" | "folder" | "host" | "tool", what: string, access: Access[],
  *   lifetime: Lifetime }} RequestedGrant
  *
@@ -76,7 +76,8 @@
  *   network or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,
  *   secrets: string[], found: string }} Suspended
- *   `grants` describes the grants, worst first. The other fields are what else the previous program left under the name.
+ *   `grants` describes the grants, worst first. The other fields describe the rest of the state that the
+ *   previous program left under the name.
  * @typedef {{ kind: "host" | "read" | "write", what: string }} Opening
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening

@@ -5,7 +5,7 @@ import { html, render, repeat } from "./html.js";
 export const LINE_PX = 32;
 /** Number of lines drawn above and below those in view. */
 const BEYOND = 8;
-/** Number of lines scrolled before new ones are drawn. Drawing a few in each frame avoids one slow frame. */
+/** Number of lines scrolled before new ones are drawn. Drawing a few lines in each frame avoids one slow frame. */
 const STEP = 6;
 
 /**

@@ -4,7 +4,8 @@
 import { bypassing } from "./agent_list.js";
 
 /** @typedef {{ agent: string, server: string, how: "open" | "bypass", isRemote: boolean }} WayAround
- *   `bypass`: the agent starts it without IronCurtain. A remote server sees what is sent to it, and reaches nothing here. */
+ *   `bypass`: the agent starts it without IronCurtain. A remote server sees the data sent to it, and cannot reach
+ *   anything on this computer. */
 
 /**
  * Returns the ways around IronCurtain: each entry of an agent's settings, and each server without a sandbox once.

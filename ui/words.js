@@ -54,7 +54,7 @@ export const exact = (then) => EXACT.format(then);
 export const clock = (then) => CLOCK.format(then);
 
 /**
- * Formats a past time briefly: "12:03" today, the weekday with it in the last week, and the date before.
+ * Formats a past time briefly: "12:03" today, weekday and time in the last week, and the date before that.
  * @param {number} then
  * @param {number} [now]
  */
@@ -90,17 +90,17 @@ export function list(words) {
 }
 
 /**
- * Cuts a text to a number of characters.
+ * Truncates a text to a number of characters.
  * @param {string} text
  * @param {number} most
  */
 export const cut = (text, most) => ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}\u2026` : text);
 
-/** Longest name in a sentence, in characters. */
+/** Maximum length of a name in a sentence, in characters. */
 const MAX_NAME = 40;
 
 /**
- * Returns a name for a sentence: cut if it is long, and quoted if it could be read as part of the sentence.
+ * Returns a name for a sentence. A long name is truncated. A name that could be read as part of the sentence is quoted.
  * @param {string} name
  * @param {RegExp} plain Names that need no quotes.
  */

@@ -1,8 +1,8 @@
 //! Interface between the app's user interface and the trusted process.
 //!
-//! - Requests that any of the user's programs can make go through the control protocol, which can list and revoke
-//!   grants but never create them.
-//! - Actions reserved for the user in the app's window go through [`Trusted`], which test backends do not provide.
+//! - Requests that any of the user's programs may send go through the control protocol. The protocol can list and
+//!   revoke grants but never create them.
+//! - Actions reserved for the user in the app's window go through [`Trusted`]. Test backends do not provide it.
 
 mod trusted;
 
@@ -27,7 +27,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reopens the dialog of an expired question. Only the user's answer in the dialog counts.
     ///
-    /// Returns `true` if the user allowed the call once, or the reason the question was not shown.
+    /// Returns `true` if the user allowed the call once, or an error if the question was not shown.
     fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
     /// Returns a counter that increases whenever sessions, questions, grants or activity change.

@@ -2,7 +2,7 @@
 //!
 //! - [`DialogConsent`] can be used from any thread. Everything on the screen belongs to the [`queue`] on the main
 //!   thread.
-//! - Only pressing Allow allows a call. Dropping the sink, closing the dialog and stopping the loop each deny it.
+//! - Only pressing Allow allows a call. Dropping the sink, closing the dialog and stopping the loop each deny the call.
 
 mod arming;
 mod clock;
@@ -72,7 +72,7 @@ pub struct PendingQuestion {
     pub session: String,
     /// Name of the client whose call requires approval.
     pub client: String,
-    /// Time at which the call is denied without an answer, in milliseconds since the Unix epoch.
+    /// Time at which the call is denied if the user has not answered, in milliseconds since the Unix epoch.
     pub expires_ms: u64,
 }
 
@@ -105,7 +105,7 @@ pub struct DialogConsent {
     waiting: watch::Receiver<Vec<PendingQuestion>>,
 }
 
-/// Receiving end of [`DialogConsent`], which runs on the main thread.
+/// Receiving end of [`DialogConsent`]. It runs on the main thread.
 #[derive(Debug)]
 pub struct DialogLoop {
     parts: LoopParts,
@@ -159,9 +159,9 @@ impl DialogConsent {
         (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Like [`Consent::ask`], but sends the answer to any [`AnswerSink`].
+    /// Like [`Consent::ask`], but sends the answer to the given [`AnswerSink`].
     pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
-        // If the loop has stopped, the sink is dropped, which denies the call.
+        // If the loop has stopped, the sink is dropped. This denies the call.
         let _ = self.commands.send(Command::Ask(Box::new(question), sink));
     }
 

@@ -23,7 +23,7 @@ const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::fro
 const SETTLE: Duration = Duration::from_millis(30);
 /// Minimum interval between updates of the display. Drawing is expensive, and users cannot read faster.
 const PACE: Duration = Duration::from_millis(700);
-/// Minimum interval between two searches for servers that bypass IronCurtain, which read every agent's settings.
+/// Minimum interval between two searches for servers that bypass IronCurtain. Each search reads every agent's settings.
 const SURVEY: Duration = Duration::from_secs(10);
 
 /// Reason the app failed to run.
@@ -82,7 +82,7 @@ pub fn run(
         .build(context())?;
     let _answers = single_instance::answer(move || window.open());
     app.run(|_, event| {
-        // An exit without a code means that the last window was closed, which does not stop the app.
+        // An exit without a code means that the last window was closed. This must not stop the app.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
         }
@@ -125,7 +125,7 @@ async fn refresh(app: &AppHandle, bypassing: BypassingServers) {
     let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
     let reply = state.backend.request(Request::Sessions).await;
-    // Without the sessions, the state is unknown: no agent may seem to be connected.
+    // If the sessions are unknown, reports no status. Otherwise, it would look as if no agent were connected.
     let (status, sessions) =
         if let Reply::Sessions(sessions) = reply { (status, sessions) } else { (None, Vec::new()) };
     let questions = state.desktop.waiting().borrow().clone();

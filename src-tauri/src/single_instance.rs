@@ -1,7 +1,7 @@
-//! Limits the app to one instance per desktop session. Starting it again opens the first instance's window and exits.
+//! Limits the app to one instance per desktop session. A second instance opens the first instance's window and exits.
 //!
-//! - Implements `org.freedesktop.Application`, the D-Bus interface through which desktops start programs, so the app's
-//!   launcher in the desktop has the same effect.
+//! - Implements `org.freedesktop.Application`, the D-Bus interface through which desktops start programs. The app's
+//!   launcher in the desktop therefore has the same effect.
 //! - Any process on the session bus can call this interface, but the only effect is opening the window.
 
 #[cfg(target_os = "linux")]
@@ -41,8 +41,8 @@ mod linux {
         .is_ok()
     }
 
-    /// Calls `open` whenever the app is started again, for as long as the returned value is kept. Must be called on
-    /// the main thread.
+    /// Calls `open` whenever the app is started again, until the returned value is dropped. Must be called on the main
+    /// thread.
     pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
         let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
         application.connect_activate(move |_| open());
@@ -56,7 +56,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{activate_running, answer};
 
-/// Other platforms, on which a second start only reports that the app is already running.
+/// Stubs for other platforms. A second start there only reports that the app is already running.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     pub(crate) fn activate_running() -> bool {

@@ -67,7 +67,7 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // Starts the window's process in parallel with the trusted process, because both take about equally long.
+    // Starts the window's process in parallel with the trusted process, because both take about the same time to start.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;

@@ -74,7 +74,7 @@ enum TrayError {
     /// The toolkit reported an error.
     #[error(transparent)]
     Toolkit(#[from] tauri::Error),
-    /// The indicator library, without which the tray library would panic, is not installed.
+    /// The indicator library is not installed. Without it, the tray library would panic.
     #[error("the system's indicator library is not installed")]
     NoLibrary,
 }

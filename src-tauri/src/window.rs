@@ -3,7 +3,7 @@
 //! - The window has its own process ([`child`]), so this process draws no page, and closing the window frees its
 //!   memory.
 //! - The page shows text from agents as plain text. The trusted process checks and runs the page's commands
-//!   ([`serving`]), none of which can answer a question.
+//!   ([`serving`]). No command can answer a question.
 //! - INVARIANT: only paths that the user picked in a system picker of the trusted process can be granted. The page
 //!   cannot name paths.
 

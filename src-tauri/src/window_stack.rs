@@ -32,7 +32,7 @@ pub(crate) fn x11_id(window: &impl IsA<gtk::Window>) -> Option<u64> {
     x11_window(window.as_ref()).map(|ours| ours.xid())
 }
 
-/// Makes a window transient for another process's window, so that it stays above it. Invalid ids are ignored.
+/// Makes a window transient for another process's window, so that it stays above that window. Invalid ids are ignored.
 pub(crate) fn set_transient_for(window: &impl IsA<gtk::Window>, other: u64) {
     let window = window.as_ref();
     window.realize();

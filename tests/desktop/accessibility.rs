@@ -1,5 +1,5 @@
-//! Accessibility of the app's window: on every page, each control has a role, a name and a position in the focus
-//! order.
+//! Tests the accessibility of the app's window: on every page, each control has a role, a name and a position in the
+//! focus order.
 
 use crate::app::{App, agent};
 use crate::screen::{Control, Screen, until};
@@ -25,7 +25,7 @@ const CONTROLS: [&str; 8] = [
 fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
-    // No client has connected yet, so the setup pages open automatically and do not claim any protection.
+    // No client has connected yet, so the setup pages open automatically and must not claim any protection.
     window::says(&screen, "Nothing is protected until an agent is connected.");
     assert_named(&screen, "First steps", 2);
     window::skip_setup(&screen);
@@ -53,7 +53,7 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
     }
 }
 
-/// Asserts that the open page has at least `least` controls, all of them with a name and focusable.
+/// Asserts that the open page has at least `least` controls, and that all of them are named and focusable.
 #[track_caller]
 fn assert_named(screen: &Screen, page: &str, least: usize) -> Vec<Control> {
     let controls: Vec<Control> = until(page, || {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 
-/// States that tests read, and their bits.
+/// AT-SPI states that tests read, and their bit numbers.
 const STATES: [(&str, u32); 8] = [
     ("active", 1),
     ("checked", 4),
@@ -21,7 +21,7 @@ const STATES: [(&str, u32); 8] = [
     ("visible", 30),
 ];
 
-/// Roles that tests read, and their numbers.
+/// AT-SPI roles that tests read, and their numbers.
 const ROLES: [(&str, u32); 14] = [
     ("check box", 7),
     ("combo box", 11),
@@ -42,7 +42,7 @@ const ROLES: [(&str, u32); 14] = [
 /// A control as a screen reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Control {
-    /// One of [`ROLES`], or empty.
+    /// One of [`ROLES`], or an empty string.
     pub(crate) role: &'static str,
     pub(crate) name: String,
     pub(crate) description: String,
@@ -126,7 +126,8 @@ impl Accessibility {
         join_all(windows).await.into_iter().flatten().collect()
     }
 
-    /// Returns a node and all nodes below it. Returns none if the node no longer exists, or its name does not match.
+    /// Returns a node and all nodes below it. Returns an empty list if the node no longer exists or its name does not
+    /// match.
     fn below<'a>(&'a self, object: Object, title: Option<&'a str>) -> LocalBoxFuture<'a, Vec<Node>> {
         Box::pin(async move {
             let Some((mut node, count)) = self.node(object).await else { return vec![] };
@@ -138,7 +139,7 @@ impl Accessibility {
             }
             let mut children = if count > 0 { self.children(&node.object).await } else { vec![] };
             if count > 0 && children.is_empty() {
-                // GTK lists the children of another process only one by one.
+                // GTK returns the children of another process only one at a time.
                 children = self.child(&node.object).await.into_iter().collect();
             }
             let nodes = join_all(children.into_iter().map(|child| self.below(child, None))).await;
@@ -173,7 +174,7 @@ impl Accessibility {
         Some(Object::new(&program, path.as_str()))
     }
 
-    /// Returns the text of a label or paragraph. Empty for other controls.
+    /// Returns the text of a label or paragraph, or an empty string for other controls.
     async fn text(&self, object: &Object) -> String {
         let reply = self.0.call(object, ACCESSIBLE, "GetInterfaces", None).await.ok();
         let interfaces: Option<(Vec<String>,)> = reply.and_then(|reply| reply.get());
@@ -185,7 +186,7 @@ impl Accessibility {
         reply.and_then(|reply| reply.get()).map_or_else(String::new, |(text,)| text)
     }
 
-    /// Returns the role, or an empty string for other roles.
+    /// Returns the role, or an empty string if it is not in [`ROLES`].
     async fn role(&self, object: &Object) -> &'static str {
         let reply = self.0.call(object, ACCESSIBLE, "GetRole", None).await.ok();
         let role: Option<(u32,)> = reply.and_then(|reply| reply.get());

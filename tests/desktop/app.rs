@@ -1,4 +1,4 @@
-//! Runs the app with a real shim, sandbox and server. The user answers in the dialog, and the agent gets the result.
+//! Runs the app with a real shim, sandbox and server. The tests answer in the dialog, and the agent gets the result.
 
 use crate::harness::{DIALOG, arm_by_keyboard};
 use crate::lifecycle::login_manager;
@@ -79,8 +79,8 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     assert_eq!(agent.answer(call)["result"]["isError"], true);
 }
 
-/// Starts a fake portal that would grant access, and another program that calls it. Returns a function that reads the
-/// titles of all requests to the portal.
+/// Starts a fake portal that would grant access, and a second program that calls the portal. Returns a function that
+/// reads the titles of all requests to the portal.
 fn portal(screen: &mut Screen) -> impl Fn() -> String + use<> {
     let (script, log) = (helper_path("portal.py"), screen.home().join("portal"));
     let (script, file) = (script.to_str().expect("a UTF-8 path"), log.to_str().expect("a UTF-8 path"));
@@ -182,10 +182,11 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     let screen = Screen::start();
     let database = screen.home().join("ironcurtain/state/state.db");
     let app = App::start(&screen, &["--background"]);
-    // An app that is killed while it creates the database leaves a journal, from which the next one restores it.
+    // Waits until the database exists. An app that is killed earlier leaves a journal, from which the next app restores
+    // the database.
     listens(&screen);
     drop(app);
-    // The write-ahead log contains pages written by the killed app, from which SQLite could still read the database.
+    // Removes the write-ahead log, because it contains pages from which SQLite could still read the database.
     for log in ["db-wal", "db-shm"].map(|end| database.with_extension(end)) {
         if log.exists() {
             std::fs::remove_file(log).expect("the log");
@@ -222,14 +223,14 @@ fn sigterm_stops_app_cleanly() {
 /// Returns a command that starts the daemon through a shim. The screen's runtime directory is mounted over the login
 /// session's runtime directory.
 ///
-/// The caller's display and bus variables have wrong values, because a repository can set them for a shim.
+/// The caller's display and bus variables are set to wrong values, because a repository can set them for a shim.
 fn daemon_started_by_shim(screen: &Screen) -> Command {
     let mut command = screen.login_command("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
     } else {
-        // Drops the ambient capabilities again, as bubblewrap requires.
+        // Drops the ambient capabilities, as bubblewrap requires.
         let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
         (&["--mount", "--map-current-user", "--keep-caps"], plain)
     };
@@ -296,7 +297,7 @@ fn display_named_only_by_caller_is_ignored() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut command = daemon_started_by_shim(&screen);
-    // Names a working display, on which an unexpected dialog would appear.
+    // Sets a working display. An unexpected dialog would appear on it.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
@@ -363,7 +364,7 @@ fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Allows the call in the dialog. Retries, because a panel that has just started may move the focus.
+/// Allows the call in the dialog. Tries several times, because a panel that has just started may move the focus.
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
@@ -414,13 +415,13 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain accepts connections, which is shortly after its socket appears.
+/// Waits until IronCurtain accepts connections. It does so shortly after its socket appears.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
     until("a listening socket", || UnixStream::connect(&socket).ok());
 }
 
-/// Returns the path of the app from this build, or of the app to measure.
+/// Returns the path of the app to measure (`IRONCURTAIN_APP`) or, if it is not set, of the app from this build.
 pub(crate) fn app_program() -> PathBuf {
     std::env::var_os("IRONCURTAIN_APP")
         .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
@@ -442,7 +443,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
-/// Returns the path of one of IronCurtain's programs, which are in the app's folder.
+/// Returns the path of one of IronCurtain's programs. All of them are in the app's folder.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());

@@ -1,4 +1,4 @@
-//! Arming of Allow: when a click is accepted, and the hint after a click that is ignored.
+//! Tests the arming of Allow: when a click is accepted, and the hint after an ignored click.
 
 use crate::harness::{DIALOG, Harness, arm_by_pointer, show_focused_question, show_question, wait_for_hint};
 use crate::screen::{Control, Screen, until};
@@ -19,7 +19,7 @@ fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
     let harness = show_question(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Moves twice, because on a slow machine the first movement may be processed only at the end of the delay.
+    // Clicks twice, because a slow machine may process the movement only at the end of the rest period.
     screen.move_pointer_onto(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
     // The pointer stays on Allow from here on.

@@ -1,12 +1,12 @@
-//! The dialog that answers all of an agent's pending questions at once. It requires as much deliberation as a single
-//! approval, and covers only the calls that it shows.
+//! Tests the dialog that answers all of an agent's pending questions at once. Allowing a batch takes the same steps as
+//! allowing a single call, and covers only the calls that the dialog shows.
 
 use crate::harness::{DIALOG, Harness, arm_by_keyboard, arm_by_pointer, read_to_end};
 use crate::screen::{Control, Screen, until};
 
 const TOGETHER: &str = "change 1 file and read 2 files$";
 
-/// Raises four questions: two reads, an edit, and the deletion of a folder, which cannot be in a batch.
+/// Asks four questions: two reads, an edit, and the deletion of a folder. The deletion cannot be in a batch.
 fn ask_questions(screen: &Screen) -> Harness {
     let mut harness = Harness::start(screen, &["dialog"]);
     for order in ["file-a q1", "file-b q2", "unsandboxed grave", "lines q3"] {
@@ -72,7 +72,7 @@ fn batch_allow_covers_each_ticked_call_once() {
     read_to_end(&screen, TOGETHER, "Allow these 3 once", "Next");
     arm_by_keyboard(&screen, "Allow these 3 once");
     screen.press(TOGETHER, "check box", "read ~/notes/b.md");
-    // Allow now covers other calls, so it must be armed again.
+    // Allow now covers different calls, so it must be armed again.
     screen.key("alt+a");
     arm_by_keyboard(&screen, "Allow these 2 once");
     screen.picture("dialog-together-armed");
@@ -99,8 +99,8 @@ fn finished_call_keeps_its_row_and_is_not_allowed() {
     let before: Vec<[i32; 4]> = rows(&screen).into_iter().map(|row| row.place).collect();
     harness.order("withdraw q1");
     assert_eq!(harness.event(), "q1 dropped");
-    screen.control(TOGETHER, "label", "settled: this call no longer needs an answer");
-    // A click that began while Allow covered three calls allows none of them.
+    screen.control(TOGETHER, "label", "no answer needed anymore");
+    // A click that was aimed while Allow covered three calls allows none of them.
     screen.click(&allow);
     assert_eq!(rows(&screen).into_iter().map(|row| row.place).collect::<Vec<_>>(), before);
     screen.picture("dialog-together-over");

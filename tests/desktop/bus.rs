@@ -1,4 +1,5 @@
-//! D-Bus calls from the tests' own process. A program for each call would use most of the processor time of a test.
+//! Makes D-Bus calls from the test process itself. Starting a program for each call would use most of a test's CPU
+//! time.
 
 use crate::screen::TIMEOUT;
 use gtk::gio::{Cancellable, DBusCallFlags, DBusConnection, DBusConnectionFlags};
@@ -7,7 +8,7 @@ use gtk::glib::{Error, MainContext, Variant};
 /// A connection to a message bus.
 pub(crate) struct Bus(DBusConnection);
 
-/// A program's object: the program's name on the bus, and the object's path.
+/// D-Bus object: the program's name on the bus, and the object's path.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) program: String,

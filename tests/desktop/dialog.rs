@@ -1,4 +1,4 @@
-//! Only a deliberate click on an armed Allow allows a call. Any other input denies the call or does nothing.
+//! Tests that only a deliberate press of an armed Allow allows a call. Any other input denies the call or does nothing.
 
 use crate::harness::{
     DIALOG, Harness, arm_by_keyboard, arm_by_keyboard_in, arm_by_pointer, show_focused_question,
@@ -80,7 +80,7 @@ fn input_in_dialog_extends_question_timeout() {
     let screen = Screen::start();
     let deadline = Duration::from_secs(3);
     let mut harness = Harness::start(&screen, &["dialog"]);
-    // The first dialog of a program takes seconds on a busy machine.
+    // A program's first dialog can take seconds to open on a busy machine.
     harness.order("ask write q0 120000");
     screen.window(DIALOG);
     harness.order("withdraw q0");
@@ -90,7 +90,7 @@ fn input_in_dialog_extends_question_timeout() {
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // Takes the time before the check, because the tool may exit slowly. The dialog is in the middle of the
+        // Records the time before the movement, because the tool may exit slowly. The dialog is in the middle of the
         // screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
@@ -116,7 +116,7 @@ fn click_on_allow_while_dialog_opens_is_ignored() {
 fn held_alt_a_never_allows() {
     let screen = Screen::start();
     let harness = show_focused_question(&screen, "write");
-    // Repeats the key for three seconds. Each press restarts the delay.
+    // Repeats the key for three seconds. Each press restarts the rest period.
     screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
@@ -164,7 +164,7 @@ fn changing_scope_rearms_allow_and_grants_the_new_scope() {
     arm_by_keyboard(&screen, "Allow for this session");
     let hour = screen.control(DIALOG, "radio button", "1 hour");
     screen.click(&hour);
-    // A press during the dialog's delay is not an answer.
+    // A press during the rest period is not an answer.
     screen.key("alt+a");
     arm_by_keyboard(&screen, "Allow for 1 hour");
     let sentence =

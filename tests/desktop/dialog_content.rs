@@ -1,4 +1,4 @@
-//! Content of the dialog, on the screen and for screen readers, including hostile text.
+//! Tests the dialog's content, on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
     DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
@@ -89,7 +89,7 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; overwrites history on the remote)",
             &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
@@ -325,7 +325,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
             let allow =
                 all.into_iter().find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
             match allow.description.as_str() {
-                // The text is hundreds of pages long, so it is scrolled to its end at once.
+                // The text is hundreds of pages long, so scrolls directly to its end.
                 UNREAD if kind == "hostile" => screen.key("End"),
                 UNREAD => screen.key("Next"),
                 "Press Alt+A to allow" => {

@@ -124,7 +124,7 @@ pub(crate) fn arm_by_keyboard_in(screen: &Screen, title: &str, name: &str) -> Co
     })
 }
 
-/// Moves the pointer onto Allow as the dialog's hint asks, and waits until a click is accepted.
+/// Moves the pointer onto Allow as the dialog's hint instructs, and waits until a click is accepted.
 pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     screen.xdotool(&["mousemove", "5", "790"]);
     until("Allow to accept a click", || {
@@ -141,7 +141,7 @@ pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     })
 }
 
-/// Accessible description of Allow while some required text has not been in view.
+/// Accessible description of Allow until all required text has been in view.
 pub(crate) const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
 /// Waits until the Allow button called `name`, in the dialog with this title, requires scrolling.

@@ -1,5 +1,5 @@
-//! Races between the user's input and a dialog, under all window managers: accidental input never allows a call, and
-//! deliberate input afterwards does.
+//! Tests races between the user's input and a dialog, under all window managers. Accidental input never allows a call,
+//! but deliberate input afterwards does.
 //!
 //! - `IRONCURTAIN_RACES=all` runs all scenes at all paces, more than 500 tries. By default, each scene runs once
 //!   under each window manager.

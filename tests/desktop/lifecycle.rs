@@ -1,4 +1,4 @@
-//! The app while the screen is locked, across suspend, and after one of its processes is killed.
+//! Tests the app while the screen is locked, across suspend, and after one of its processes is killed.
 
 use crate::app::{self, App};
 use crate::harness::{DIALOG, Harness, arm_by_pointer};

@@ -2,7 +2,7 @@
 //!
 //! - Each test starts its own X server, session bus and window manager, so that tests do not affect each other.
 //! - A missing program fails the test with the program's name. No test is skipped.
-//! - No test sleeps for a fixed time: each wait has a visible condition and a timeout.
+//! - Tests wait for visible conditions with a timeout, not for fixed times.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

@@ -1,7 +1,7 @@
 //! Measures the app's speed and idle activity, for `cargo xtask bench --desktop`.
 //!
-//! - The test is a short run that checks that each figure can be measured. One check does not depend on the machine's
-//!   speed: closing the window frees the page's memory.
+//! - By default, the test is a short run that checks that each figure can be measured. It also checks that closing the
+//!   window frees the page's memory. This check does not depend on the machine's speed.
 //! - `IRONCURTAIN_FIGURES` selects a full measurement that prints its figures. `IRONCURTAIN_APP` selects the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
@@ -21,8 +21,7 @@ use std::time::{Duration, Instant};
 const WINDOW: &str = "^IronCurtain$";
 /// Calls per second that a busy agent makes.
 const CALLS: u32 = 10;
-/// Minimum time between the last input in a dialog and the next dialog, plus a margin. The measurement excludes this
-/// time.
+/// Minimum time between the last input in a dialog and the next dialog, plus a margin. The measurement excludes it.
 const APART: Duration = Duration::from_millis(1200);
 /// Number of consecutive seconds with at most [`QUIET_WAKEUPS`] wake-ups after which startup counts as complete.
 const QUIET: usize = 5;
@@ -79,7 +78,7 @@ fn measure_first_paint(starts: usize) -> Figure {
     }
 }
 
-/// Takes the other measurements in a single app process. If `whole` is `true`, waits until startup is complete.
+/// Takes all other measurements with a single app process. If `whole` is `true`, waits until startup is complete.
 fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Figure> {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
@@ -215,7 +214,7 @@ fn wakeups(processes: &[u32], look: Duration) -> f64 {
     let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
     let (start, before) = (Instant::now(), woken());
     std::thread::sleep(look);
-    // Ignore threads that have exited.
+    // Ignores threads that have exited.
     let since = |(thread, count): (String, f64)| count - before.get(&thread).copied().unwrap_or_default();
     woken().into_iter().map(since).sum::<f64>() / start.elapsed().as_secs_f64()
 }
@@ -225,8 +224,8 @@ pub(crate) fn settle(pid: u32) {
     until("an idle app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
 }
 
-/// Waits until startup is complete. The web engine collects garbage for about ten seconds after a window opens and a
-/// screen reader queries it, which should not be measured.
+/// Waits until startup is complete. For about ten seconds after a window opens and a screen reader queries it, the web
+/// engine collects garbage. This should not be measured.
 fn quiet(pid: u32) {
     let second = Duration::from_secs(1);
     until("an idle app", || {

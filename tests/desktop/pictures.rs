@@ -5,7 +5,7 @@ use crate::screen::Screen;
 use crate::window::{self, WINDOW};
 use std::time::Duration;
 
-/// Names of the questions and of their pictures.
+/// Names of the questions and their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),

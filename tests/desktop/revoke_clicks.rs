@@ -1,5 +1,5 @@
-//! Revokes grants in the app while an agent makes twenty calls per second. A click applies to the row on which it
-//! began.
+//! Tests revoking grants in the app while an agent makes twenty calls per second. A click applies to the row on which
+//! it started.
 
 use crate::app::{App, agent, begin_reading, beside, listens};
 use crate::harness::DIALOG;
@@ -26,7 +26,7 @@ const ROWS: usize = 5;
 /// Interval between two calls.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Number of calls between a press and its release. The page redraws the rows every 0.7 s meanwhile.
+/// Number of calls between a press and its release. The page redraws the rows every 0.7 s during this time.
 const MEANWHILE: usize = 16;
 
 #[test]
@@ -203,7 +203,7 @@ impl Drop for Calls {
     }
 }
 
-/// Front end of a user who allows every call with the longest lifetime.
+/// Consent front end that allows every call with the longest lifetime.
 struct Generous;
 
 impl Consent for Generous {
@@ -231,7 +231,7 @@ fn grant_always<'a>(screen: &Screen, home: &Home, files: impl Iterator<Item = &'
     });
 }
 
-/// Runs agents before the app starts. A user allows all their calls with the longest lifetime.
+/// Runs agents before the app starts. All of their calls are allowed with the longest lifetime.
 pub(crate) fn owner(screen: &Screen, home: &Home, act: impl FnOnce(&dyn Fn() -> AgentClient)) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let programs = beside("ironcurtain-shim").parent().expect("a folder").to_path_buf();

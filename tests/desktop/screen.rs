@@ -1,4 +1,4 @@
-//! A screen: an X server, a session bus, a window manager, and tools for input and inspection.
+//! A private screen: an X server, a session bus, a window manager, and tools for input and inspection.
 
 use crate::accessible::Accessibility;
 pub(crate) use crate::accessible::Control;
@@ -11,11 +11,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Timeout of each wait. It allows for busy machines, and a passing test needs far less.
+/// Timeout of each wait. The value allows for busy machines. A passing test needs far less time.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause between two queries of the screen. A query for windows starts a program, and a query for controls makes the
-/// app answer hundreds of messages.
+/// Pause between two queries of the screen. Queries are expensive: listing windows starts a program, and listing
+/// controls makes the app answer hundreds of messages.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Screen {
@@ -75,7 +75,7 @@ impl Screen {
         let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
         // The first key makes the X server switch to xdotool's keyboard. A running window manager then registers its
-        // key bindings again and misses keys pressed in between.
+        // key bindings again, and misses keys pressed in the meantime.
         screen.key("shift");
         screen.start_bus();
         screen.spawn(manager, arguments);
@@ -117,7 +117,7 @@ impl Screen {
     }
 
     fn empty() -> Self {
-        // Not in `/tmp`, because every sandbox has its own `/tmp`.
+        // The directory is not in `/tmp`, because every sandbox has its own `/tmp`.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
         for own in [&runtime, &home.path().join("tmp")] {
@@ -148,7 +148,7 @@ impl Screen {
         &self.display
     }
 
-    /// Returns a command with the environment that a login sets for every program. It names no display.
+    /// Returns a command with the environment that a login sets for every program. This environment names no display.
     pub(crate) fn login_command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.command(program);
         let of_the_desktop = [
@@ -164,7 +164,7 @@ impl Screen {
         command
     }
 
-    /// Returns a command with this screen's environment, and no variables of the test.
+    /// Returns a command with this screen's environment and without the test's own variables.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -258,20 +258,20 @@ impl Screen {
         self.xdotool(&words);
     }
 
-    /// Turns the mouse wheel by one notch at a point of the screen.
+    /// Turns the mouse wheel by one notch at a point on the screen.
     pub(crate) fn turn(&self, (x, y): (i32, i32), down: bool) {
         let button = if down { "5" } else { "4" };
         self.xdotool(&["mousemove", &x.to_string(), &y.to_string(), "click", button]);
     }
 
-    /// Presses the pointer on a control and releases it after this many seconds.
+    /// Presses the pointer button on a control and releases it after this many seconds.
     pub(crate) fn hold(&self, control: &Control, seconds: &str) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
     }
 
-    /// Presses the pointer on a control, calls `happens` and releases the pointer.
+    /// Presses the pointer button on a control, calls `happens`, and releases the button.
     pub(crate) fn press_while(&self, control: &Control, happens: impl FnOnce()) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
@@ -294,8 +294,8 @@ impl Screen {
         self.wait_for_focus(window);
     }
 
-    /// Waits until a window is in front and has the keyboard focus. The focus arrives later, and keys pressed before
-    /// that go to another window.
+    /// Waits until a window is in front and has the keyboard focus. A window can be in front before it has the focus,
+    /// and keys pressed before that go to another window.
     pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;

@@ -1,5 +1,5 @@
-//! The mouse wheel in the window: every page scrolls to its end, and every control on it can be reached, without the
-//! keyboard.
+//! Tests the mouse wheel in the window: without the keyboard, every page can be scrolled to its end, and every control
+//! can be reached.
 
 use crate::app::App;
 use crate::app::agent;
@@ -11,7 +11,8 @@ const WINDOW: &str = "^IronCurtain$";
 
 const PAGES: [&str; 6] = ["Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
-/// Number of wheel notches between two queries of a page. Queries use the screen reader interface, which is slow.
+/// Number of wheel notches between two queries of a page. Queries are slow, because they use the screen reader
+/// interface.
 const NOTCHES: usize = 6;
 
 #[test]
@@ -86,7 +87,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let _harness = Harness::start(&screen, &["app"]);
     says(&screen, "filesystem, in a sandbox");
     let (left, top) = screen.sway_position("^IronCurtain");
-    // Uses a point slightly inside the page, where the element moves when the page scrolls.
+    // Uses the position of the page's heading, which changes when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);
     let before = until("the page", || first().filter(|top| *top > 0));
     until("the page to scroll", || {
@@ -104,7 +105,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
 fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
     let [x, y, width, height] = window_place(screen);
     let middle = (x + width * 2 / 3, y + height / 2);
-    // A page loads its data after showing its heading, so this waits until the layout no longer changes.
+    // Waits until the layout no longer changes, because a page loads its data after it shows its heading.
     let mut before = None;
     let (_, top) = until(page, || {
         let now = bounds(screen)?;

@@ -1,4 +1,4 @@
-//! A server entry that now starts another program: the window asks about the previous program's permissions.
+//! Tests a server entry that now starts a different program. The window asks about the previous program's permissions.
 
 use crate::app::{App, beside, command, listens};
 use crate::revoke_clicks::{granted, owner};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const WINDOW: &str = "^IronCurtain$";
 const HEADLINE: &str = "filesystem is no longer the program you allowed";
 
-/// A server called `filesystem` with a permanent grant and stored data, whose program has been replaced.
+/// A server called `filesystem` that has a permanent grant and stored data. Its program has been replaced.
 struct Scene {
     _app: App,
     screen: Screen,
@@ -28,7 +28,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Lets an agent fail to start the server, and opens the window on the page that asks about the server.
+    /// Makes an agent's attempt to start the server fail, and opens the window on the page that asks about the server.
     fn new() -> Self {
         let screen = crate::tray::with_panel();
         let home = Home::under(&screen.home().join("ironcurtain"), screen.home());
@@ -126,7 +126,7 @@ impl Scene {
         all.first().cloned()
     }
 
-    /// Asserts that the new program reads the file without a question.
+    /// Asserts that the new program reads the file without asking the user.
     fn applies(&self) {
         let mut agent = self.start().expect("a server that starts");
         assert_eq!(agent.read(&self.plan).ok(), "ship on Tuesday");
@@ -198,7 +198,7 @@ fn starting_fresh_by_mouse_revokes_permissions_and_moves_data_aside() {
     screen.picture("identity-afresh");
     assert_eq!(granted(&scene.home).len(), 1, "it asks once more");
     scene.click("Start afresh");
-    says(screen, "filesystem starts with nothing.");
+    says(screen, "filesystem starts without permissions or data.");
     screen.picture("identity-started-afresh");
     scene.is_afresh();
 }
@@ -223,9 +223,9 @@ fn changed_server_can_be_decided_by_keyboard_alone() {
     press("link", "Decide about the server filesystem");
     says(screen, "The new program is blocked until you decide.");
     press("push button", "Keep everything: filesystem");
-    // Cancel has the focus, so that pressing Enter twice decides nothing.
+    // Cancel has the focus, so pressing Enter twice decides nothing.
     until("the way back", || scene.button("Cancel").filter(|button| button.is("focused")));
-    // Another key ends a double press, which does not reach a second control.
+    // Presses another key first, so that Enter does not count as a double press.
     let press_here = || {
         screen.key("Shift_L");
         screen.key("Return");

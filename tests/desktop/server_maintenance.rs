@@ -1,5 +1,5 @@
-//! Changes servers in the app: allows and removes a host, removes and restores a server, adds a bundle, and restores
-//! a quarantined file.
+//! Tests changing servers in the app: allowing and removing a host, removing and restoring a server, adding a bundle,
+//! and restoring a quarantined file.
 
 use crate::app::{App, agent, listens};
 use crate::screen::{Screen, until};
@@ -88,7 +88,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     choose(&bundle);
     window::says(&screen, "It stays closed until you allow it for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
-    picked(&screen, "^Pick a folder that notes is to work with$", &notes);
+    picked(&screen, "^Choose a folder for notes$", &notes);
     window::says(&screen, "~/notes");
     screen.press(WINDOW, "push button", "Show what would be added");
     window::says(&screen, &format!("Works with, after you allow it for an agent: {}", notes.display()));

@@ -1,4 +1,4 @@
-//! The tray icon: its state and menu, as a panel reads them, and the effects of its menu items.
+//! Tests the tray icon: its state and menu, as a panel reads them, and the effects of its menu items.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
@@ -121,7 +121,7 @@ fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut harness = Harness::start(&screen, &["app", "--background"]);
     until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
     screen.picture("tint2");
-    // The app has answered, so it has already decided whether to open its window.
+    // The app has shown a dialog, so it has already decided whether to open its window.
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");

@@ -65,13 +65,13 @@ async fn menu(bus: &Bus, item: &Object) -> Option<(Object, Vec<Line>)> {
     Some((menu, lines))
 }
 
-/// Adds a node's line and those below it. The menu itself has no line.
+/// Adds a node's line and the lines below it. The menu itself has no line.
 fn collect(node: &Variant, depth: u32, lines: &mut Vec<Line>) -> Option<()> {
     let number = node.try_child_get(0).ok()??;
     let properties: HashMap<String, Variant> = node.try_child_get(1).ok()??;
     if depth > 0 {
         let label = properties.get("label").and_then(Variant::str).unwrap_or("---");
-        // A single `_` marks the key of the line.
+        // A single `_` marks the line's access key.
         let label = label.replace("__", "\0").replace('_', "").replace('\0', "_");
         let is_enabled = properties.get("enabled").and_then(Variant::get).unwrap_or(true);
         lines.push(Line { number, depth, label, is_enabled });

@@ -2,7 +2,7 @@
 //!
 //! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, to which
 //!   `WebKitWebDriver` connects.
-//! - Elements are found by XPath, with a wait. Clicks are not repeated.
+//! - Elements are found by XPath. A missing element is waited for. Clicks are not retried.
 
 use crate::app::{App, command};
 use crate::screen::{Screen, TIMEOUT, until};
@@ -37,15 +37,15 @@ impl Page {
         (app, this)
     }
 
-    /// Clicks the centre of an element, with the driver's pointer. A key before it shows that this is not the second press
-    /// of a double click, if another element was at the same place.
+    /// Clicks the centre of an element with the driver's pointer. Presses a key first, so that the click does not count
+    /// as the second press of a double click on another element at the same place.
     pub(crate) fn click(&self, path: &str) {
         let element = self.element(path);
         self.press_shift();
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
-    /// Presses the pointer on an element, calls `between` and releases the pointer.
+    /// Presses the pointer button on an element, calls `between`, and releases the button.
     pub(crate) fn hold(&self, path: &str, between: impl FnOnce()) {
         let origin = json!({ ELEMENT: self.element(path) });
         self.press_shift();

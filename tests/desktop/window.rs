@@ -1,4 +1,4 @@
-//! The window: the content of its pages, and the effects of its buttons.
+//! Tests the window: the content of its pages, and the effects of its buttons.
 
 use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};

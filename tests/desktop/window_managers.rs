@@ -1,5 +1,5 @@
-//! Window managers that prevent focus stealing: the app's windows appear where the user requested them, and a dialog
-//! does not take the keyboard focus from another window.
+//! Tests window managers that prevent focus stealing. The app's windows come to the front when the user requests them,
+//! and a dialog does not take the keyboard focus from another window.
 
 use crate::app::{App, agent, begin_reading};
 use crate::harness::{DIALOG, Harness};
@@ -76,8 +76,8 @@ fn use_under(manager: &str) {
         is_over(&screen, &dialog, &ours);
         screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
-        // The app's process received its last input, the answer to the dialog, later than the window's process
-        // received its last input.
+        // The app's process received its last input, the answer to the dialog, after the last input of the window's
+        // process.
         let review = until("the open question", || {
             let all = screen.controls(WINDOW).into_iter();
             all.map(|one| one.name).find(|name| name.starts_with("Review: "))
@@ -119,7 +119,7 @@ fn use_under(manager: &str) {
     screen.wait_for_focus(&screen.window(WINDOW));
 }
 
-/// Uses the other program, whose window is in front.
+/// Brings the other program's window to the front and types in it.
 fn use_other(screen: &Screen, others: &str) {
     screen.activate(others);
     screen.key("x");

@@ -1,5 +1,5 @@
-//! The window's process: it frees all its memory, its death affects no other process, and only the app can connect to
-//! it.
+//! Tests the window's process: it frees all its memory when it exits, killing it affects no other process, and only the
+//! app can connect to it.
 
 use crate::app::{App, agent, app_program, begin_reading};
 use crate::harness::DIALOG;
@@ -107,7 +107,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
         let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
-        // A closed socket is not reachable either.
+        // A socket that has been closed in the meantime cannot be reached either.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
@@ -123,7 +123,7 @@ pub(crate) fn ended(all: &[u32]) {
     until("the window's processes to exit", || (alive(all) == 0).then_some(()));
 }
 
-/// Returns how many of these processes are running. A zombie has no command line.
+/// Returns the number of these processes that are running. Does not count zombies, which have no command line.
 pub(crate) fn alive(all: &[u32]) -> usize {
     let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     all.iter().filter(runs).count()
@@ -173,7 +173,7 @@ pub(crate) fn memory(pid: u32) -> f64 {
     figure_of(pid, "Pss:")
 }
 
-/// Returns a process's private dirty memory, in MB. It does not depend on other processes.
+/// Returns a process's private dirty memory, in MB. This figure does not depend on other processes.
 fn written(pid: u32) -> f64 {
     figure_of(pid, "Private_Dirty:")
 }

@@ -1,8 +1,8 @@
-//! Prints the escape suite as a table: each row in the existing system's sandbox, in IronCurtain's sandbox, and
+//! Prints the escape suite as a table. Each row runs in the existing system's sandbox, in IronCurtain's sandbox, and
 //! without a sandbox.
 //!
-//! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A
-//! comparison tool, not a test: the exit status only says whether the tool ran.
+//! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. This is
+//! a comparison tool, not a test: the exit status only reports whether the tool ran.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "shares its modules with `main.rs`")]

@@ -1,4 +1,4 @@
-//! The host's verdict on a launch: files and processes left behind, and data leaked.
+//! The host's verdict on a launch: files and processes that were left behind, and data that leaked.
 
 use std::{
     collections::BTreeMap,
@@ -77,7 +77,7 @@ impl Names {
         let at_home = self.at_home.iter().any(|known| inside[1..].starts_with(known));
         let named = self.anywhere.iter().any(|known| inside.contains(known));
         let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
-        // Git treats a directory with these entries as a repository. `commondir` may lead to the others.
+        // Git treats a directory with these entries as a repository. `commondir` can point to the missing entries.
         let have =
             |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
         let is_bare =
@@ -167,7 +167,7 @@ fn planted(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Returns traces that are breaches although they are in writable parts.
+/// Returns traces in writable parts that are breaches nevertheless.
 fn writable(scene: &Scene) -> Vec<String> {
     const SET_ID: u32 = 0o6000;
     let mut found = Vec::new();

@@ -52,8 +52,8 @@ pub(crate) enum Executor {
     HostRead,
     /// IronCurtain's sandbox with a nearly empty file tree and the granted paths.
     Roots,
-    /// IronCurtain's sandbox of a server that asks about each file: the scene is served, and only reading `readable` is
-    /// allowed.
+    /// IronCurtain's sandbox of a server whose file accesses require approval: the scene is served, and only reading
+    /// `readable` is allowed.
     Asking,
 }
 
@@ -66,13 +66,13 @@ pub(crate) struct Run {
 }
 
 impl Executor {
-    /// Runs a script in the directory `work` and waits until it has exited.
+    /// Runs a script in the `work` directory and waits until the script has exited.
     pub(crate) fn run(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Run {
         finish(scene, self.command(tools, scene, script, terminal))
     }
 
-    /// Returns the command that runs a script. The command has additional descriptors and variables, which a sandbox
-    /// must not pass on.
+    /// Returns the command that runs a script. The command has additional descriptors and variables that a sandbox must
+    /// not pass on.
     pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
         let script = format!("{}\n{script}", scene.prelude(tools));
         let mut command = Command::new(&tools.probe);
@@ -289,8 +289,8 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Returns `true` if a process is inside `execve`, when it has neither its old nor its new arguments. The kernel
-/// reports this only for processes of the same user.
+/// Returns `true` if a process is inside `execve` and has neither its old nor its new arguments. The kernel reports
+/// this only for processes of the same user.
 fn is_between_programs(pid: u32) -> bool {
     /// Index of `arg_end` among the fields after the program name, counted from 0 (proc_pid_stat(5)).
     const ARG_END: usize = 46;

@@ -12,7 +12,7 @@ use crate::{judge::WRITABLE, scene::Scene};
 pub(crate) struct Left {
     /// Paths of autostart files that were left behind.
     listed: BTreeSet<String>,
-    /// Reasons why parts were not scanned.
+    /// Reasons why parts of the scene were not scanned.
     unseen: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Left {
     }
 
     /// Returns `true` if it is acceptable that this autostart file was created, changed or removed. In strict mode, a
-    /// file is unacceptable if any program could ever run it.
+    /// file is unacceptable if any program could run it, even at the user's request.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Left {
             "config" | "config.worktree" => return !text.contains("fsmonitor"),
             _ => {}
         }
-        // The file's name is now that of a folder.
+        // A folder now has the file's name.
         if found.is_none() && !path.contains("/hooks/") {
             return true;
         }
@@ -82,8 +82,8 @@ impl Left {
     }
 }
 
-/// Returns `true` if a `.git` file or symlink leads to a folder that the sandbox can write to, because that folder is
-/// scanned too.
+/// Returns `true` if a `.git` file or symlink leads to a folder that the sandbox can write to. Such a folder is scanned
+/// too.
 fn leads_inside(scene: &Scene, path: &str) -> bool {
     let link = fs::read_link(scene.path(path)).ok().and_then(|link| link.into_os_string().into_string().ok());
     let text = link.or_else(|| scene.text(path)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Listening sockets of the host. The kernel queues connections to them, which the test counts after the sandbox has
-//! exited.
+//! Listening sockets on the host. The kernel queues connections to them, and the test counts the connections after the
+//! sandbox has exited.
 //!
 //! Variables:
 //!

@@ -1,8 +1,8 @@
 //! The escape suite: all known ways out of a sandbox, each with a similar action that is permitted (its twin).
 //!
-//! - The host alone judges, by files, sockets, processes and secrets, and never by a command's own verdict.
-//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack succeeds without
-//!   a sandbox (or is known not to). A broken probe therefore cannot pass.
+//! - Only the host judges an attack, by files, sockets, processes and secrets. It never trusts a command's own verdict.
+//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack succeeds without a
+//!   sandbox (or is known to fail there). A broken probe therefore cannot pass.
 //! - All attacks run as an ordinary user. If root starts the suite, the suite restarts itself first as an ordinary
 //!   user and then as root.
 

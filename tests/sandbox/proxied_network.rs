@@ -1,7 +1,7 @@
-//! A network for the suite: a virtual link with the proxy at one end and servers that record connections at the
-//! other.
+//! Network for the suite: a virtual link with the proxy at one end, and servers that record connections at the other
+//! end.
 //!
-//! - Needs no privileges, because the suite restarts itself in a user namespace.
+//! - The network needs no privileges, because the suite restarts itself in a user namespace.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use std::{
 use crate::tools::Tools;
 use ironcurtain_testkit::outside::Outside;
 
-/// Address of the servers that the permitted counterparts connect to.
+/// Address of the servers to which the permitted twins connect.
 pub(crate) const FREE: &str = "9.9.9.10";
 /// Address of the allowed name. Only permitted traffic may arrive here.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
@@ -32,7 +32,7 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 struct World {
     log: PathBuf,
-    /// Number of bytes of the log that were already returned.
+    /// Number of lines of the log that were already checked.
     told: AtomicUsize,
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn start(tools: &Tools) -> Outside {
     outside
 }
 
-/// Returns the forbidden connections since the last call of this function. A connection to an allowed name's address
-/// is acceptable if it carries no data.
+/// Returns the forbidden connections since the last call to this function. A connection to an allowed name's address is
+/// acceptable if it carries no data.
 pub(crate) fn forbidden_connections() -> Vec<String> {
     let Some(world) = WORLD.get() else { return vec![] };
     let log = fs::read_to_string(&world.log).unwrap();

@@ -44,13 +44,13 @@ pub(crate) struct Row {
     /// Minimum number of breaches that the attack causes without a sandbox.
     pub(crate) ways: usize,
     pub(crate) views: Views,
-    /// `true` if a sandbox that may have unix sockets of its own permits the attack by design.
+    /// `true` if a sandbox that may have its own unix sockets permits the attack by design.
     pub(crate) is_own_socket: bool,
     pub(crate) terminal: bool,
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// Evidence that a twin had its effect, as seen by the host.
+/// Evidence on the host that a twin had its effect.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
     /// The twin printed the non-secret token, which only `$R/secret` contains.
@@ -74,7 +74,7 @@ pub(crate) enum Bare {
     Untried,
 }
 
-/// File system views in which the row makes sense.
+/// File system views for which the row is meaningful.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Views {
     Both,
@@ -110,7 +110,7 @@ impl Row {
         self
     }
 
-    /// Sets the number of ways in which the attack tries to succeed. All of them work without a sandbox.
+    /// Sets the number of methods that the attack tries. All of them succeed without a sandbox.
     pub(crate) const fn ways(mut self, ways: usize) -> Self {
         self.ways = ways;
         self
@@ -121,13 +121,13 @@ impl Row {
         self
     }
 
-    /// Excludes sandboxes that may have unix sockets of their own, in folders that only they can write to.
+    /// Excludes sandboxes that may have their own unix sockets in folders that only they can write to.
     pub(crate) const fn own_socket(mut self) -> Self {
         self.is_own_socket = true;
         self
     }
 
-    /// Runs the row on a terminal.
+    /// Runs the row in a terminal.
     pub(crate) const fn in_terminal(mut self) -> Self {
         self.terminal = true;
         self

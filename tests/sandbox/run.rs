@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
 }
 
 impl Row {
-    /// Returns `true` if the row makes sense for this kind of sandbox.
+    /// Returns `true` if the row applies to this kind of sandbox.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
             (_, Executor::Asking) if self.is_own_socket => false,
@@ -70,7 +70,7 @@ pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, Str
 
 /// Returns the failures of a group's rows.
 ///
-/// Attacks in sandboxes are independent, so they run concurrently. Attacks without a sandbox may affect each other, so
+/// Attacks in sandboxes are independent, so they run concurrently. Attacks without a sandbox can affect each other, so
 /// they run one at a time.
 pub(crate) fn faults(tools: &Tools, group: &Group, executors: &[Executor], as_user: bool) -> Vec<String> {
     let next = AtomicUsize::new(0);

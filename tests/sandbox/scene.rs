@@ -1,7 +1,7 @@
 //! Host files for one launch, with secrets and with files that may be changed. Each launch gets a new scene.
 //!
-//! - INVARIANT: only unreadable places contain the secret, and only `readable` and the variable `TERM` contain the
-//!   non-secret token. No command contains either.
+//! - INVARIANT: only unreadable places contain the secret, and only `readable` and the `TERM` variable contain the
+//!   non-secret token. No command contains the secret or the token.
 
 use std::{
     collections::hash_map::RandomState,
@@ -35,7 +35,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene. Where folders are mounted, nothing inside one is denied: the launcher never mounts such a folder.
+    /// Creates a scene. For sandboxes that mount folders, no path inside a folder is denied, because the launcher never
+    /// mounts a folder that contains a denied path.
     pub(crate) fn new(tools: &Tools, group: &Group, executor: &Executor) -> Self {
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in(&tools.place).unwrap();
         let number = random();
@@ -99,8 +100,8 @@ impl Scene {
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
-    /// Creates the initial autostart files: repositories with and without a work tree, at a root and below it, editor
-    /// settings and a symlink.
+    /// Creates the initial autostart files: repositories with and without a work tree, at and below a root; editor
+    /// settings; and a symlink.
     fn persist(&self) {
         for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
             for dir in ["objects", "refs", "hooks", "info"] {

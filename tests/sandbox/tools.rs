@@ -10,11 +10,11 @@ use std::{
 use ironcurtain_testkit::programs::{built, is_root};
 use tempfile::TempDir;
 
-/// Environment variable with the folder of the programs, if they were copied for another user.
+/// Environment variable with the folder of the programs, if the programs were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// User ids for attacks, which need not exist. Each group has its own, so that attacks without a sandbox do not
-/// affect other groups.
+/// User ids for attacks. The users need not exist. Each group has its own user, so that attacks without a sandbox do
+/// not affect other groups.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
 /// The programs, and the directory that contains the scenes.
@@ -22,7 +22,7 @@ pub(crate) struct Tools {
     pub(crate) sandbox: String,
     pub(crate) probe: String,
     pub(crate) launch: String,
-    /// Directory that contains the scenes. Not below `/tmp`, which is private and writable in a sandbox.
+    /// Directory that contains the scenes. It is not below `/tmp`, which is private and writable in a sandbox.
     pub(crate) place: PathBuf,
 }
 
@@ -63,7 +63,7 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that all users may run, and a scene directory owned by an ordinary user.
+/// Copies of the programs that all users can run, and a scene directory owned by an ordinary user.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,
@@ -90,7 +90,7 @@ impl Copies {
         fs::create_dir(&place).unwrap();
         let (user, held) = USERS.clone().find_map(free).unwrap();
         chown(&place, Some(user), Some(user)).unwrap();
-        // A setuid-root program that only the ordinary user can run.
+        // Creates a setuid-root program that only the ordinary user can run.
         let trap = dir.path().join("becomes-root");
         fs::copy(&tools.probe, &trap).unwrap();
         chown(&trap, None, Some(user)).unwrap();

@@ -54,7 +54,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// Describes the harm done to the process, or returns `None`.
+    /// Describes the harm done to the process, or returns `None` if there was none.
     pub(crate) fn harm(&mut self) -> Option<String> {
         let now = terms(self.child.id());
         if now != self.terms {
@@ -92,13 +92,13 @@ impl Drop for Victim {
     }
 }
 
-/// Returns a process's scheduling parameters, which other processes may change.
+/// Returns a process's state, scheduling parameters and limits, which other processes can change.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
     let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     let stat = read("stat");
-    // The fields after the name in parentheses start with the state. The sixteenth and later are the priority and the
+    // The fields after the name in parentheses start with the state. Indexes 15 and 16 are the priority and the
     // niceness.
     let after = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<&str> = after.split(' ').collect();

@@ -47,7 +47,7 @@ struct Agent {
     variables: &'static [(&'static str, &'static str)],
     /// Arguments that make the client list its servers.
     list: &'static [&'static str],
-    /// Text in the list's output if the server works.
+    /// Text that the list contains if the server works.
     works: &'static str,
     /// Arguments that make the client send one prompt to the model.
     run: &'static [&'static str],
@@ -243,7 +243,7 @@ fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     }
     let desk = Desk::new(agent);
     let person = &desk.world.user;
-    // Some clients report their working directory, which raises another question.
+    // Some clients report their working directory, which raises an additional question.
     person.deny_other_questions();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);

@@ -118,7 +118,7 @@ fn server_instructions_are_attributed_to_their_server() {
         lists(&mut client, "a__echo") && lists(&mut client, "b__echo")
     });
     client.hang_up();
-    // The tasks are already known, so a hanging server causes no delay.
+    // The servers' instructions are already known, so a hanging server causes no delay.
     let began = Instant::now();
     let mut client = shim(&world, &[]);
     let greeted = initialize(&mut client);

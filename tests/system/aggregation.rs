@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Script of a server with 700 tools on several pages. One tool's name is too long, and one tool returns the call
+/// Script of a server with 700 tools on several pages. The name of one tool is too long. Another tool returns the call
 /// that it received.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"

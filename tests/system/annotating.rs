@@ -165,7 +165,7 @@ fn hostile_tool_list_is_an_error_and_writes_nothing() {
             listing(&json!([big]))
                 .replace("'BIG'", "'x' * 50_000_000")
                 .replace("\"BIG\"", "'x' * 50_000_000"),
-            "IronCurtain takes at most 8 MB here",
+            "MB; the limit is 8 MB",
         ),
         (
             "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),
@@ -317,8 +317,8 @@ fn server_program_writable_by_another_server_is_not_started_for_listing() {
             annotate(&place, &["--yes"])
         };
         let why = format!(
-            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, through `~/tools` \
-             in its `allowWrite`, may write",
+            "failed to start the server `s`: refused to start `{0}`: the server `editor`, through `~/tools` in its \
+             `allowWrite`, can write to `{0}`",
             own.display()
         );
         let told = error(&asked(&own));

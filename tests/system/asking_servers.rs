@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Timeout of each wait. Only a failing test reaches it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Script of a server with tools that need no approval and open the path in the argument `where`.
+/// Script of a server with tools that need no approval and open the path in the `where` argument.
 const OPENS: &str = r#"
 held = []
 def tool(name, where, script):
@@ -41,7 +41,7 @@ for m in messages():
         except OSError as e: answer(m, type(e).__name__ + ": " + e.strerror)
 "#;
 
-/// Creates a world with the server. `keys` are added to its entry.
+/// Creates a test environment with the server. `keys` are added to the server's entry.
 fn world(keys: Value) -> World {
     World::with(|prepared| install(prepared, keys))
 }
@@ -65,7 +65,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     let world = world(json!({}));
     let notes = world.file("notes.txt", "my notes");
     let mut client = world.connect("hostile");
-    // Names are visible, and the session's own folder needs no question.
+    // File names are visible, and using the session folder raises no question.
     assert_eq!(client.call("environ", json!({})).ok(), "docs notes.txt");
     client.call("scribble", json!({ "where": "own" })).ok();
     assert_eq!(std::fs::read_to_string(world.sandbox().join("own")).unwrap(), "changed");
@@ -88,7 +88,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     let grants = world.grants();
     assert_eq!(grants.len(), 1);
     assert_eq!((&*grants[0].server, &*grants[0].access), ("hostile", &["read".to_owned()][..]));
-    // Revoking also ends the access through an open descriptor.
+    // Revoking the grant also ends access through an open descriptor.
     client.call("clutch", at(&notes)).ok();
     assert_eq!(client.call("recall", json!({})).ok(), "my notes");
     assert_eq!(world.revoke_only_grant(), Vec::<String>::new());
@@ -112,7 +112,8 @@ fn protected_files_do_not_exist_and_other_folders_of_ours_stay_invisible() {
         let refused = client.call("sneak", at(&hidden));
         assert_eq!(refused.ok(), "FileNotFoundError: No such file or directory", "{}", hidden.display());
     }
-    // The session folder is mounted inside a hidden folder, of which only the path to the session folder is visible.
+    // The session folder is inside a hidden folder. In the hidden folder, only the path to the session folder is
+    // visible.
     let listed = |folder: &Path| eval(&format!("os.listdir({:?})", folder.to_str().unwrap()));
     assert_eq!(client.call("run", listed(&state)).ok(), "['sessions']");
     assert_eq!(client.call("run", listed(world.sandbox().parent().unwrap())).ok(), "['sandbox']");
@@ -137,7 +138,7 @@ fn a_cache_is_offered_as_a_whole_for_reading() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].offers[0].label, "everything in ~/.cache/models");
     assert_eq!(world.grants()[0].access, ["read"]);
-    // Neither the grant nor the offer for it includes changes.
+    // The grant does not allow changes, and the first offer for a change covers only the file.
     assert_eq!(client.call("scribble", at(&model)).ok(), "PermissionError: Permission denied");
     let asked = world.user.asked();
     assert_eq!(asked[0].offers[0].reach, Reach::Paths);
@@ -179,7 +180,7 @@ fn service() -> u16 {
     port
 }
 
-/// Returns the expression that connects to a service and returns its answer.
+/// Returns a Python expression that connects to a service and evaluates to the service's response.
 fn connect_to(port: u16) -> String {
     format!(
         "(lambda s: (s.sendall(b'x'), s.recv(9))[1])(__import__('socket').create_connection(('127.0.0.1', {port})))"

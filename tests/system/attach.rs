@@ -1,4 +1,4 @@
-//! Questions of a remote machine, asked on the desktop that is attached to it. Both machines run the real daemon, and
+//! Questions from a remote machine, shown on the desktop that is attached to it. Both machines run the real daemon, and
 //! the real `ironcurtain attach` and `ironcurtain relay` connect them.
 
 mod between;
@@ -26,10 +26,10 @@ use tokio::runtime::Runtime;
 /// Denial reason of calls that were pending when the connection was lost.
 const LOST: &str = "the connection to the desktop that answers questions was lost";
 
-/// Error of `ironcurtain pair` if no pairing waits for a code.
+/// Error message of `ironcurtain pair` when no desktop is waiting for a code.
 const NOT_WAITING: &str = "no desktop is waiting for a code";
 
-/// Remote machine with a daemon that cannot ask its user.
+/// Remote machine whose daemon has no local user to ask.
 struct Remote {
     place: TestHome,
     daemon: Daemon,
@@ -100,7 +100,8 @@ fn run(home: &Path, words: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// Types the desktop's code on a remote machine once its pairing waits. Returns the code that this prints, or its error.
+/// Types the desktop's code on a remote machine once `ironcurtain pair` accepts a code. Returns the code that the
+/// command prints, or its error.
 #[track_caller]
 fn pair(remote: &Path, code: &str) -> Result<String, String> {
     let typed = until("a pairing waits for the code", TIMEOUT, || match run(remote, &["pair", code]) {
@@ -176,7 +177,7 @@ impl Attach {
         self.said().iter().filter(|line| line.contains(words)).count()
     }
 
-    /// Waits until it has attached `count` times.
+    /// Waits until `ironcurtain attach` has attached `count` times.
     #[track_caller]
     fn attached(&self, count: usize) {
         self.says("attached to", count);
@@ -191,7 +192,7 @@ impl Attach {
         }
     }
 
-    /// Waits until it gives up, and asserts the reason.
+    /// Waits until `ironcurtain attach` gives up, and asserts the reason.
     #[track_caller]
     fn gives_up(mut self, because: &str) {
         let status = until("attach gives up", TIMEOUT, || self.child.try_wait().unwrap());
@@ -199,7 +200,7 @@ impl Attach {
         self.says(because, 1);
     }
 
-    /// Returns the process ids of the relay and the programs that carry it.
+    /// Returns the process ids of the programs that carry the connection, such as the relay.
     fn transport(&self) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
         let pids = std::fs::read_to_string(children).unwrap();
@@ -249,7 +250,7 @@ fn the_desktop_is_asked_and_the_remote_machine_grants_and_enforces() {
     assert_eq!(question.host.as_deref(), Some("devbox"));
     assert!(question.client.name.starts_with("devbox: "), "{}", question.client.name);
     assert!(question.client.chain.is_empty() && !question.fits_a_batch);
-    // The grant exists on the remote machine alone, covers the next call, and covers no other file.
+    // The grant exists only on the remote machine. It covers the next call, but no other file.
     assert_eq!((remote.grants().len(), desktop.grants().len()), (1, 0));
     agent.read(&first).ok();
     assert_eq!(desktop.user.count(), 0);
@@ -274,7 +275,7 @@ fn a_lost_connection_denies_pending_calls_and_is_opened_again() {
     attach.transport().into_iter().for_each(kill);
     agent.outcome(pending).refused(LOST);
     eventually("the dialog is closed", TIMEOUT, || desktop.user.withdrawn().len() == 1);
-    // The session goes on by its grants.
+    // The session continues with its existing grants.
     assert_eq!(agent.read(&first).ok(), "remote content");
     attach.attached(2);
     assert_eq!(attach.times("ironcurtain pair "), 1, "{:?}", attach.said());
@@ -287,7 +288,7 @@ fn a_lost_connection_denies_pending_calls_and_is_opened_again() {
 
 #[test]
 fn the_desktop_limits_the_questions_of_a_remote_machine() {
-    // The remote machine permits 1000 questions a minute; the desktop has the usual limit.
+    // The remote machine allows 1000 questions per minute. The desktop has the default limit.
     let place = TestHome::new(|home| std::fs::write(home.home.config.join("config.json"), "{}").unwrap());
     let (desktop, remote) = (World::of(place, programs(), ScriptedUser::default()), Remote::new());
     let _attach = attach(&desktop, &remote);

@@ -1,4 +1,4 @@
-//! A call takes effect only after its audit entry has been written. Entries are in the order of the events.
+//! A call takes effect only after its audit entry has been written. Entries are in event order.
 
 use crate::client::{Client, TIMEOUT};
 use crate::hostile;
@@ -96,7 +96,7 @@ fn unwritable_audit_log_denies_every_call() {
     let mut client = machine.connect();
     client.plain("heard").ok();
     let log = machine.home.audit().join("audit.jsonl");
-    // First with no free space, then with space for half a line.
+    // Tests no free space first, and then space for half a line.
     for room in [0, 40] {
         machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {
@@ -251,7 +251,7 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     assert!(decided[99].2.ends_with("; further ones are not recorded"), "{:?}", decided[99]);
 }
 
-/// Returns the numbers of sessions in the log that started, ended and were refused.
+/// Returns how many sessions the log records as started, ended and refused.
 fn recorded_sessions(log: &str) -> [usize; 3] {
     let about = |words: &str| {
         let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));

@@ -37,7 +37,7 @@ pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Creates a repository with one commit, an empty folder and an ignored file, in its own folder.
+/// Creates a repository in its own folder, with one commit, an empty folder and an ignored file.
 fn repository(world: &World) -> PathBuf {
     let dir = world.path("work/repo");
     fs::create_dir_all(dir.join("empty")).unwrap();

@@ -156,7 +156,7 @@ fn machine_without_sandbox_support_runs_servers_only_after_opt_out() {
     }
 }
 
-/// Returns the error with which the server's start was refused.
+/// Returns the error message for a server that is not started.
 pub(crate) fn refusal(client: &mut Client) -> String {
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", params)["error"]["message"].as_str().unwrap().to_owned()

@@ -83,7 +83,7 @@ fn questions_of_other_servers_join_the_list_beyond_the_total() {
     }
     let full = "was asked 4 times within a minute";
     look(&mut world.connect("hostile"), &files[4]).refused(full);
-    // The questions of two other servers join the open one. Each gets its own answer.
+    // Questions from two other servers join the open question. Each gets its own answer.
     let joined = begin(&mut git, "open", &files[5]);
     eventually("the question joins", TIMEOUT, || world.user.count() == 5);
     let changes = begin(&mut notes, "change", &files[6]);
@@ -95,7 +95,7 @@ fn questions_of_other_servers_join_the_list_beyond_the_total() {
     assert_eq!(world.questions().waiting.len(), 1, "the third is not answered with the others");
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     notes.outcome(changes).refused("the user denied this call");
-    // Without an open question, there is no list to join.
+    // While no question is open, there is no list that a new question could join.
     look(&mut world.connect("git"), &files[4]).refused(full);
     assert_eq!(world.user.asked().len(), 6);
 }
@@ -333,8 +333,8 @@ fn denial_can_cover_all_pending_questions_of_agent() {
     look(&mut clients[0], &file).ok();
 }
 
-/// Script of a server that answers `initialize` immediately at its first start. Later it answers only while the file
-/// `go` exists.
+/// Script of a server that answers `initialize` immediately when it first starts. After a restart, it answers only
+/// while the file `go` exists.
 const RELUCTANT: &str = r#"
 first = number() == 1
 for m in messages():

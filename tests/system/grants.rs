@@ -74,7 +74,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     assert_inaccessible_soon(&mut client, &secret, Instant::now());
     eventually("the grant disappears from the list", TIMEOUT, || world.grants().is_empty());
 
-    // The user revokes access. The path is unmounted when the request returns, although the call may still be
+    // The user revokes access. The path is unmounted by the time the request returns, even though the call may still be
     // answered.
     linger(&mut client);
     assert_eq!(world.revoke_only_grant(), [""; 0]);
@@ -253,8 +253,8 @@ fn slow_server_cannot_delay_revocation() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    // The server answers after it has requested its roots. The wait is shorter for a server that never requests
-    // roots.
+    // This call is answered only after the server has requested its roots. The daemon waits less for a server that
+    // never requests roots.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
     eventually("the mount is visible", TIMEOUT, || !client.sneak(&secret).is_error);
@@ -279,7 +279,8 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
     for _ in 0..3 {
         world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
-        // Sends enough calls that one is between its decision and the server when the server gains access.
+        // Sends enough calls that one of them has been decided on but has not reached the server when the server gains
+        // access.
         let (mut sent, mut answered) = (0, 0);
         while client.sneak(&secret).is_error {
             for _ in 0..20 {
@@ -367,7 +368,7 @@ fn timed_grant_expires_without_a_call() {
     assert_eq!(world.user.asked(), []);
     client.hang_up();
     let database = world.home.database();
-    // A 15-minute grant that is about to expire.
+    // The 15-minute grant is now about to expire.
     world.restart_after(|| {
         let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3);
         let ends = i64::try_from(ends.as_millis()).unwrap();
@@ -381,7 +382,7 @@ fn timed_grant_expires_without_a_call() {
     eventually("the path is unmounted", TIMEOUT, || client.sneak(&secret).text.contains(MISSING));
     client.open(&secret).refused("the user denied this call");
     eventually("the expiry is recorded", TIMEOUT, || {
-        world.activity().iter().any(|e| e.summary.contains("A grant ended by the clock"))
+        world.activity().iter().any(|e| e.summary.contains("A grant expired"))
     });
 }
 

@@ -70,7 +70,7 @@ for m in messages():
     let heard = client.plain("heard");
     assert_eq!(heard.ok(), "3 initialize notifications/initialized tools/call");
     let record = world.log();
-    assert_eq!(record.matches("is initialized again: exit status 4").count(), 1, "{record}");
+    assert_eq!(record.matches("reinitializing the server hostile: exit status 4").count(), 1, "{record}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! State stored under a server's name belongs to the program that had the name. Another program gets it only if the
-//! user decides so.
+//! State stored under a server's name belongs to the program that had the name. A different program gets the state only
+//! if the user decides so.
 
 use crate::hostile;
 use crate::scripted_user::Next;

@@ -187,7 +187,7 @@ fn killed_shim_ends_its_session() {
         machine.command(&["sessions"]).stdout.starts_with(b"No agent")
     });
     // The question is closed, and the terminal reports that. An answer to it applies to no other question.
-    machine.wait_for_output("A question is over: ");
+    machine.wait_for_output("Question closed: ");
     machine.types("1");
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));

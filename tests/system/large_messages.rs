@@ -36,7 +36,7 @@ fn giant_message_round_trips_and_one_over_budget_is_refused() {
     let most = status(&machine, "VmHWM") - before;
     let over = "x".repeat(64 * 1024 * 1024);
     client.call("echo", json!({ "text": over })).refused("at most 67108864 are accepted");
-    client.call("big", json!({ "bytes": over.len() })).refused("IronCurtain takes at most 64 MB");
+    client.call("big", json!({ "bytes": over.len() })).refused("MB; the limit is 64 MB");
     let over = status(&machine, "VmHWM") - before;
     client.call("echo", json!({ "n": 1 })).ok();
     let left = status(&machine, "VmRSS").saturating_sub(before);

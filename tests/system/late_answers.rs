@@ -111,7 +111,7 @@ fn calls_differing_in_any_way_are_separate_questions() {
     ask(&mut one, "read_text_file", json!({ "path": report, "head": 1 }), 2);
     ask(&mut one, "read_text_file", json!({ "path": "~/docs/../docs/report.txt" }), 3);
     ask(&mut one, "get_file_info", json!({ "path": report }), 4);
-    // The same program and arguments in a different session.
+    // A different session uses the same program and arguments.
     ask(&mut two, "read_text_file", json!({ "path": report }), 5);
 }
 

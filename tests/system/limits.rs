@@ -119,7 +119,7 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
     refused.refused("no file descriptors left to show a question");
-    // Well before the question's deadline, because no question was shown.
+    // The call is refused well before the question's deadline, because no question was shown.
     assert!(began.elapsed() < TIMEOUT / 2, "{:?}", began.elapsed());
     let record = record(&machine);
     assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Changes a server's entry and writes these settings.
+/// Adds these keys to the hostile server's entry and writes these settings.
 fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
     let file = prepared.home.config.join("mcp-servers.json");
     let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

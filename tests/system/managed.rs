@@ -107,7 +107,7 @@ fn has_no_trouble(world: &World) {
     eventually("no trouble is reported", TIMEOUT, || world.status().troubles.is_empty());
 }
 
-/// Returns the error with which the hostile server does not start.
+/// Returns the error message for the hostile server, which is not started.
 fn refusal(world: &World) -> String {
     let params = json!({
         "protocolVersion": "2025-06-18",
@@ -168,7 +168,7 @@ fn bundle_updates_apply_and_bad_ones_are_refused() {
         server.behave(Behaviour::Status(status));
         has_trouble(&world, expected);
     }
-    // A valid bundle applies after all of these.
+    // A valid bundle applies after all these failures.
     server.serve(organization.bundle(14, &json!([rule("silent", "now", "deny")])));
     has_no_trouble(&world);
     client.plain("now").refused("managed:silent");
@@ -265,7 +265,7 @@ fn settings_of_the_organization_cannot_be_loosened() {
     let denied = "the server `hostile` is not running: Example denies this server";
     assert_eq!(refusal(&world), denied);
     world.restart_after(|| organization.manages(server.port, &json!({ "requireExport": true })));
-    let without_export = "the server `hostile` is not running: Example requires the export of the record; run `ironcurtain export enable`";
+    let without_export = "the server `hostile` is not running: Example requires the export of the audit log; run `ironcurtain export enable`";
     assert_eq!(refusal(&world), without_export);
     world.restart_after(|| organization.manages(server.port, &json!({ "enforceSandbox": true })));
     let mut client = world.connect("hostile");
@@ -273,7 +273,7 @@ fn settings_of_the_organization_cannot_be_loosened() {
     let mode = |mode| std::fs::set_permissions(MANAGED_FILE, PermissionsExt::from_mode(mode)).unwrap();
     mode(0o666);
     let refused = Config::load(&world.home).unwrap_err().to_string();
-    assert!(refused.contains("managed.json` is refused: other users can write it"), "{refused}");
+    assert!(refused.contains("managed.json` is refused: other users can write to it"), "{refused}");
     mode(0o644);
     Config::load(&world.home).unwrap();
 }

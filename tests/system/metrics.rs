@@ -1,4 +1,4 @@
-//! The metrics match the test's calls, and a refused path is recorded together with the roots.
+//! The metrics match the test's calls, and a refused path is recorded along with the roots.
 
 use crate::client::TIMEOUT;
 use crate::hostile;
@@ -9,7 +9,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Returns the value of the metric with this name, which includes its labels.
+/// Returns the value of the metric with this name. The name includes the labels.
 fn figure(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map_or(0.0, |number| number.parse().unwrap())

@@ -184,7 +184,7 @@ fn server_receives_only_known_fields() {
     }
     let all = client.plain("requested").ok().to_owned();
     assert!(!all.contains("secret") && !all.contains("sss"), "{all}");
-    // Permitted counterparts.
+    // Valid requests succeed.
     client.request("resources/subscribe", json!({ "uri": "notes://1" }));
     assert_eq!(client.request("resources/unsubscribe", json!({ "uri": "notes://1" }))["result"], json!({}));
     assert_eq!(client.request("logging/setLevel", json!({ "level": "info" }))["result"], json!({}));

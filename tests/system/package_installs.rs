@@ -1,4 +1,5 @@
-//! Server packages: the command installs them from real and test registries, and they start without network access.
+//! Server packages: the command installs them from real and test registries, and the servers start without network
+//! access.
 
 mod attacks;
 mod interrupted;

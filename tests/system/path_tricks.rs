@@ -205,11 +205,11 @@ fn resource_read_cannot_bypass_policy() {
     let secret = secret.display();
     for (uri, because) in [
         (format!("file://{secret}"), "the user denied this call"),
-        (format!("FILE://{secret}"), "that servers read differently"),
+        (format!("FILE://{secret}"), "that servers interpret differently"),
         (format!(" FILE://{secret}"), "has invalid characters"),
         (
             format!("file://{}/../audit/audit.jsonl", world.home.sessions().display()),
-            "that servers read differently",
+            "that servers interpret differently",
         ),
         (format!("file://{}", world.home.audit().join("audit.jsonl").display()), "is protected"),
     ] {

@@ -5,7 +5,7 @@ use crate::hostile;
 use crate::world::eventually;
 use serde_json::{Value, json};
 
-/// Number of calls in one write, which exceeds the maximum number of concurrent calls.
+/// Number of calls in one write. Exceeds the maximum number of concurrent calls.
 const CALLS: u64 = 50;
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {

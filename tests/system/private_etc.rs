@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Mounts a copy of `/etc` in its place, with an empty folder `ironcurtain`. Call this in a mount namespace of the test's
-/// own, as its root.
+/// Mounts a copy of `/etc` over the original, with an empty folder `ironcurtain`. Call this as root in the test's own
+/// mount namespace.
 ///
-/// The copy is kept in `dir`. Returns the folder `/etc/ironcurtain`.
+/// The copy is kept in `dir`. Returns the path of the folder `/etc/ironcurtain`.
 pub(crate) fn replace_etc(dir: &Path) -> PathBuf {
     let etc = dir.join("etc");
     // Files that this user cannot read are skipped. The tests do not need them.

@@ -72,7 +72,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
         ("mcp-servers.json", servers, "the configured servers"),
     ];
-    // The time limit of questions and the existence of another server show which settings and servers are in effect.
+    // The time limit for questions and the existence of another server show which settings and servers are in effect.
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
@@ -89,7 +89,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         eventually("the problem is reported", TIMEOUT, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
-    // Writes the files themselves in their own directory.
+    // Replaces the symlinks with regular files.
     for (file, content, _) in &files {
         let beside = world.home.config.join("beside");
         fs::write(&beside, content.to_string()).unwrap();
@@ -107,7 +107,7 @@ fn not_started(machine: &Machine) -> String {
     daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
     let ended = daemon.output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    // `timeout` exits with another status if the program is still running.
+    // `timeout` exits with a different status if the program is still running.
     assert_eq!(ended.status.code(), Some(1), "{said}");
     said
 }
@@ -145,7 +145,7 @@ fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
     let mode = |mode| fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o777);
     let said = not_started(&machine);
-    assert!(said.contains(&format!("other users can write `{}`", state.display())), "{said}");
+    assert!(said.contains(&format!("other users can write to `{}`", state.display())), "{said}");
     mode(0o755);
     machine.start();
     machine.connect().plain("heard").ok();
@@ -202,7 +202,7 @@ fn own_program_writable_by_others_is_not_started() {
         mode(name, 0o757);
         let mut client = world.start("filesystem");
         let message = refusal(&mut client);
-        assert!(message.contains(name) && message.contains("other users can write it"), "{message}");
+        assert!(message.contains(name) && message.contains("other users can write to it"), "{message}");
         mode(name, 0o755);
         world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
@@ -233,11 +233,11 @@ fn program_writable_by_another_server_is_not_started() {
         for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
             let message = refusal(&mut world.start(server));
             let why = format!(
-                "is not started: it is at `{}`, where the server `hostile`, through your grant for `{}`, may write; move it",
-                place.display(),
-                folder.display()
+                "`: the server `hostile`, through your grant for `{}`, can write to `{}`; move it",
+                folder.display(),
+                place.display()
             );
-            assert!(message.contains(&why), "{message}");
+            assert!(message.contains("refused to start `") && message.contains(&why), "{message}");
         }
         world.revoke_only_grant();
         for server in ["own", "linked"] {
@@ -247,7 +247,8 @@ fn program_writable_by_another_server_is_not_started() {
         fs::set_permissions(&at, fs::Permissions::from_mode(0o757)).unwrap();
         if sandbox == json!(false) {
             let message = refusal(&mut world.start("own"));
-            assert!(message.contains("own` is not started: other users can write it"), "{message}");
+            let why = "own`: other users can write to it";
+            assert!(message.contains("refused to start `") && message.contains(why), "{message}");
         } else {
             world.connect("own").hang_up();
         }

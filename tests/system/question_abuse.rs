@@ -70,7 +70,7 @@ fn late_approval_applies_only_to_identical_bytes() {
     }
     let states: Vec<_> = world.questions().missed.iter().map(|one| one.state).collect();
     assert_eq!((world.user.count(), states), (0, vec![QuestionState::AllowedLate]));
-    // The server receives decoded values, so another spelling of the same values is the same call.
+    // The server receives decoded values, so a call that spells the same values differently is the same call.
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));

@@ -93,13 +93,13 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     ];
     let push = Consequence {
         asked_for: Some("origin".to_owned()),
-        note: Some("your code leaves this computer; history there is overwritten".to_owned()),
+        note: Some("your code leaves this computer; overwrites history on the remote".to_owned()),
         ..saying(Verb::ForcePush, object)
     };
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
     assert_eq!(question.with, [], "the verb says it");
-    // The label of the offer contains the same and does not mention that a folder is read.
+    // The offer describes the same push and does not mention that the call reads a folder.
     let pushes = "may force-push main to https://evil.example/stolen.git";
     assert_eq!(
         narrowest_offer(&question),

@@ -1,4 +1,4 @@
-//! Exports the record to a collector that decodes it with the official definitions, and verifies the log elsewhere
+//! Exports the record to a collector that decodes it with the official definitions. Verifies the log on another machine
 //! with signed heads.
 
 use crate::client::TIMEOUT;
@@ -56,7 +56,7 @@ impl Collector {
         self.lines("records.jsonl")
     }
 
-    /// Returns the number of requests with records that arrived in a mode.
+    /// Returns the number of requests with records that arrived while the collector was in this mode.
     fn arrived(&self, mode: &str) -> usize {
         self.lines("arrived.jsonl").iter().filter(|arrived| *arrived == mode).count()
     }
@@ -209,7 +209,7 @@ fn kills_during_a_request_lose_and_change_nothing() {
     let mut machine = machine(&collector, "none");
     machine.start();
     for kills_collector in [true, false, true, false] {
-        // Kill while a request is unanswered.
+        // Kills the collector or the daemon while a request is unanswered.
         collector.behave("hold");
         let held = collector.arrived("hold");
         let mut client = machine.connect();
@@ -303,7 +303,7 @@ fn commands_show_a_sample_turn_the_export_on_and_report_a_dead_collector() {
     assert!(doctor().contains("PROBLEM  export: failed to connect"), "{}", doctor());
     let (_, failing) = said(&machine, &["export", "status"]);
     assert!(failing.contains("Failing: failed to connect") && failing.contains("Public key"), "{failing}");
-    // An unreachable collector delays and denies nothing.
+    // While the collector is unreachable, calls are neither delayed nor denied.
     client.plain("now").ok();
     collector.restart();
     eventually("the status is good again", TIMEOUT, || {
@@ -371,7 +371,7 @@ fn signed_heads_prove_elsewhere_that_a_log_was_not_cut_or_rewritten() {
     };
     let (code, told) = verified(&machine, key, cut);
     assert!(code == Some(1) && told.contains("it ends after"), "{told}");
-    // A log rewritten by another program is consistent in itself.
+    // A log that another program rewrote is internally consistent.
     let other = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -383,7 +383,7 @@ fn signed_heads_prove_elsewhere_that_a_log_was_not_cut_or_rewritten() {
     });
     let forged = std::fs::read_to_string(other.path().join("audit.jsonl")).unwrap();
     let (code, told) = verified(&machine, key, |_| forged.clone());
-    assert!(code == Some(1) && told.contains("it is not the entry that was written"), "{told}");
+    assert!(code == Some(1) && told.contains("it does not match the recorded entry"), "{told}");
     let (code, told) = verified(&machine, &"A".repeat(43), |text| text);
     assert!(code == Some(1) && told.contains("no head that is signed with this key"), "{told}");
 }

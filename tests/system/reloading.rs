@@ -180,7 +180,7 @@ fn file_changes_are_detected_for_every_write_style() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // Covers both a symlink and its target.
+    // Changes to the target of a symlink are noticed too.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
@@ -239,12 +239,12 @@ fn policy_change_and_each_call_record_policy_hashes() {
     let started = entries.iter().find(|entry| entry["summary"] == "the trusted process started").unwrap();
     assert_eq!(started["policyHash"], json!(before));
     assert!(world.audit().intact);
-    let counted = "Kinds of calls with another decision: 0 looser, 1 stricter";
+    let counted = "Call types with a different decision: 0 looser, 1 stricter";
     eventually("the counts are current", TIMEOUT, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-    let counted = "Kinds of calls with another decision: 1 looser, 0 stricter";
+    let counted = "Call types with a different decision: 1 looser, 0 stricter";
     eventually("the counts are current", TIMEOUT, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });

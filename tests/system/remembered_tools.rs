@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 const SERVERS: usize = 10;
 
-/// Script of a server that has only tools: `stay`, and `go`, whose description comes from a file if it exists.
-/// Listing the tools fails while a file `fail` exists.
+/// Script of a server that has only tools: `stay`, and `go`, whose description comes from a file if it exists. Listing
+/// the tools fails while the file `fail` exists.
 const ONLY_TOOLS: &str = r#"
 file = sys.argv[1] + "/text"
 text = open(file).read() if os.path.exists(file) else "Goes."
@@ -54,7 +54,8 @@ fn description(tools: &[Value], name: &str) -> Value {
     tools.iter().find(|tool| tool["name"] == name).unwrap()["description"].clone()
 }
 
-/// Connects until every server's tools are remembered. Returns the last connection and its first tool list.
+/// Reconnects until every server's tools are listed while no server is running. Returns the last connection and its
+/// first tool list.
 fn connected(world: &World) -> (Client, Vec<Value>) {
     let mut found = None;
     eventually("all tools are listed and no server runs", TIMEOUT, || {

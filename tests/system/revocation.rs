@@ -126,8 +126,8 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     }
 }
 
-/// Keeps the same number of calls in flight until it is stopped. Returns each call's send time, and `true` for
-/// allowed calls.
+/// Keeps the same number of calls in flight until it is stopped. Returns the send time of each call, and `true` if the
+/// call was allowed.
 fn call_continuously(
     client: &mut Client,
     secret: &Path,
@@ -174,14 +174,15 @@ fn command_output(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
-/// Returns the number of audit entries that record the grant's revocation.
+/// Returns the number of audit entries that record this grant's revocation.
 fn recorded_ends(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
     log.lines().filter(is_its).count()
 }
 
-/// Revokes a grant while the revocation cannot be stored. Kills the daemon, and restarts it once storing works again.
+/// Revokes a grant while the revocation cannot be stored. Kills the daemon, and restarts it once the revocation can be
+/// stored.
 fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machine, T), because: &str) {
     let mut machine = Machine::new(hostile::install);
     let (secret, other) =
@@ -200,8 +201,8 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
         "{told}"
     );
     assert!(told.contains(because), "{told}");
-    // The grant no longer applies, is listed as unsaved and is reported as a problem. A repeated request returns the
-    // same result.
+    // The grant no longer applies, is listed as not yet saved, and is reported as a problem. A repeated request returns
+    // the same result.
     let listed = grants(&machine);
     let ending = listed.iter().find(|grant| grant["id"] == json!(id)).unwrap();
     let words = ending["ending"].as_str().unwrap();

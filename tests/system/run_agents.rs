@@ -108,7 +108,7 @@ const OPENCODE: Agent = Agent {
     reads_git: "git config --global --list",
 };
 
-/// Copilot CLI with a model of the user's own, which needs no login at GitHub.
+/// Copilot CLI with the user's own model, so that no GitHub login is needed.
 const COPILOT: Agent = Agent {
     name: "copilot",
     package: "@github/copilot",
@@ -125,7 +125,7 @@ const COPILOT: Agent = Agent {
     reads_git: "cat ~/.gitconfig",
 };
 
-/// Claude Code that calls a tool of an MCP server, which it starts itself.
+/// Claude Code, which starts an MCP server itself and calls one of its tools.
 const CLAUDE_WITH_SERVER: Agent = Agent {
     prompt: &["-p", "go", "--allowedTools", "mcp__mine__read"],
     shell: ("mcp__mine__read", "path"),

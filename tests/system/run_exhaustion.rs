@@ -1,4 +1,5 @@
-//! A program in a run that uses up threads, connections or a pause affects only its own run.
+//! A program in a run that exhausts threads or connections, or that is paused while it waits in the kernel, affects
+//! only its own run.
 
 use crate::machine::{descendants, is_uninterruptible};
 use crate::runs::Shell;
@@ -20,7 +21,7 @@ fn started() -> (World, Shell, u32) {
     (world, shell, supervisor)
 }
 
-/// Returns the largest number of threads of a process of IronCurtain that serves the run.
+/// Returns the largest number of threads in any IronCurtain process that serves the run.
 fn threads(supervisor: u32) -> usize {
     let ours = descendants(supervisor);
     let ours = ours.iter().filter(|one| one.exe().ends_with("ironcurtain-sandbox"));
@@ -47,11 +48,12 @@ print(len(made))
     world.file("project/crowd.py", CROWD);
     assert_eq!(shell.run("/usr/bin/python3 crowd.py > /tmp/out 2>&1 & true"), "status 0\n");
     eventually("the connections wait", TIMEOUT, || threads(supervisor) > 250);
-    // The four hundred threads of the program exist by now or soon. None beyond the limit ever waits outside.
+    // Waits until all 400 threads of the program have started. The number of threads that serve them must never exceed
+    // the limit.
     eventually("all threads have started", TIMEOUT, || {
         let all =
             descendants(supervisor).into_iter().filter(|one| one.exe().to_string_lossy().contains("python"));
-        // One connection fits into the listener's queue, so its thread has ended.
+        // One connection fits into the listener's queue, so the thread that made it has ended.
         all.map(|one| read_dir(format!("/proc/{}/task", one.pid)).map_or(0, Iterator::count)).max()
             == Some(400)
     });
@@ -73,8 +75,8 @@ print('spawned')
         shell.run("mkfifo /tmp/pipe; /usr/bin/python3 spawns.py > /tmp/out 2>&1 & true"),
         "status 0\n"
     );
-    // The parent waits in `vfork` until its child has opened the pipe. Nothing is written to it, because the child may
-    // exit first.
+    // The parent waits in `vfork` until its child has opened the pipe. Nothing is written to the pipe, because the
+    // child may exit first.
     eventually("a program waits in the kernel", TIMEOUT, || {
         descendants(supervisor).iter().any(is_uninterruptible)
     });

@@ -52,7 +52,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
             2 => terminal.becomes_raw(),
             _ => machine.wait_for_output("Your answer: "),
         }
-        // A process that starts later is found at the end.
+        // The final check finds processes that start after this point.
         let below = descendants(machine.pid());
         match victim {
             Victim::Starter => kill_process(pid(starter.pid()), Signal::KILL).unwrap(),

@@ -123,7 +123,7 @@ fn profile_grants_are_listed_recorded_and_revocable() {
     revoke(&world, ".claude");
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("Permission denied"), "{said}");
-    // The other credentials in the settings are protected too, although their own grant remains.
+    // `.claude.json` also contains credentials. It is protected too, although the grant for it remains.
     let said = shell.run("cat ~/.claude.json");
     assert!(said.contains("Permission denied"), "{said}");
     assert_eq!(world.user.count(), 0, "protected files are never asked about");
@@ -302,7 +302,7 @@ fn a_profile_is_derived_from_the_users_approvals() {
     assert_eq!(world.user.count(), 0);
     // An existing file is never replaced.
     let (code, said) = output(&world, &learn);
-    assert!(code != Some(0) && said.contains("exists already"), "{said}");
+    assert!(code != Some(0) && said.contains("already exists"), "{said}");
 }
 
 #[test]

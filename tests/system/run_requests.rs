@@ -59,7 +59,7 @@ fn a_requested_path_is_granted_listed_and_released() {
     assert!(asked[0].with.contains(&claim), "{:?}", asked[0].with);
     assert!(asked[0].offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
     assert_eq!(read_notes(&world, 1), "my notes");
-    // Access that has already been granted needs no second question.
+    // Access that has already been granted raises no further question.
     client.call("request_access", json!({ "path": notes, "why": "again" })).ok();
     assert_eq!(world.user.count(), 0);
     let listed = listed(&mut client);
@@ -76,7 +76,7 @@ fn a_requested_path_is_granted_listed_and_released() {
 #[test]
 fn a_request_gets_no_more_than_the_user_allows() {
     let world = world();
-    // A permanent grant of the user, which this run can use but does not own.
+    // The user grants permanent access, which this run can use but does not own.
     let mut client = connect(&world);
     let notes = world.path("docs/notes");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));

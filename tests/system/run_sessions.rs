@@ -1,5 +1,5 @@
-//! MCP sessions of an agent in a run: its servers are mediated as outside a run, through a socket that serves
-//! nothing else.
+//! MCP sessions of an agent in a run. IronCurtain mediates the agent's servers as it does outside a run, through a
+//! socket that serves nothing else.
 
 use crate::client::{Client, TIMEOUT};
 use crate::hostile;
@@ -156,7 +156,7 @@ fn the_socket_of_a_run_opens_new_sessions_and_nothing_else() {
     assert_eq!(said, format!("{expected}outside: FileNotFoundError\nstatus 0\n"));
     let refusals = world.log().matches("sh was refused a session: a program in a run").count();
     assert_eq!(refusals, 5);
-    // Outside, the same requests are answered.
+    // Outside the run, the same requests are answered.
     assert!(matches!(world.request(Request::Status), Reply::Status(_)));
     assert_eq!(world.user.count(), 0);
 }

@@ -209,7 +209,7 @@ fn git_signs_a_commit_after_the_answer() {
     verify.arg(format!("gpg.ssh.allowedSignersFile={}", world.path("signers").display()));
     let verify = verify.args(["verify-commit", "HEAD"]).current_dir(world.path("project")).output().unwrap();
     assert!(verify.status.success(), "{verify:?}");
-    // Without an approval, there is no commit.
+    // Without an approval, git creates no commit.
     let denied = shell.run(&format!("{} ; git log --oneline | wc -l", commit.replace("git init -q && ", "")));
     assert!(denied.ends_with("1\nstatus 0\n"), "{denied}");
 }
@@ -237,7 +237,7 @@ impl GpgKeys {
 
 impl Drop for GpgKeys {
     fn drop(&mut self) {
-        // A failure leaves a process that ends with its directory.
+        // Ignores the error: a process that remains exits when its directory is removed.
         let _ = self.command("gpgconf").args(["--kill", "all"]).status();
     }
 }
@@ -300,7 +300,7 @@ fn nothing_but_listing_and_signing_reaches_the_agent() {
     for data in [&b"any data"[..], &login_of_another, &longer, &file, b"SSHSIG"] {
         assert_eq!(send(&mut shell, &[sign_request(&key, data, 0)]), [5], "{}", hex(data));
     }
-    // A key that is not in the user's agent.
+    // Signing with a key that is not in the user's agent is refused without a question.
     let stranger = sign_request(b"stranger", &login(&session, b"stranger", None), 0);
     assert_eq!(send(&mut shell, &[stranger]), [5]);
     assert_eq!((world.user.count(), agent.keys().as_str()), (0, "my-key"));
@@ -329,7 +329,8 @@ fn the_host_of_a_login_is_the_one_in_the_signed_data() {
     let request = sign_request(&key, &login(&session, &key, None), 0);
     let asked = |world: &World| signed(&world.user.asked()[0]);
     for (host_key, name, flags) in &keys {
-        // Another host can have its session signed by this one, so the signature does not name the host.
+        // Another host can obtain this host's signature for its own session, so the signature does not prove the host's
+        // name.
         let signature = host.sign(host_key, &session, *flags);
         allow(&world);
         let bind = bind_request(host_key, &session, &signature, false);
@@ -374,7 +375,7 @@ fn refused_signatures_are_recorded_and_a_denial_is_for_one_key() {
             |line: &str| line.contains(&format!("denied: signing {what}")) && line.contains(why);
         assert_eq!(log.lines().filter(|line| is_recorded(line)).count(), 1, "{what}: {why}: {log}");
     }
-    // The user denies one key, and is still asked about the other.
+    // The user denies one key, but is still asked about the other key.
     world.user.will(Next::Deny);
     assert_eq!(send(&mut asking, &[request(&one)]), [5]);
     assert_eq!(send(&mut asking, &[request(&one)]), [5]);
@@ -389,7 +390,7 @@ fn a_run_has_no_agent_without_one_and_no_signature_without_an_answer() {
     let (world, agent) = (world(), Agent::start());
     let key = agent.add("ed25519", "my-key");
     let request = sign_request(&key, &login(&[7; 32], &key, None), 0);
-    // The question is withdrawn when its program stops waiting.
+    // The question is withdrawn when the program that raised it stops waiting.
     let mut asking = shell(&world, &agent, &[]);
     world.user.will(Next::Ignore);
     asking.run(&format!("/usr/bin/python3 agent.py {IN_RUN} {} & waiting=$!", hex(&request)));

@@ -172,7 +172,7 @@ fn a_paused_run_keeps_the_terminal() {
 fn redirected_streams_work_alongside_the_terminal() {
     let mut desk = Desk::new();
     let shell = desk.shell();
-    // The program shares the terminal with the next process in the pipeline, which has the input.
+    // The program shares the terminal with the next process in the pipeline. That process receives the input.
     desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo out; echo err >&2' | sed 's/^/piped /'\n");
     let shown = desk.terminal.shows("$ ");
     assert!(
@@ -180,7 +180,7 @@ fn redirected_streams_work_alongside_the_terminal() {
         "{shown:?}"
     );
     assert!(!desk.terminal.is_raw());
-    // A program that reads from its terminal gets the input.
+    // A program that reads from its terminal receives the input.
     desk.terminal.types(
         "\"$RUN\" run --quiet -- sh -c 'read a < /dev/tty; echo \"from $a\"' < own | sed 's/^/piped /'\n",
     );
@@ -264,7 +264,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     kill_process(pid(run.pid()), Signal::TERM).unwrap();
     desk.terminal.shows("caught\r\n");
     assert_eq!(run.wait(), 3);
-    // The same without a terminal.
+    // Repeats the test without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the run is listed", TIMEOUT, || desk.world.sessions().len() == 1);
@@ -293,7 +293,7 @@ fn the_run_reports_its_access_and_its_use() {
     let rest =
         desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
     assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
-    // The line and the program's output have different ways to the terminal, so either may be first.
+    // The line and the program's output take different paths to the terminal, so either can come first.
     let waiting = "ironcurtain: waiting for your answer about ~/notes.txt\r\n";
     assert!(start.contains(waiting) || rest.contains(waiting), "{start:?} {rest:?}");
     assert_eq!(run.wait(), 1);

@@ -68,7 +68,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
     world.file("notes.txt", "my notes\n");
     world.file("project/own", "own\n");
     let mut shell = Shell::start(&world, &world.path("project"));
-    // The working directory belongs to the run.
+    // The run has full access to its working directory.
     assert_eq!(shell.run("cat own; echo made > made; ls"), "own\nmade\nown\nstatus 0\n");
     assert_eq!(std::fs::read_to_string(world.path("project/made")).unwrap(), "made\n");
     // Listing files and reading metadata need no approval.
@@ -88,7 +88,7 @@ fn a_file_is_asked_about_granted_listed_and_revoked() {
         (grants[0].server.as_str(), grants[0].access.as_slice()),
         ("run:sh", &["read".to_owned()][..])
     );
-    // A descriptor that is still open loses access too.
+    // An open descriptor loses access too.
     assert_eq!(shell.run("exec 7< ~/notes.txt"), "status 0\n");
     world.revoke_only_grant();
     let held = shell.run("cat <&7");

@@ -1,4 +1,4 @@
-//! A program that changes a file by way of temporary names raises only one question, about that file.
+//! A program that changes a file through temporary names raises only one question, about that file.
 
 use crate::runs::Shell;
 use crate::runs_commands::world;
@@ -92,7 +92,7 @@ fn permission_to_change_a_file_excludes_autostart_files() {
     let denied = shell.run("echo evil > ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert!(!world.path(".zshenv").exists());
-    // A temporary name covered by the permission does not help either.
+    // Writing to a temporary name that the permission covers does not help either.
     allow(&world);
     let denied = shell.run("echo evil > ~/.zsh.tmp && mv ~/.zsh.tmp ~/.zshenv");
     assert!(denied.contains("Permission denied"), "{denied}");
@@ -113,7 +113,7 @@ fn links_and_renamed_folders_cannot_create_autostart_files() {
     };
     refused(&mut shell, "ln -s evil ~/docs/.git", "Operation not permitted", &docs.join(".git"));
     refused(&mut shell, "ln -s ~/.ssh/id ~/docs/key", "Permission denied", &docs.join("key"));
-    // The folder is copied instead, and each file is judged by its new path.
+    // The folder cannot be renamed, so `mv` copies it, and each file is judged by its new path.
     (0..10).for_each(|_| allow(&world));
     refused(
         &mut shell,

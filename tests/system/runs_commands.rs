@@ -1,12 +1,12 @@
-//! Common commands in a run: commands that only list files never ask, and commands that open files ask and then
-//! succeed.
+//! Common commands in a run: commands that only list files raise no question. Commands that open files raise a question
+//! and then succeed.
 
 use crate::runs::Shell;
 use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::Reach;
 
-/// Creates a test environment in which a run may ask any number of questions.
+/// Creates a test environment with a high limit on the number of questions.
 pub fn world() -> World {
     let world = World::with(|world| {
         let settings = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;

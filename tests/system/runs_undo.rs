@@ -91,7 +91,8 @@ fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
     active.args(["run", "--checkpoint", "--", "/bin/sh"]).current_dir(world.path("project"));
     let mut shell = Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person));
     assert_eq!(shell.run("echo changed > own"), "status 0\n");
-    // The checkpoint gets its id when the starting process learns the run's, while the program already runs.
+    // The checkpoint gets the run's id once the starting process knows that id. The program may already be running
+    // then.
     eventually("the checkpoint is listed", TIMEOUT, || !checkpoints(&world).is_empty());
     let id = checkpoints(&world).remove(0);
     for arguments in [["undo", &id, "--forget"], ["undo", &id, "--yes"]] {

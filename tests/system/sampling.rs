@@ -8,8 +8,8 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Script of a server that sends a sampling request when `heard` is called, and returns the result. `now` returns the
-/// client's capabilities.
+/// Script of a server that sends a sampling request when `heard` is called, and returns the result of the request.
+/// `now` returns the client's capabilities.
 const SCRIPT: &str = r#"
 import time
 waits, capabilities = None, None
@@ -152,7 +152,7 @@ fn sampling_approval_covers_one_request() {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
     eventually("the grant exists", TIMEOUT, || world.grants().len() == 1);
-    // The other server requests sampling too and is refused.
+    // The other server also requests sampling and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });

@@ -31,7 +31,7 @@ pub enum Next {
     Close,
     /// Does not answer.
     Ignore,
-    /// Calls the closure and then reacts as the second field says.
+    /// Calls the closure, and then reacts as the second field says.
     After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
 }
 

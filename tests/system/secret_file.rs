@@ -1,5 +1,5 @@
-//! Secrets in the encrypted file, which the user chose because no keyring is available. The tests use the
-//! `ironcurtain` command and the daemon.
+//! Secrets in the encrypted file, which users choose if no keyring is available. The tests use the `ironcurtain`
+//! command and the daemon.
 //!
 //! - No file, command line or response contains a secret or the passphrase.
 

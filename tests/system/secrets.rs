@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 /// The secret, a string that occurs only in these tests.
 pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
 
-/// SHA-256 hash of the secret, which the server returns to prove that it received the secret.
+/// Python code that prints the SHA-256 hash of the secret, which proves that the server received the secret.
 pub const PROOF: &str =
     "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
 
@@ -39,7 +39,8 @@ const LOCKED: &str = r#"
 /// Shell script that runs the command without a keyring.
 pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
 
-/// Runs `body` on a private bus that `script` starts. `test` is the calling test's full name.
+/// Reruns the test on a private bus, under the shell script `script`, and runs `body` there. `test` is the calling
+/// test's full name.
 pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
@@ -309,7 +310,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
         assert!(file().contains(SECRET), "secrets moved without approval");
-        // An existing, different secret with that name is kept, and the plain-text secret stays in the file.
+        // A different secret that already has this name is kept, and the plain-text secret stays in the file.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
         assert!(

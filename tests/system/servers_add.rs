@@ -214,7 +214,7 @@ fn registry_package_is_added_with_one_command() {
     assert!(world.user.asked().iter().all(|question| question.consequences[0].verb != Verb::Call));
     client.hang_up();
     let mut client = world.connect("sums");
-    // The server's network access asks about each host, so an unreviewed tool asks too.
+    // The server can ask for network access to any host, so calls to an unreviewed tool require approval.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert!(client.call("calculate", json!({ "expression": "6 * 7" })).ok().contains("42"));
 }

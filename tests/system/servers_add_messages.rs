@@ -171,11 +171,11 @@ fn typed_token_is_stored_and_sent_only_after_approval() {
     );
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
     assert!(done && said.contains("look - look"), "{said}");
-    // A server with the same address and another token is the same server.
+    // A server with the same address and a different token is the same server.
     let typed = format!("another-token\n{PASSPHRASE}\n");
     let (added, said) = run(&ours, &["servers", "add", &url, "--token", "--later"], &typed);
     assert!(added && said.contains("Added `far` to"), "{said}");
     let (done, said) = run(&ours, &["servers", "annotate", "far", "--yes"], &format!("{PASSPHRASE}\n"));
-    let refused = "did not accept your secret `far-token` (401); to store another one, run: ironcurtain secrets set far-token";
+    let refused = "did not accept your secret `far-token` (401); to replace the secret, run: ironcurtain secrets set far-token";
     assert!(!done && said.contains(refused), "{said}");
 }

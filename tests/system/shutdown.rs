@@ -134,8 +134,8 @@ fn final_scan_completes_after_kills_at_any_instant() {
         let (mut machine, client, left) = leave_autostart_file();
         machine.kill();
         machine.spawn();
-        // Varies the moment of the kill, so that it hits reading the journal, scanning the folder and reporting the
-        // result.
+        // Varies the moment of the kill, so that it falls into reading the journal, scanning the folder or reporting
+        // the result.
         std::thread::sleep(std::time::Duration::from_millis(millis));
         machine.kill();
         later += usize::from(quarantine_entries(&machine, &left[0]).is_empty());

@@ -336,7 +336,7 @@ fn requests_refused_to_stateless_client_are_recorded() {
         assert!(refused["error"]["message"].as_str().is_some_and(|told| told.contains(why)), "{refused}");
         let is_it = |entry: &Value| {
             let decision = &entry["policyDecision"];
-            entry["summary"] == "turned away"
+            entry["summary"] == "the request was rejected"
                 && entry["method"] == "tools/call"
                 && decision["status"] == "deny"
                 && decision["reason"].as_str().is_some_and(|reason| reason.contains(why))

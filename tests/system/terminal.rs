@@ -85,7 +85,8 @@ impl Terminal {
             .unwrap();
     }
 
-    /// Waits until the terminal shows this text after the previously matched text. Returns the output between them.
+    /// Waits until the terminal shows this text after the previously matched text. Returns the output between the two
+    /// texts.
     #[track_caller]
     pub fn shows(&mut self, text: &str) -> String {
         let found = || {

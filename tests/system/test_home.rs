@@ -11,7 +11,7 @@ pub struct TestHome {
     _dir: TempDir,
 }
 
-/// Settings without limits on the number of questions. Other tests cover the limits.
+/// Settings with a high limit on the number of questions. Other tests cover the limits.
 const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
 
 impl TestHome {

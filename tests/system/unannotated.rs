@@ -1,5 +1,5 @@
-//! Unannotated tools: their calls are refused. If the server's entry says `ask`, they are shown to the user with all
-//! arguments.
+//! Unannotated tools: their calls are refused. If the server's entry says `ask`, the calls are shown to the user with
+//! all arguments.
 
 use crate::client::TIMEOUT;
 use crate::scripted;

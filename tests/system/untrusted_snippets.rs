@@ -125,7 +125,7 @@ fn first_question_names_program_and_downloads() {
     assert!(!place.home.data.join("installs").exists());
     let (added, said) =
         run(&place.ours(), &["servers", "add", "https://good.example@evil.example/mcp", "--later"], "");
-    let host = "`url` has a login before `@`, in an address that leads to `evil.example`";
+    let host = "`url` contains credentials before `@`, in an address that leads to `evil.example`";
     assert!(!added && said.contains(host), "{said}");
 }
 

@@ -1,5 +1,7 @@
 //! Replays work sessions, modelled on real ones, which `tests/work` stores as lists of calls.
-//! - Counts the questions from IronCurtain, from asking about everything outside, and from the existing system.
+//!
+//! - Compares the number of questions from IronCurtain with two alternatives: asking about every call that leaves the
+//!   session folder, and the existing system.
 //! - Checks that every call that no earlier answer covers requires approval.
 //! - The user allows everything that the work needs, for the session, with the widest project or folder offered.
 //! - The existing system asks about each escalation, but only once for the same tool with the same folder, host or

@@ -43,7 +43,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // The answer still applies, so there is no further question.
+    // The answer still applies, so no further question is asked.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
     assert!(world.user.asked().is_empty());
@@ -93,7 +93,7 @@ fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
         let asked = world.user.asked();
         assert!(asked.iter().all(|question| question.rule != "workspace"), "{}: {asked:?}", folder.display());
     }
-    // Permitted counterpart.
+    // A project outside the home directory is proposed.
     let project = outside(&world);
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = connect(&world, &project);
@@ -206,7 +206,7 @@ fn forbidden_client_root_is_refused_with_a_reason() {
         eventually(&format!("{uri}: {why}"), TIMEOUT, || logs(&world).lines().any(is_said));
     }
     assert_eq!(workspace_questions(&world).len(), 0);
-    // Permitted counterpart.
+    // A valid root is proposed.
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     report_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
     eventually("the folder is proposed", TIMEOUT, || workspace_questions(&world).len() == 1);

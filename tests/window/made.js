@@ -11,7 +11,7 @@
   const quarter = 15 * 60_000;
   const day = { from_ms: Math.floor(now / quarter) * quarter - 95 * quarter, quarters: Array.from({ length: 96 }, (_, n) => (n % 32 > 20 || n > 90 ? [(n * 7) % 13, n % 9 === 0 ? 1 : 0, n % 23 === 0 ? 2 : 0] : [0, 0, 0])) };
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
-  const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "Processor time", "% of one processor", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Its own /tmp", "MiB", 1024]];
+  const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "CPU time", "% of one CPU", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Private /tmp", "MiB", 1024]];
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
@@ -188,7 +188,7 @@
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
     plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send anything it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
-    write_opening: () => "It is open to new sessions.",
+    write_opening: () => "New sessions can access it.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
     plan_limits: ({ wanted }) => {
       if (wanted.memory < 32 && wanted.memory !== null) throw { code: "storage", message: `memory cannot be ${wanted.memory}: write 32 to 1048576 MiB` };

@@ -31,7 +31,7 @@ const open = new Set();
 let chosen = 0;
 /** @type {{ seq: number, details: [string, string][], problem: string } | null} */
 let detail = null;
-/** The part of the last address that was followed. */
+/** The part of the address that was followed last. */
 let followed = "";
 /** The last check of the record, with its time. @type {import("../types.js").LogCheck & { at_ms: number } | null} */
 let check = null;
@@ -125,7 +125,7 @@ function choose(seq) {
   redraw();
   if (seq === 0) return;
   const show = (/** @type {[string, string][]} */ details, problem = "") => {
-    // The user may have chosen another entry since.
+    // The user may have chosen another entry in the meantime.
     if (seq === chosen) detail = { seq, details, problem };
     redraw();
   };
@@ -193,7 +193,7 @@ async function checkRecord() {
 const exportButton = (format, ready) =>
   actButton({ key: `export:${format}`, ready, going: ACTIVITY.writing, done: ACTIVITY.written, failed: ACTIVITY.notWritten, again: true, act: async () => { written = (await backend.exportActivity({ ...wanted }, format)) ?? written; } });
 
-/** Returns the results of the tools. */
+/** Returns the results of the last check and the last export. */
 function results() {
   if (check === null && !written) return nothing;
   const isIntact = check?.intact && !check.problem;

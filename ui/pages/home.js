@@ -1,4 +1,4 @@
-// The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
+// The state of protection at a glance: the map, what needs the user, the 24-hour chart, and recent calls.
 
 import { cells } from "../activity_line.js";
 import { currentWays, loadClients, uncheckedAgents } from "../agent_connect.js";

@@ -1,4 +1,4 @@
-// All permissions, with revoking, changing and adding them.
+// Lists all permissions, and lets the user revoke, change and add them.
 
 import { declinedRows } from "../grant_declined.js";
 import { addButton, addPanel } from "../grant_form.js";

@@ -1,4 +1,4 @@
-// The rules in order, with their hits. A change is tried on the record before it is saved.
+// The rules in order, with their numbers of hits. A change is tested against recorded calls before it is saved.
 
 import * as backend from "../backend.js";
 import { html, nothing, repeat } from "../html.js";
@@ -25,7 +25,7 @@ let draft = null;
 let isNew = false;
 /** Text of the rules that the draft is added to. */
 let base = "";
-/** Tools that a rule made here can cover; empty if it is made from a call.
+/** Tools that a new rule can cover; empty if the rule is created from a call.
  * @type {import("../types.js").Rules["tools"]} */
 let choices = [];
 
@@ -57,7 +57,7 @@ export const rules = {
   },
 };
 
-/** Loads the rules again after they were changed elsewhere. @param {string} policy */
+/** Reloads the rules after they were changed elsewhere. @param {string} policy */
 function followPolicy(policy) {
   const isChanged = loaded !== "" && policy !== loaded;
   loaded = policy;

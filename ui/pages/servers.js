@@ -68,7 +68,7 @@ function follow({ changed_servers, changed_tools, sessions }) {
 async function loadServers() {
   const number = ++asked;
   const answer = await backend.outcome(backend.servers());
-  // A later request has the newer answer.
+  // A later request has a newer answer.
   if (number !== asked) return;
   found = answer.value ?? found;
   problem = answer.problem;

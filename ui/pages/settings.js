@@ -19,9 +19,9 @@ let problem = "";
 let saved = "";
 /** Reasons why settings were not saved, by setting. @type {Map<string, string>} */
 const problems = new Map();
-/** Typed texts that are not saved yet, by setting. @type {Map<string, string>} */
+/** Typed text that is not saved yet, by setting. @type {Map<string, string>} */
 const drafts = new Map();
-/** Completes after all changes so far, which are saved one after the other: the last answer is the newest state. */
+/** Completes after all changes so far. Changes are saved one after the other, so that the last answer is the newest state. */
 let saving = Promise.resolve();
 
 /** @type {import("../app.js").Page} */
@@ -53,7 +53,7 @@ function use(now) {
 }
 
 /**
- * Saves a setting. Until then, and if that fails, its control shows the stored value.
+ * Saves a setting. Until the setting is saved, and if saving fails, its control shows the stored value.
  * @param {keyof Settings} field
  * @param {unknown} value
  */
@@ -75,7 +75,7 @@ function change(field, value) {
   return saving;
 }
 
-/** Turns the requirement of a sandbox off. @type {import("../action_button.js").Act & { says: string }} */
+/** Turns off the sandbox requirement. @type {import("../action_button.js").Act & { says: string }} */
 const allowUnsandboxed = { key: "unsandboxed-off", ...SETTINGS.allowUnsandboxed, kind: "stop", again: true, act: allowAll };
 
 async function allowAll() {

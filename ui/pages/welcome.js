@@ -68,7 +68,7 @@ async function leave() {
   location.hash = "#home";
 }
 
-/** An agent as it looks once it is connected. @type {import("../reach_model.js").AgentNode[]} */
+/** Example of a connected agent. @type {import("../reach_model.js").AgentNode[]} */
 const EXAMPLE = [{
   name: WELCOME.exampleAgent,
   asks: true,

@@ -1,5 +1,5 @@
-//! Runs the trusted process on its own thread and Tokio runtime, so that it and the user interface never block each
-//! other.
+//! Runs the trusted process on its own thread and Tokio runtime, so that the trusted process and the user interface
+//! never block each other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};
@@ -90,7 +90,7 @@ async fn told_to_end() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without handlers, signals kill the process, which also closes every session.
+        // Without handlers, signals kill the process. This also closes every session.
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }

@@ -1,23 +1,24 @@
-//! Decides whether a press of Allow is accepted. A state machine that depends on neither the GUI toolkit nor the clock.
+//! State machine that decides whether a press of Allow is accepted. It depends on neither the GUI toolkit nor the
+//! clock.
 //!
 //! - Each [`Event`] is passed with its time and results in an [`Effect`].
-//! - INVARIANT: a call is allowed by a press and release on Allow, after [`REST`] without other presses or changes.
-//!   Before the press, the user must have read the whole question with the dialog in view, and must have chosen Allow
-//!   with the pointer, a finger or the keyboard focus.
+//! - INVARIANT: a call is allowed by a press and release on Allow, after a rest period: [`REST`] without other presses
+//!   or changes. Before the press, the user must have read the whole question with the dialog in view, and must have
+//!   chosen Allow with the pointer, a finger or the keyboard focus.
 //! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only
-//!   movement after the rest counts, except after a press on another control of the dialog, when movement during the
-//!   rest counts too.
-//! - INVARIANT: a finger chooses Allow by touching it after the rest. The next touch, after another rest, allows the
-//!   call. The keyboard focus chooses Allow if a key moved it there.
+//!   movement after the rest period counts. After a press on another control of the dialog, movement during the rest
+//!   period counts as well.
+//! - INVARIANT: a finger chooses Allow by touching it when pointer movement would count. The next touch, after another
+//!   rest period, allows the call. The keyboard chooses Allow if a key moves the focus there.
 //! - INVARIANT: if another window could cover the dialog unnoticed, the press must last for [`HOLD`].
-//! - The pointer need not leave Allow first, because moving on Allow after a rest always chooses it.
+//! - The pointer does not have to leave Allow first, because moving on Allow after a rest period always chooses it.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time without a press or change before Allow is accepted, longer than the interval between clicks or keys
-/// meant for another window.
+/// Minimum time without a press or change before Allow is accepted. It is longer than the interval between clicks or
+/// keys meant for another window.
 pub(crate) const REST: Duration = Duration::from_millis(800);
-/// Minimum time from the pointer's arrival on Allow to a press that is accepted.
+/// Minimum time between the pointer's arrival on Allow and a press that is accepted.
 pub(crate) const HOVER: Duration = Duration::from_millis(250);
 /// Minimum duration of a press if Allow must be held.
 pub(crate) const HOLD: Duration = Duration::from_millis(700);
@@ -40,9 +41,9 @@ pub(crate) enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InView {
     Whole,
-    /// Another window covers a part of it.
+    /// Another window covers part of the dialog.
     Covered,
-    /// A part of it is outside every screen.
+    /// Part of the dialog is outside every screen.
     OffScreen,
 }
 
@@ -55,7 +56,7 @@ pub(crate) enum Event {
     Focused(bool),
     /// The visibility of the dialog changed.
     InView(InView),
-    /// `true` once all required text has been in view, `false` if it has grown since.
+    /// `true` once all required text has been in view, `false` if the text has grown since then.
     Read(bool),
     /// `true` if Allow must be held for [`HOLD`].
     Slow(bool),
@@ -97,15 +98,15 @@ pub(crate) struct Arming {
     /// Time at which the dialog received the keyboard focus.
     focused: Option<Instant>,
     on_allow: Option<OnAllow>,
-    /// `true` if a finger touched Allow after the rest.
+    /// `true` if a finger chose Allow by touching it.
     touched: bool,
     keyed: bool,
     /// `true` if Alt+A was pressed and its release has not been received.
     key_held: bool,
     /// Time of the last press or change.
     disturbed: Instant,
-    /// Time of the last press on another control. Set only if nothing but such presses, and the changes they caused,
-    /// followed the last rest.
+    /// Time of the last press on another control. Set only if all events since the last rest period are such presses or
+    /// changes that they caused.
     at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
@@ -120,22 +121,22 @@ struct OnAllow {
     travelled: bool,
 }
 
-/// Condition for which Allow is waiting, as shown to the user.
+/// State of Allow, as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// A part of the question has not been read yet.
+    /// Part of the question has not been read yet.
     Unread,
     /// Another window covers the dialog.
     Covered,
-    /// A part of the dialog is outside every screen.
+    /// Part of the dialog is outside every screen.
     OffScreen,
     /// A press is being held. Contains its start, and the time from which it is accepted.
     Holding(Instant, Instant),
     /// The press was held long enough and can be released.
     LetGo,
-    /// The user must pause. Contains the start and end of the rest.
+    /// The user must pause. Contains the start and end of the rest period.
     Resting(Instant, Instant),
-    /// The pointer is on Allow but has not moved since the rest.
+    /// The pointer is on Allow but has not moved since the rest period.
     Still,
     /// The user has not chosen Allow yet.
     Waiting,
@@ -288,7 +289,7 @@ impl Arming {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
-            // Keeps the choice, so that a user who released too early can press again after a rest.
+            // Keeps the choice, so that a user who released too early can press again after a rest period.
             match by {
                 By::Pointer => self.on_allow = on_allow,
                 By::Touch => self.touched = touched,
@@ -311,15 +312,14 @@ impl Arming {
         }
     }
 
-    /// Handles a change of the dialog, which is attributed to an immediately preceding press in the dialog, if there
-    /// is one.
+    /// Handles a change of the dialog. A change right after a press on another control is attributed to that press.
     fn change(&mut self, now: Instant) {
         let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);
         self.at_work = at_work;
     }
 
-    /// Restarts the rest. Discards any choice of Allow except one made with the keyboard focus.
+    /// Restarts the rest period. Discards any choice of Allow except one made with the keyboard.
     fn disturb(&mut self, now: Instant) {
         self.disturbed = now;
         self.at_work = None;

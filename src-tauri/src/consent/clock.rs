@@ -1,4 +1,4 @@
-//! Countdown of a question.
+//! A question's countdown.
 //!
 //! - The caller provides the current time.
 

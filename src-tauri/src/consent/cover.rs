@@ -1,8 +1,9 @@
-//! Computes the visible part of the dialog from the windows on an X11 screen.
+//! Computes the dialog's visibility from the windows on an X11 screen.
 //!
 //! - With a compositor, X11 does not report covered windows, so [`watch`] reads the stacking order.
-//! - INVARIANT: in doubt, the dialog counts as covered, for example if there are too many windows or it is not shown.
-//! - Ignored are windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay.
+//! - INVARIANT: in doubt, the dialog counts as covered, for example if there are too many windows or the dialog is not
+//!   shown.
+//! - Ignores windows of this process (menus, tooltips), windows that draw nothing, and the compositor's overlay.
 //! - Compositors can draw over windows. They are trusted, like the rest of the desktop shell.
 
 mod watch;
@@ -13,7 +14,7 @@ use super::arming::InView;
 
 /// Maximum number of windows above the dialog to check. With more windows, the dialog counts as covered.
 const MAX_WINDOWS: usize = 2000;
-/// Id bits that are set only in ids assigned by the X server itself, such as that of the compositor's overlay window.
+/// Bits that are set only in ids assigned by the X server itself, such as the id of the compositor's overlay window.
 const SERVER_IDS: u32 = 0xe000_0000;
 
 /// Rectangle on the screen in pixels.

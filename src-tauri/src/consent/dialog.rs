@@ -1,9 +1,9 @@
 //! The native consent dialog (GTK 3), which shows a [`ConsentView`].
 //!
-//! - Never runs a nested main loop. Closes exactly once and then sends one [`DialogResult`].
+//! - Never runs a nested main loop. Sends at most one [`DialogResult`].
 //! - Only [`Arming`] decides that the user allowed the call. Enter, Space, Escape, closing the dialog and timeouts
-//!   never do.
-//! - Allow is never at its position in the previous dialog, and is not accepted until everything that it would allow
+//!   never allow it.
+//! - Allow is never where it was in the previous dialog. A press is not accepted until everything that it would allow
 //!   has been in view.
 //! - The dialog does not take the keyboard focus when it opens. All content is plain text.
 
@@ -68,7 +68,8 @@ struct Inner {
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// `true` if the X server reports the dialog as not covered. The only source if the stacking order is unavailable.
+    /// `true` if the X server reports the dialog as not covered. This is the only source if the stacking order is
+    /// unavailable.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
     /// Parts of the question that the user has read so far.
@@ -131,7 +132,7 @@ impl Dialog {
         Self(inner)
     }
 
-    /// Sets the number of pending questions, and of those that could be shown together.
+    /// Sets the number of pending questions and the number of those that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
@@ -213,7 +214,7 @@ impl Inner {
         });
     }
 
-    /// Returns the change handler of the controls that determine the effect of Allow.
+    /// Returns the change handler for the controls that determine the effect of Allow.
     fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
         let weak = Rc::downgrade(self);
         move || {
@@ -320,7 +321,8 @@ impl Inner {
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks whether everything has been read. Does nothing while the window is not shown, because its size is unknown.
+    /// Checks whether the whole question has been read. Does nothing while the window is not shown, because its size is
+    /// unknown.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
@@ -417,8 +419,8 @@ impl Inner {
         self.in_view(by_stacking)
     }
 
-    /// Combines the visibility from the stacking order with the X server's report, which is reliable only without a
-    /// compositor.
+    /// Combines the visibility from the stacking order with the X server's report. The report is reliable only without
+    /// a compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }

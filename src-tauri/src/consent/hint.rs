@@ -1,4 +1,4 @@
-//! Hint and ring that show the condition for which Allow is waiting, in all kinds of dialogs.
+//! Hint and ring that show the state of Allow, for all kinds of dialogs.
 
 use super::arming::{By, Stage};
 use std::borrow::Cow;

@@ -4,8 +4,7 @@
 //! - INVARIANT: reports must arrive in order. A missing or repeated report counts as a press outside Allow.
 //! - [`ReadExtent`] uses the page's measurements to determine what was read. The page cannot claim to be taller than
 //!   the window, whose height the system reports.
-//! - INVARIANT: covering windows cannot be detected here, so Allow must be held, unless it only allows reading one
-//!   file.
+//! - INVARIANT: the page cannot detect covering windows, so Allow must be held, unless it only allows reading one file.
 
 use super::DialogResult;
 use super::arming::{Arming, By, Effect, Event};
@@ -68,13 +67,13 @@ pub(crate) enum Did {
     Inside,
     /// Any other button or key was pressed.
     Press,
-    /// A press of Allow began.
+    /// A press of Allow started.
     Down { by: By },
-    /// A press of Allow was released on it.
+    /// A press of Allow was released on Allow.
     Up { by: By },
     /// The user selected the offer and lifetime with these indices.
     Choose { offer: usize, lifetime: usize },
-    /// The user denied.
+    /// The user denied the call.
     Deny { note: String, reach: Reach },
 }
 

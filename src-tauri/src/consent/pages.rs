@@ -1,4 +1,4 @@
-//! Queue of pending questions on systems without a native dialog, and the page of the first one.
+//! Queue of pending questions on systems without a native dialog, and the page of the first question.
 //!
 //! - Creates no windows. Its owner reports window events and queries the current page.
 //! - Each question is settled exactly once: it is answered, expires, is withdrawn or is dropped. Dropping it denies
@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on a page and opening the next one, which must not receive a press meant for
-/// the previous page.
+/// Minimum time between the last press on a page and the opening of the next page. Prevents the next page from
+/// receiving a press meant for the previous one.
 const APART: Duration = Duration::from_secs(1);
 
 /// Interval between polls above which the machine is assumed to have slept, because nothing else delays a poll that
@@ -27,7 +27,7 @@ const SLEPT: Duration = Duration::from_secs(5);
 pub(super) struct Pages {
     home: PathBuf,
     publish: watch::Sender<Vec<PendingQuestion>>,
-    /// Pending questions, of which the page shows the first.
+    /// Pending questions. The page shows the first one.
     queue: VecDeque<Entry>,
     page: Option<Page>,
     /// Number of pages opened so far.
@@ -36,7 +36,7 @@ pub(super) struct Pages {
     mirrored: bool,
     locked: bool,
     asleep: bool,
-    /// Time of the last poll, also by the wall clock, because on some machines the monotonic clock stops during sleep.
+    /// Time of the last poll, by both clocks, because on some machines the monotonic clock stops during sleep.
     looked: Option<(Instant, SystemTime)>,
 }
 
@@ -163,7 +163,7 @@ impl Pages {
         self.page.as_mut()
     }
 
-    /// Restarts the countdown of all questions, because the user answers them one after another.
+    /// Restarts the countdowns of all questions, because the user answers the questions one after another.
     pub(super) fn prolong_all(&mut self, now: Instant) {
         for entry in &mut self.queue {
             entry.countdown.work(now);

@@ -1,5 +1,5 @@
-//! Reports when the screen is locked and when the machine sleeps. The user cannot answer then, and the key or click
-//! that unlocks or wakes the machine must not count as an answer.
+//! Reports when the screen is locked and when the machine sleeps. The user cannot answer at these times, and the key or
+//! click that unlocks or wakes the machine must not count as an answer.
 //!
 //! - Subscribes to logind on the system bus. No question is shown before logind's first reply. Without logind, the
 //!   user always counts as present.

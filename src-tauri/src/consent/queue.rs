@@ -1,6 +1,6 @@
-//! Queue of pending questions, and the dialog of the first one.
+//! Queue of pending questions, and the dialog of the first question.
 //!
-//! - Runs on the main thread as a single loop over commands. Dialogs send their results as commands too, so no
+//! - Runs on the main thread as a single loop over commands. Dialogs also send their results as commands, so no
 //!   function is re-entered.
 //! - Each question leaves the queue exactly once: it is answered, withdrawn or dropped. Dropping it denies the call.
 //! - No dialog is shown while the screen is locked or the machine sleeps. Questions stay pending and expire as usual.
@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Minimum time between the last press in a dialog and opening the next one, which must not receive a press meant for
-/// the previous dialog.
+/// Minimum time between the last press in a dialog and the opening of the next dialog. Prevents the next dialog from
+/// receiving a press meant for the previous one.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -26,7 +26,7 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// Pending questions. The dialog shows the first one, or several of the same agent.
+    /// Pending questions. The dialog shows the first one, or several from the same agent.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
     /// Earliest time for opening the next dialog.
@@ -159,8 +159,8 @@ impl DialogQueue {
         }
     }
 
-    /// Reopens the dialog immediately at the user's request, with all questions that can be answered together with the
-    /// current one if `together` is `true`, otherwise with the first question only.
+    /// Reopens the dialog immediately at the user's request. If `together` is `true`, shows all questions that can be
+    /// answered together with the first one. Otherwise, shows only the first.
     fn reopen(&mut self, together: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
@@ -190,7 +190,7 @@ impl DialogQueue {
         batch
     }
 
-    /// Returns the number of pending questions of the first question's agent.
+    /// Returns the number of pending questions from the first question's agent.
     fn of_first(&self) -> usize {
         let first = self.queue.front();
         let is_its = |entry: &&QueuedQuestion| {
@@ -199,7 +199,7 @@ impl DialogQueue {
         self.queue.iter().filter(is_its).count()
     }
 
-    /// Restarts the countdown of all questions, because the user answers them one after another.
+    /// Restarts the countdowns of all questions, because the user answers the questions one after another.
     fn prolong_all(&mut self, id: &str) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
             // The user has noticed the dialog, so the notification is no longer needed.

@@ -10,7 +10,7 @@ pub(super) struct Extent {
     pub(super) room: f64,
 }
 
-/// Extent of a part when all its text had been in view, or `None` if that has not happened yet.
+/// Extent of a part when all of its text had been in view, or `None` if some text has not been in view yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadExtent(Option<Extent>);
 

@@ -1,7 +1,8 @@
 //! Decides when a notification about an unnoticed dialog is due.
 //!
 //! - The caller provides the current time.
-//! - A notification can cover the dialog and disarm Allow, so none is due while the user is active in the dialog.
+//! - A notification can cover the dialog and disarm Allow, so no notification is due while the user is active in the
+//!   dialog.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 const IN_VIEW: Duration = Duration::from_secs(5);
 /// Time without user activity after which a notification about a possibly hidden dialog is due.
 const HIDDEN: Duration = Duration::from_secs(1);
-/// Minimum time after user activity, and between notifications about a possibly hidden dialog.
+/// Minimum time between user activity and a notification, and between notifications about a possibly hidden dialog.
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// Times of the notifications about a dialog.
@@ -20,13 +21,14 @@ pub(super) struct Reminder {
 }
 
 impl Reminder {
-    /// Creates the reminder of a dialog that opens now.
+    /// Creates the reminder for a dialog that opens now.
     pub(super) fn new(now: Instant) -> Self {
         Self { opened: now, last: None }
     }
 
-    /// Returns `true` if a notification is due, and counts it as sent. `active` is the time of the user's last activity,
-    /// which counts only if this dialog was already open. `in_view` is `true` if the dialog is known to be visible.
+    /// Returns `true` if a notification is due, and counts it as sent. `active` is the time of the user's last
+    /// activity. The activity counts only if this dialog was already open. `in_view` is `true` if the dialog is known
+    /// to be visible.
     pub(super) fn is_due(&mut self, active: Option<Instant>, in_view: bool, now: Instant) -> bool {
         let after_opening = match (self.last, in_view) {
             (None, true) => self.opened + IN_VIEW,

@@ -8,8 +8,8 @@ use std::path::Path;
 
 /// Maximum length of a program, server or tool name in a sentence, in characters.
 const NAME_CHARS: usize = 48;
-/// Maximum length of a line in characters before it is broken. The toolkit lays out whole lines at once, which blocks
-/// the main thread.
+/// Maximum length of a line in characters before it is broken. The toolkit lays out a whole line at once, so a long
+/// line would block the main thread.
 const LINE_CHARS: usize = 2_000;
 /// Prefix that marks the continuation of a broken line.
 const GOES_ON: &str = "\u{21aa} ";
@@ -22,7 +22,7 @@ pub(crate) fn name(text: &str) -> String {
     clip(&line(text), NAME_CHARS)
 }
 
-/// Returns text on one line with control and bidirectional formatting characters escaped.
+/// Formats text on one line, with control and bidirectional formatting characters escaped.
 pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }

@@ -42,8 +42,8 @@ pub(crate) struct ConsentView {
     pub(crate) id: String,
     /// Sentence such as "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
     pub(crate) headline: Vec<Span>,
-    /// Summary for notifications, which names no files or other objects, such as "Claude Code wants to write a file or
-    /// folder".
+    /// Summary for notifications, such as "Claude Code wants to write a file or folder". It names no files or other
+    /// objects.
     pub(crate) kind: String,
     /// Band with the name of the remote machine that asks, or `None` if the question is about this computer.
     pub(crate) host: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct ConsentView {
     pub(crate) facts: Vec<Fact>,
     /// Text that would be written.
     pub(crate) preview: Option<TextBlock>,
-    /// Full text of everything shortened elsewhere. Allow is accepted only after it was read to the end.
+    /// Full text of everything shortened elsewhere. Allow is accepted only after this text has been read to the end.
     pub(crate) rest: Option<TextBlock>,
     /// All known facts, one per line.
     pub(crate) details: String,
@@ -83,7 +83,7 @@ pub(crate) struct ConsentView {
     pub(crate) deadline: Duration,
 }
 
-/// Icon of a server, which shows its containment.
+/// Server icon, which shows how the server is contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerSign {
     Sandboxed,
@@ -99,7 +99,7 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// Emphasis of text. It only repeats what the text says, for users who do not see colours.
+/// Emphasis of text. The emphasis only repeats what the text says, so that users who cannot see colours miss nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
@@ -122,7 +122,7 @@ pub(crate) struct LineView {
     pub(crate) words: Vec<Span>,
     /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// Path that the agent used, if it differs from the real one, and any symlink that leads out of its folder.
+    /// Path that the agent used, if it differs from the real path, and any symlink that leads out of its folder.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -215,8 +215,8 @@ impl ConsentView {
         self.choices.get(choice).map_or("_Allow", |choice| allow_words(choice, lifetime))
     }
 
-    /// Returns a sentence about the effect of Allow, followed by what Deny does not prevent if the server is not sandboxed.
-    /// Empty for an invalid choice.
+    /// Returns a sentence about the effect of Allow, followed by what Deny does not prevent if the server is not
+    /// sandboxed. Returns an empty string for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
@@ -275,7 +275,7 @@ pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
     Span { text: text::isolated(&text.into()), tone }
 }
 
-/// Returns `true` if the call only reads one file.
+/// Returns `true` if the call only reads one file and its server is sandboxed.
 fn reads_one_file(question: &Question) -> bool {
     let [only] = question.consequences.as_slice() else { return false };
     let one_path = matches!(only.object.as_slice(), [Piece::Path(_)]);

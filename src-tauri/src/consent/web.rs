@@ -5,8 +5,8 @@
 //! - A window can answer only the question for which it was opened, identified by its label. Closing the window denies
 //!   the question.
 //! - The lock is released before a window is created, because a new window reports its focus synchronously.
-//! - Sleep is detected by comparing clocks. A locked screen is not detected, but windows below it do not receive the
-//!   keyboard focus.
+//! - Sleep is detected by comparing clocks. A locked screen is not detected, but windows below the lock screen do not
+//!   receive the keyboard focus.
 
 use super::arming::Event;
 use super::page::{Changing, Did, Drawn, Page};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-/// Interval for checking for expired questions and the next page.
+/// Interval between checks for expired questions and for the next page.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Pending questions, shared with the app's commands.
@@ -58,7 +58,7 @@ fn handle(app: &AppHandle, command: Command) {
         Command::Raise => {
             let open = questions.lock().page().map(|page| label(page));
             if let Some(window) = open.and_then(|label| app.get_webview_window(&label)) {
-                // The window can be used even without the focus.
+                // Ignores the error: the window can be used even without the focus.
                 let _ = window.set_focus();
             }
         }
@@ -117,7 +117,7 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
             happened(&told, Event::Changed);
-            // If the size is unknown, the page keeps the last one.
+            // If the size is unknown, the page keeps its last known size.
             let _ = sized(&told);
         }
         WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {

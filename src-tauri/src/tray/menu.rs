@@ -127,7 +127,7 @@ impl TrayMenu {
     pub(crate) fn new(state: &TrayState) -> Self {
         let (picture, headline) = headline(state);
         let mut entries = vec![MenuEntry::Line(headline.clone())];
-        // The first line can be about something else.
+        // Omits the line if the headline already ends with it.
         let around = way_around(state.bypassing).filter(|line| !headline.ends_with(line));
         entries.extend(around.map(MenuEntry::Line));
         entries.push(MenuEntry::Separator);
@@ -208,7 +208,7 @@ fn protected(sessions: &[SessionView], bypassing: BypassingServers) -> (TrayPict
     }
 }
 
-/// Returns a menu entry for each pending question, which brings the dialog to the front.
+/// Returns a menu entry for each pending question. Each entry brings the dialog to the front.
 fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
     let press = |text| MenuEntry::Press { text, action: MenuAction::Questions };
     let mut entries: Vec<MenuEntry> = questions
@@ -246,7 +246,7 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     MenuEntry::Sub { text: mnemonics_off(&text::isolated(&format!("{}{state}", text::name(name)))), presses }
 }
 
-/// Returns the menu entry for expired questions, which shows them again.
+/// Returns the menu entry for reopening expired questions.
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open

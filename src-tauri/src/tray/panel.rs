@@ -1,7 +1,7 @@
 //! Detects whether a panel shows tray icons.
 //!
-//! - Current panels register a `StatusNotifierWatcher` on the session bus. Older ones, such as `tint2`, own the
-//!   selection of the XEmbed system tray, and the tray library embeds the icon in them as a window.
+//! - Current panels register a `StatusNotifierWatcher` on the session bus. Older panels, such as `tint2`, own the
+//!   XEmbed system tray selection, and the tray library embeds the icon in them as a window.
 
 use gtk::prelude::*;
 use gtk::{gdk, gio};
@@ -10,8 +10,8 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Sets the icon's name, which panels show as a tooltip, because the tray library sends none on Linux. The first menu
-/// entry contains the state.
+/// Sets the icon's name. Panels show it as a tooltip, because the tray library sends no tooltip on Linux. The first
+/// menu entry contains the state.
 pub(super) fn name_icon() {
     gtk::glib::set_application_name("IronCurtain Desktop");
 }

@@ -6,7 +6,7 @@ use super::menu::TrayPicture;
 use tauri::AppHandle;
 use tauri::image::Image;
 
-/// `true` if the system tints the icons in its panel, which then have a single colour.
+/// `true` if the system tints the icons in its panel. Such icons have a single colour.
 pub(super) const IS_TINTED: bool = cfg!(target_os = "macos");
 
 /// Size in pixels of an icon in this system's panel at scale 1.

@@ -1,6 +1,6 @@
 //! Commands that add a server from a package, an address or a configuration in the server's documentation.
 //!
-//! - The page shows a planned server that is stored here, and exactly that is written.
+//! - A planned server is stored here until the user confirms it, and is written exactly as shown.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};

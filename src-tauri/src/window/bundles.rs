@@ -1,5 +1,5 @@
-//! Commands that add a bundle's server (`.mcpb`): they open the bundle, pick its files and folders, and show the
-//! planned server, which [`write_server`](super::add_server::write_server) writes.
+//! Commands that add a bundle's server (`.mcpb`). They open the bundle, let the user pick its files and folders, and
+//! show the planned server. [`write_server`](super::add_server::write_server) then writes the server.
 //!
 //! - The bundle is only unpacked and read. None of its code runs, and it is deleted unless its server is added.
 //! - INVARIANT: the bundle, its files and its folders come from a system picker in this process. The page cannot name
@@ -43,7 +43,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // The user may have opened another bundle since.
+        // The user may have opened a different bundle in the meantime.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)

@@ -1,6 +1,6 @@
-//! Tools that a server changed or added: the changed words for the page, and the user's decision.
+//! Tools that a server changed or added: the changed text for the page, and the user's decision.
 //!
-//! - A decision applies to the definition that was shown.
+//! - A decision applies only to the definition that was shown.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Tool changed or added by its server.
 #[derive(Debug, Serialize)]
 pub(super) struct ChangedToolRow {
-    /// Identifies the definition that is shown.
+    /// Identifier of the definition that is shown.
     change: String,
     tool: String,
     state: ChangedToolState,
@@ -84,7 +84,7 @@ pub(super) async fn decide_tool(
     let tool = aside(decide).await?;
     daemon.tools_decided(&name).await;
     Ok(match decision {
-        PinDecision::Update => format!("Agents get {tool} as its server describes it now."),
+        PinDecision::Update => format!("Agents now get the new definition of {tool}."),
         PinDecision::Keep => format!("Agents get {tool} with its old definition."),
         PinDecision::Remove => format!("Agents no longer get {tool}."),
     })

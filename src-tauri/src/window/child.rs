@@ -1,8 +1,8 @@
-//! The window's process, which shows the page and forwards its commands to the trusted process.
+//! The window's process. It shows the page and forwards the page's commands to the trusted process.
 //!
-//! - It stores nothing, and exits when its window is closed or the trusted process exits.
-//! - INVARIANT: its only connection to the trusted process is an inherited socket, which its own children do not
-//!   inherit.
+//! - The process stores nothing. It exits when its window is closed or the trusted process exits.
+//! - INVARIANT: its only connection to the trusted process is an inherited socket. Its own child processes do not
+//!   inherit this socket.
 
 #[cfg(target_os = "linux")]
 mod engine;
@@ -68,7 +68,7 @@ struct Waiting {
 /// Returns a [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Otherwise, the process would be named after the link through which it was started.
+    // Without this name, the process would be named after the link through which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;
@@ -129,7 +129,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                             tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
                         }
-                        // A closing window does not confirm, so the app opens a new one.
+                        // A closing window does not confirm that it is shown, so the app opens a new one.
                         Ok(_) | Err(_) => {}
                     }
                 });

@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum length of the description of an entry, in characters. It contains the entry's command.
+/// Maximum length of an entry's description, in characters. The description contains the entry's command.
 const MAX_WAY_LEN: usize = 400;
 
 /// Planned changes that the user has not confirmed yet, by client.
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
-/// Change to a client's settings requested by the page.
+/// Change to a client's settings that the page requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {
@@ -60,7 +60,7 @@ struct FoundEntry {
     way: String,
     /// `true` if the entry bypasses IronCurtain.
     past: bool,
-    /// `true` if the entry connects to a remote server, which reaches nothing on this computer.
+    /// `true` if the entry connects to a remote server. A remote server has no access to this computer.
     remote: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Error of a command, sent to the page.
+//! Command errors that are sent to the page.
 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use ironcurtain_visible as visible;
@@ -27,8 +27,8 @@ impl CommandError {
         Self { code: ErrorCode::Malformed, message: problem.to_string() }
     }
 
-    /// Converts a reply from the trusted process: an error reply to its error, and any other to an "unexpected reply"
-    /// error.
+    /// Converts a reply from the trusted process. An error reply becomes its error, and any other reply becomes an
+    /// "unexpected reply" error.
     pub(super) fn of(reply: Reply) -> Self {
         if let Reply::Failed { code, message } = reply {
             return Self { code, message };

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// Generates [`run`] from command names and their arguments, whose types come from the functions' signatures.
+/// Generates [`run`] from command names and argument names. The argument types come from the functions' signatures.
 macro_rules! commands {
     ($($module:ident::$command:ident($($argument:ident),*);)*) => {
         /// Runs a page command.
@@ -114,7 +114,7 @@ commands! {
     record_export::disable_export();
 }
 
-/// Unused arguments of a command.
+/// Arguments of a command that have not been taken yet.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {

@@ -1,7 +1,7 @@
-//! System pickers for files and folders, which stay above the window and close with it.
+//! System pickers for files and folders. They stay above the window and close with it.
 //!
-//! - They run in the trusted process, which guarantees that the user chose the result. The window's process only
-//!   reports the id of its window. A wrong id merely places the picker above another window.
+//! - The pickers run in the trusted process, so the result is certain to be the user's choice. The window's process
+//!   only reports the id of its window. A wrong id merely places the picker above a different window.
 //! - INVARIANT: nothing can be picked for a closed window.
 
 #[cfg(not(target_os = "linux"))]

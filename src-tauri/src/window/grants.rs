@@ -31,7 +31,7 @@ pub(super) struct RevokedRow {
     problem: Option<String>,
 }
 
-/// Kind of access, as the page names it.
+/// Kind of access, as named by the page.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AccessWord {
@@ -40,7 +40,7 @@ pub(super) enum AccessWord {
     Delete,
 }
 
-/// Lifetime, as the page names it. A single call cannot be granted in advance.
+/// Lifetime, as named by the page. A single call cannot be granted in advance.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum LifetimeWord {
@@ -73,13 +73,13 @@ pub(super) enum GrantKind {
     Tool,
 }
 
-/// Terms of a grant that replaces another one.
+/// Terms of a grant that replaces an existing one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTerms {
     access: Option<Vec<AccessWord>>,
     lifetime: Option<LifetimeWord>,
-    /// `true` to let the user pick a folder inside the granted one, to which the new grant is limited.
+    /// `true` to let the user pick a folder inside the granted one. The new grant is then limited to that folder.
     part: bool,
 }
 
@@ -87,7 +87,8 @@ pub(super) async fn revoke_grants(
     state: &AppState,
     grants: Vec<String>,
 ) -> Result<Vec<RevokedRow>, CommandError> {
-    // Sends all requests first, because each denies access immediately but takes longer to verify.
+    // Sends all requests before waiting for replies. Each request denies access immediately, but the verification takes
+    // longer.
     let asked = grants.into_iter().map(|grant| {
         let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });
@@ -188,7 +189,7 @@ pub(super) async fn grant_beforehand(
     Ok(Some(visible::path(&granted)))
 }
 
-/// Runs an operation on grants on the trusted process's own threads.
+/// Runs a grant operation on the trusted process's own threads.
 async fn given<T: Send + 'static>(
     trusted: &Trusted,
     giving: impl Future<Output = Result<T, GrantRequestError>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Commands that decide about the grants of a server whose program has changed.
+//! Commands for deciding what happens to the grants of a server whose program has changed.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -13,7 +13,7 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::path::Path;
 
-/// Server that now starts another program, and the state that the previous program stored under its name.
+/// Server that now starts a different program, and the state stored under its name for the previous program.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspendedRow {
     /// Description of the previous program, or `None` if it is unknown.
@@ -25,11 +25,12 @@ pub(super) struct SuspendedRow {
     data: Option<String>,
     annotated: usize,
     secrets: Vec<String>,
-    /// Identity of the displayed program, to which the decision applies.
+    /// Identity of the displayed program. The decision applies to this program.
     found: String,
 }
 
-/// Keeps the grants for the new program or sets them aside. `found` is the identity of the displayed program.
+/// Keeps the grants for the new program, or revokes them and sets the server's other data aside. `found` is the
+/// identity of the displayed program.
 pub(super) async fn decide_identity(
     state: &AppState,
     server: String,
@@ -65,7 +66,9 @@ pub(super) async fn decide_identity(
         0 => "Restart it in your agent.",
         _ => "Review its tools below, then restart it in your agent.",
     };
-    Ok(format!("{name} starts with nothing. {next} Its previous permissions and data are listed in {file}."))
+    Ok(format!(
+        "{name} starts without permissions or data. {next} Its previous permissions and data are listed in {file}."
+    ))
 }
 
 impl SuspendedRow {

@@ -14,8 +14,8 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Login that is waiting for the user's confirmation, and its number. A server that answers late can replace the plan
-/// while the user is reading another one, so the confirmation names the number that was shown.
+/// Login that is waiting for the user's confirmation, and its number. A late response from a server can replace the
+/// plan while the user is reading another one, so the confirmation contains the number that was shown.
 #[derive(Default)]
 pub(super) struct LoginDraft(Mutex<(u32, Option<LoginPlan>)>);
 
@@ -79,11 +79,11 @@ pub(super) async fn log_out(state: &AppState, server: String) -> Result<String, 
     Ok(format!("You are logged out of {name}. {tokens}"))
 }
 
-/// Ends the login at a server, if there is one.
+/// Logs out of a server, if the user is logged in.
 pub(super) async fn end_login(state: &AppState, server: &str) -> Result<Option<EndedLogin>, CommandError> {
     let trusted = trusted(state)?;
     let (home, name) = (trusted.home.clone(), server.to_owned());
-    // An invalid entry only prevents the revocation.
+    // An invalid entry prevents only the revocation.
     let entry =
         aside(move || Servers::load(&home).map(|servers| servers.find(Some(name.as_str())).cloned())).await;
     let remote = entry.ok().flatten().and_then(|entry| entry.remote);

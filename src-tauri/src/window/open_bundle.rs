@@ -1,7 +1,7 @@
 //! Bundle (`.mcpb`) that the user reviews in the window: its text for the page, and the user's values for its
 //! settings.
 //!
-//! - INVARIANT: its files and folders come from a system picker in this process. The page cannot name paths.
+//! - INVARIANT: the paths for its settings come from a system picker in this process. The page cannot name paths.
 //! - Text from the bundle is shortened and escaped before it reaches the page.
 
 use super::file_picker::Picked;
@@ -23,7 +23,7 @@ pub(super) struct OpenBundle {
     picked: BTreeMap<String, Vec<String>>,
 }
 
-/// Values sent by the page, which never include files or folders.
+/// Values sent by the page. They never include files or folders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedBundle {
@@ -31,7 +31,7 @@ pub(super) struct WantedBundle {
     pub(super) name: String,
     /// Typed values, by setting.
     pub(super) values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets that the user leaves out.
+    /// Optional secrets that the user omits.
     pub(super) without: BTreeSet<String>,
 }
 
@@ -87,7 +87,7 @@ impl OpenBundle {
         Ok((Self { bundle, picked: BTreeMap::new() }, view))
     }
 
-    /// Returns the folder of unpacked files, which identifies the bundle.
+    /// Returns the folder of unpacked files. This folder identifies the bundle.
     pub(super) fn folder(&self) -> PathBuf {
         self.bundle.folder().to_path_buf()
     }
@@ -103,7 +103,7 @@ impl OpenBundle {
             (true, true) => (Picked::File, "files"),
         };
         let name = short(&self.bundle.manifest.name);
-        Ok(PathWish { title: format!("Pick {what} that {name} is to work with"), kind, several })
+        Ok(PathWish { title: format!("Choose {what} for {name}"), kind, several })
     }
 
     /// Stores the paths that the user picked for a setting.

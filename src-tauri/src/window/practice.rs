@@ -1,5 +1,5 @@
-//! Commands for the first steps: a practice question without effect, and an attempt to read a private folder, which
-//! the sandbox prevents.
+//! Commands for the first steps. One asks a practice question that has no effect. The other tries to read a private
+//! folder, which the sandbox prevents.
 //!
 //! - The practice question appears in the real dialog, but no call depends on the answer, and nothing is recorded.
 
@@ -21,11 +21,11 @@ use tokio::sync::oneshot;
 /// Time limit of the practice question.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Time limit of the attempt.
+/// Time limit for the attempt to read a private folder.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Private folders that no agent needs, relative to the home directory. The attempt uses the first one that is not
-/// empty, or otherwise the home directory.
+/// Private folders that no agent needs, relative to the home directory. The attempt uses the first folder that is not
+/// empty. The last one is the home directory itself.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
 /// Answer to the practice question.
@@ -38,8 +38,8 @@ pub(super) enum PracticeAnswer {
     Unanswered,
 }
 
-/// Result of the attempt: the number of names in a private folder, and the number that a program without grants can
-/// see.
+/// Result of the attempt to read a private folder: the number of names in it, and the number that a program without
+/// grants can see.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFolderAttempt {
     folder: String,
@@ -69,7 +69,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Records that the user has finished or skipped the first steps, which prevents opening them again.
+/// Records that the user has finished or skipped the first steps, so that they do not open again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await

@@ -7,7 +7,8 @@ use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The user's preferences, with defaults if the file is missing or unreadable. They affect no decision about a call.
+/// The user's preferences, with defaults if the file is missing or unreadable. They do not affect any decision about a
+/// call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preferences {

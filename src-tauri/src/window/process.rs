@@ -15,7 +15,7 @@ pub(crate) const ARGUMENT: &str = "--window";
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];
 
-/// Running window process, which shows nothing until the window is requested.
+/// Running window process. It shows nothing until the window is requested.
 pub struct WindowProcess {
     pub(super) process: Process,
     pub(super) channel: UnixStream,
@@ -25,7 +25,7 @@ pub struct WindowProcess {
 pub(super) struct Process(Child);
 
 impl WindowProcess {
-    /// Starts this program again from its image in memory, so that replacing the file has no effect.
+    /// Starts this program again from the running executable, so that replacing the file has no effect.
     ///
     /// # Errors
     /// Returns an I/O error if the process cannot be started.

@@ -1,4 +1,4 @@
-//! Commands for profiles, which are sets of servers that a client reaches through one entry.
+//! Commands for profiles. A profile is a set of servers that a client reaches through one entry.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of calls on a page of the log.
 const MAX_CALLS: usize = 1000;
-/// Duration represented by one column in the chart of the last day.
+/// Duration represented by one column in the 24-hour chart.
 const QUARTER_MS: u64 = 15 * 60 * 1000;
-/// Number of columns in the chart of the last day.
+/// Number of columns in the 24-hour chart.
 const QUARTERS: usize = 96;
 
 /// A page of calls, newest first.
@@ -35,11 +35,11 @@ pub(super) struct CallPage {
     next: Option<u64>,
 }
 
-/// Decisions in the last 24 hours, counted per quarter of an hour.
+/// Decisions in the last 24 hours, counted per quarter-hour.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Day {
     from_ms: u64,
-    /// Numbers of allowed, escalated and denied calls, oldest first.
+    /// Numbers of allowed, escalated and denied calls per quarter-hour, oldest first.
     quarters: Vec<[u64; 3]>,
 }
 
@@ -122,14 +122,14 @@ pub(super) fn newest_calls(log: &Path, most: usize, meanings: &impl Meanings) ->
     Ok(calls.filter(|call| call.decision.is_some()).take(most).collect())
 }
 
-/// Counts the decisions of the last 24 hours.
+/// Counts the decisions made in the last 24 hours.
 pub(super) fn last_day(log: &Path) -> io::Result<Day> {
     let from_ms = (now_ms() / QUARTER_MS + 1).saturating_sub(QUARTERS as u64) * QUARTER_MS;
     let counts = decisions_by_period(log, from_ms, QUARTER_MS, QUARTERS)?;
     Ok(Day { from_ms, quarters: counts.iter().map(|one| [one.allowed, one.asked, one.denied]).collect() })
 }
 
-/// Converts entries formatted by another program, newest first.
+/// Converts entries that another program formatted, and returns them newest first.
 pub(super) fn calls_of(entries: Vec<ActivityView>) -> Vec<Call> {
     entries.into_iter().rev().map(Call::from).collect()
 }

@@ -13,7 +13,7 @@ use ironcurtain_secrets::{SecretName, SecretNameError};
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 
-/// Form in which paths are exported, as the page names it.
+/// Form in which paths are exported, as named by the page.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PathsChoice {
@@ -30,7 +30,7 @@ pub(super) struct ExportView {
     sent: u64,
     /// Number of entries that were dropped or refused.
     not_sent: u64,
-    /// Failure since the last success, if any.
+    /// Failure since the last successful export, if any.
     failure: Option<String>,
 }
 

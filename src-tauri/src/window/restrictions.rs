@@ -20,7 +20,8 @@ pub(super) async fn forget_question(state: &AppState, question: String) -> Resul
     done(state, Request::Forget { question }).await
 }
 
-/// Reopens an expired question in its dialog. Returns `true` if the user allowed it, which allows the same call once.
+/// Reopens an expired question in its dialog. Returns `true` if the user allowed the call. The same call is then
+/// allowed once.
 pub(super) async fn ask_again(state: &AppState, question: String) -> Result<bool, CommandError> {
     state.backend.ask_again(question).await.map_err(CommandError::refused)
 }

@@ -1,6 +1,6 @@
 //! Commands for servers' secrets, which are stored in the desktop's keyring or in the user's encrypted file.
 //!
-//! - INVARIANT: no secret or passphrase is sent to the page. The page sends new ones and receives only names.
+//! - INVARIANT: no secret or passphrase is sent to the page. The page can send new ones, but receives only names.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -20,7 +20,7 @@ pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
 pub(super) struct PlainSecretRow {
     server: String,
     place: String,
-    /// Future keyring name of the secret.
+    /// Name that the secret will have in the keyring.
     name: String,
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<()
 #[derive(Debug, Serialize)]
 pub(super) struct SecretsView {
     place: PlaceView,
-    /// Path of the encrypted file, which need not exist.
+    /// Path of the encrypted file. The file may not exist yet.
     file: String,
     /// Names of the secrets. Empty while the file is locked.
     names: Vec<String>,

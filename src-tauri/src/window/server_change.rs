@@ -1,4 +1,4 @@
-//! Commands that change configured servers: removing and restoring them, and changing hosts, folders and limits.
+//! Commands that remove and restore configured servers, and change their hosts, folders and limits.
 //!
 //! - A planned change is stored here until the user confirms it, and is written exactly as shown.
 //! - INVARIANT: only folders returned by a system picker to this process can be allowed. The page cannot name paths.
@@ -39,7 +39,7 @@ pub(super) struct PlannedRemoval {
     data: Option<String>,
 }
 
-/// Host or folder requested by the page for a server. A folder is chosen in a picker instead.
+/// Host or folder that the page requests for a server. A folder is chosen in a picker instead.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum WantedOpening {
@@ -154,7 +154,7 @@ pub(super) async fn write_opening(state: &AppState) -> Result<String, CommandErr
         change.ok_or_else(|| CommandError::malformed("nothing to open: review the opening again"))?;
     let what = visible::line(change.opening.what());
     aside(move || change.write()).await?;
-    Ok(format!("{what} is open to new sessions."))
+    Ok(format!("New sessions can access {what}."))
 }
 
 pub(super) async fn close_opening(

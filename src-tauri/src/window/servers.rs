@@ -109,7 +109,7 @@ pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<F
             found
         }
     };
-    // The package lock permits only one update at a time, so an earlier one is dropped.
+    // The package lock permits only one update at a time, so an earlier proposal is dropped.
     *state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner) = updates;
     Ok(found)
 }

@@ -115,7 +115,7 @@ struct ServerRow {
     login_required: bool,
 }
 
-/// Login at a remote server.
+/// Login to a remote server.
 #[derive(Debug, Serialize)]
 struct LoginRow {
     issuer: String,
@@ -386,7 +386,7 @@ fn change_in_words(change: &ToolChange) -> String {
         ToolChange::New { name, description } => {
             format!("{}: new, refused until you review it: {}", short(name), short(description))
         }
-        ToolChange::Gone { name } => format!("{}: gone", short(name)),
+        ToolChange::Gone { name } => format!("{}: removed", short(name)),
         ToolChange::Other { name, description, arguments, hints } => {
             let mut parts = Vec::new();
             if let Some((before, after)) = description {
@@ -437,7 +437,7 @@ impl ProposedTools {
 /// Describes the differences between a tool's stored and proposed annotations.
 fn differences(change: &AnnotationChange) -> Vec<String> {
     let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
-    let schema = schema_changed.then(|| "its server describes its arguments differently now".to_owned());
+    let schema = schema_changed.then(|| "the server changed the description of its arguments".to_owned());
     schema.into_iter().chain(arguments.iter().map(|words| visible::line(words))).collect()
 }
 

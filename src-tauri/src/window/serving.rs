@@ -2,8 +2,8 @@
 //! run here.
 //!
 //! - If the window's process exits, running commands complete and their results are dropped.
-//! - Each window must confirm that it is on the screen. If the confirmation is missing because a requested window is
-//!   already closing, a new one is opened.
+//! - Each window must confirm that it is on the screen. If a requested window does not confirm because it is already
+//!   closing, a new window is opened.
 
 use super::command_error::CommandError;
 use super::process::WindowProcess;
@@ -54,8 +54,8 @@ struct Open {
     shown: bool,
 }
 
-/// Message to the window's process. For a command's result, also the command's permit, which is released after the
-/// message was written.
+/// Message to the window's process. A command's result comes with the command's permit, which is released after the
+/// message has been written.
 struct Line(ToWindow, Option<OwnedSemaphorePermit>);
 
 impl Window {
@@ -94,7 +94,7 @@ impl Window {
         }
     }
 
-    /// Serves a window's process on two threads, which exit with the process.
+    /// Serves a window's process on two threads. The threads exit when the process exits.
     fn serve(&self, window: WindowProcess) -> io::Result<Open> {
         let WindowProcess { process, channel: from } = window;
         let to = from.try_clone()?;

@@ -27,22 +27,23 @@ pub(crate) struct Snapshot {
     /// Records of sessions with quarantined files, limited to those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
-    /// Names of servers that now start another program and require a decision by the user.
+    /// Names of servers that now start a different program. The user must decide about each of them.
     changed_servers: Vec<String>,
-    /// Servers with suspended tools that require a decision by the user.
+    /// Servers with suspended tools. The user must decide about these tools.
     changed_tools: Vec<String>,
     waiting: Vec<PendingQuestion>,
     /// Expired questions, and denials that last until their session closes.
     questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
-    /// Decisions of the last day, or `None` if the trusted process runs in another program.
+    /// Decisions in the last 24 hours, or `None` if the trusted process runs in another program.
     day: Option<Day>,
     home: PathBuf,
     /// Path of the program that agent clients should start.
     shim: PathBuf,
     appearance: Appearance,
-    /// `true` if the getting-started page has not been shown and no client has connected.
+    /// `true` if no client has connected, no call is recorded, and the user has not finished or skipped the first
+    /// steps.
     first_run: bool,
 }
 
@@ -53,7 +54,7 @@ struct ClientRow {
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// Tools that can be granted whatever their arguments, by server.
+    /// Tools that can be granted for any arguments, by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 

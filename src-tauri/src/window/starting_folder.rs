@@ -56,7 +56,7 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     } else {
         ("reading", json!(["read-path"]))
     };
-    // Denials at the start of the list stay before the new rule.
+    // Deny rules at the start of the list stay before the new rule.
     let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
     let place = rules.iter().take_while(denies).count();
     rules.insert(

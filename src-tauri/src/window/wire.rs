@@ -1,6 +1,6 @@
 //! Messages between the window's process and the trusted process: page commands and their results.
 //!
-//! - They are sent over an unnamed socket pair. The window's process inherits one end, and no other process can
+//! - The messages are sent over an unnamed socket pair. The window's process inherits one end, and no other process can
 //!   connect.
 
 use super::command_error::CommandError;

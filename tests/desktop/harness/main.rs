@@ -5,9 +5,9 @@
 //! - Orders: `ask NAME ID MILLISECONDS`, `withdraw ID`, `idle`.
 //! - Events: `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`, `idle`, `took-back GRANT`,
 //!   `ended SESSION`, `shutdown`.
-//! - Arguments: `dialog` shows only dialogs. `app` runs the whole app, and `app --picture` uses the data of the
-//!   documentation's picture. `other KIND` opens another program's window that accepts text, where KIND is `window`,
-//!   `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
+//! - Arguments: `dialog` shows only dialogs. `app` runs the whole app, and `app --picture` runs it with the data for
+//!   the documentation's picture. `other KIND` opens another program's window that accepts text, where KIND is
+//!   `window`, `fullscreen`, or `over X Y WIDTH HEIGHT` to cover that area.
 
 #![expect(clippy::print_stdout, reason = "the tests read its output")]
 #![expect(clippy::expect_used, reason = "a test program panics on any error")]
@@ -66,7 +66,7 @@ fn read_orders(desktop: &DialogConsent) {
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
             ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
-            // The display's pending events run first, because they have a higher priority.
+            // The display's pending events are handled first, because they have a higher priority.
             ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
         }

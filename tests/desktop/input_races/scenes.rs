@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 /// Duration of a scene's accidental input, in milliseconds.
 const LENGTH: u64 = 2600;
-/// Duration of the accidental input before the question appears.
+/// Delay between the start of the accidental input and the question.
 const BEFORE: Duration = Duration::from_millis(300);
 /// A point far from every dialog.
 const FAR: (i32, i32) = (25, 770);
 
-/// Label of the button that shows two calls together.
+/// Label of the button that shows both calls together.
 const TWO: &str = "See all 2 together";
 
 /// A kind of accidental input.
@@ -209,7 +209,7 @@ impl Scene {
                 let cover = desk.cover(spots.first.words);
                 desk.act(&[Wait(900), Move(FAR.0, FAR.1), Move(x, y), Wait(900)]);
                 drop(cover);
-                // The other window is closed, but the text that it covered has not been read.
+                // The covering window is closed, but the text below it has not been read yet.
                 desk.act(&[Click, Wait(pace), Move(x, y), Click]);
             }
             Self::FullScreen => {
@@ -280,7 +280,7 @@ impl Scene {
     }
 }
 
-/// Raises two questions that can be answered together.
+/// Asks two questions that can be answered together.
 fn two(desk: &Desk) -> Harness {
     let mut harness = Harness::start(&desk.screen, &["dialog"]);
     harness.order("ask file-a q1 60000");

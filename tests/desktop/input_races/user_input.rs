@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Size of the screens, in pixels.
 const SIZE: [&str; 2] = ["1280", "800"];
 
-/// Distances from the target at the last points of a pointer movement, in pixels. A real pointer does not jump. All
-/// of these points are on Allow.
+/// Distances from the target at the last points of a pointer movement, in pixels, because a real pointer does not jump.
+/// All of these points are on Allow.
 const WAY: [i32; 3] = [20, 8, 0];
 
 /// Hints of a dialog in which Allow has to be armed first.
@@ -28,10 +28,10 @@ const ARMED: [&str; 4] =
 /// Hint of a dialog in which Allow was held long enough.
 const HELD: &str = "Let go to allow";
 
-/// Maximum number of times that a user presses Tab, more than a dialog has controls.
+/// Maximum number of times that a user presses Tab. No dialog has this many controls.
 const MAX_TABS: usize = 30;
 
-/// Maximum number of times that a user chooses Allow.
+/// Maximum number of times that a user tries to choose Allow.
 const MAX_CHOICES: usize = 2;
 
 /// Time after which a user repeats a gesture that had no effect.
@@ -40,7 +40,7 @@ const GESTURE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout of other waits. Only a failing test reaches it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Interval between two looks at the hint.
+/// Interval between two checks of the hint.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Input that presses Allow.
@@ -80,7 +80,7 @@ pub(crate) struct Spot {
 pub(crate) struct Desk {
     pub(crate) screen: Screen,
     pub(crate) manager: &'static str,
-    /// `true` if covering windows cannot be detected, so that Allow must be held for anything but reading a file.
+    /// `true` if covering windows cannot be detected. Allow must then be held, unless the call only reads a file.
     pub(crate) holds: bool,
     /// Program with a virtual pointer and a virtual keyboard, on Wayland.
     wayland: Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>,
@@ -224,8 +224,8 @@ impl Desk {
         });
     }
 
-    /// Allows as the dialog says: points at Allow or tabs to it, and then presses it. Returns the last hint if Allow never
-    /// accepts a press.
+    /// Allows the call as the dialog instructs: points at Allow or tabs to it, and then presses it. Returns the last
+    /// hint as an error if Allow never accepts a press.
     pub(crate) fn allow_as_told(&self, title: &str, press: Press) -> Result<(), String> {
         let armed = self.arm(title, press);
         if !ARMED.contains(&armed.as_str()) {
@@ -247,10 +247,10 @@ impl Desk {
         Ok(())
     }
 
-    /// Chooses Allow until the dialog says how to press it. Returns the last hint.
+    /// Chooses Allow, repeatedly if necessary, until the dialog says how to press it. Returns the last hint.
     ///
-    /// A dialog that changes in the meantime, for example because it receives the focus late, rests again and then asks
-    /// for another choice.
+    /// A change of the dialog in the meantime, for example because the dialog receives the focus late, restarts the
+    /// rest period. The user must then choose Allow again.
     fn arm(&self, title: &str, press: Press) -> String {
         let mut hint = String::new();
         for _ in 0..MAX_CHOICES {
@@ -267,7 +267,8 @@ impl Desk {
         hint
     }
 
-    /// Presses Tab until Allow is focused. A window manager can take a key for itself.
+    /// Presses Tab until Allow is focused. Checks the focus after each key, because the window manager may intercept
+    /// keys.
     fn tab_to_allow(&self, title: &str) {
         let focused = || {
             let all = self.screen.controls(title);
@@ -285,10 +286,10 @@ impl Desk {
         }
     }
 
-    /// Moves the pointer on Allow.
+    /// Moves the pointer on Allow, as a hand does.
     ///
-    /// A hand never rests completely. A busy page reports only the last of several quick movements, so those on Allow are
-    /// spread over the time that the hand is there.
+    /// A hand never rests completely. A busy page reports only the last of several quick movements, so the movements on
+    /// Allow are spread over some time.
     fn point_at_allow(&self, spot: Spot) {
         let ((away_x, away_y), (x, y)) = (spot.beside, spot.allow);
         let away = Act::Move(away_x, away_y);
@@ -296,12 +297,12 @@ impl Desk {
         self.act(&[&[away], on_allow.as_flattened()].concat());
     }
 
-    /// Waits at most `time` for a hint that fulfils the condition. Returns the last hint.
+    /// Waits at most `time` for a hint that meets the condition. Returns the last hint.
     fn hint_after(&self, title: &str, time: Duration, is_so: impl Fn(&str) -> bool) -> String {
         look_until(time, || self.hint(title).unwrap_or_default(), |hint| is_so(hint))
     }
 
-    /// Returns the text that says how to allow.
+    /// Returns the hint that says how to allow the call.
     fn hint(&self, title: &str) -> Option<String> {
         let mut all = self.screen.controls(title).into_iter();
         let allow = all.find(|one| one.role == "push button" && one.name.starts_with("Allow"))?;
@@ -324,7 +325,7 @@ impl Desk {
     }
 }
 
-/// Looks at most for `time`, until the condition holds. Returns what was seen last.
+/// Calls `look` until its result meets the condition or `time` has passed. Returns the last result.
 fn look_until<T>(time: Duration, mut look: impl FnMut() -> T, is_so: impl Fn(&T) -> bool) -> T {
     let until = Instant::now() + time;
     loop {

@@ -1,4 +1,4 @@
-//! Kernel interfaces available to any process, or to any process that appears to be root.
+//! Attempts to use kernel interfaces that are available to any process, or to any process that appears to be root.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Attempts to create, enter and change namespaces and mounts, and to gain the privileges for it.
+//! Attempts to create, enter and change namespaces and mounts, and to gain the privileges for that.
 
 use crate::row::{
     Bare::{Breaks, Differs, Holds},

@@ -1,8 +1,9 @@
-//! Autostart files, which the user's programs later run or read: start-up files, hooks, and settings of editors and
-//! agents.
+//! Attempts to write autostart files, which the user's programs run or read later: startup files, hooks, and settings
+//! of editors and agents.
 //!
-//! - The host checks after the sandbox has exited: protected files must be unchanged and new files quarantined. In
-//!   the view with only granted paths, files that run only at the user's request stay and are reported.
+//! - The host checks after the sandbox has exited: protected files must be unchanged, and new files must be
+//!   quarantined. In the view with only granted paths, files that run only at the user's request are reported and stay
+//!   in place.
 //! - The working directory is the home directory.
 
 use crate::row::{Group, Row, Sign::Wrote};

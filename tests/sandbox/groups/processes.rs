@@ -1,4 +1,4 @@
-//! Attempts to read, change, signal or slow down processes of the host.
+//! Attempts to read, change, signal or slow down processes on the host.
 
 use crate::row::{
     Bare::{Differs, Holds},

@@ -1,4 +1,4 @@
-//! Attempts to read denied files under any other name.
+//! Attempts to read denied files under other names.
 
 use crate::row::{
     Bare::Holds,

@@ -1,4 +1,4 @@
-//! Sockets other than internet sockets, and other system calls that create sockets.
+//! Attempts to use sockets other than internet sockets, and other system calls that create sockets.
 
 use crate::row::{
     Bare::{Differs, Holds},

@@ -1,4 +1,4 @@
-//! Tests that a server's entry limits it: paths that the entry closes, hosts that it denies, and variables that it sets.
+//! Tests the restrictions in a server's entry: denied paths, denied hosts, and environment variables.
 
 use super::{TIMEOUT, at, connect_to, eval, install, service, world};
 use crate::scripted_user::Next;

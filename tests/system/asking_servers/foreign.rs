@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// Creates a world with one server and the shipped policy. `entry` receives the user's home directory.
+/// Creates a test environment with one server and the shipped policy. `entry` receives the user's home directory.
 fn world(entry: impl FnOnce(&Path) -> Value) -> World {
     World::with(|prepared| configure(prepared, &json!({ "foreign": entry(&prepared.home.person) })))
 }

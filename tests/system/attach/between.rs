@@ -1,4 +1,4 @@
-//! A program between a desktop and a remote machine, which both channels pass through.
+//! A man in the middle: a program between a desktop and a remote machine.
 
 use super::peer::{listen, runtime, start_relay};
 use super::{Attach, NOT_WAITING, Remote, pair, run};
@@ -8,8 +8,8 @@ use std::io::Write;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixStream};
 
-/// Starts the program. With keys, it ends both channels itself and copies the messages; otherwise, it copies ciphertext.
-/// Returns the command of `ironcurtain attach`.
+/// Starts the program. With keys, the program terminates both channels and copies the decrypted messages. Otherwise, it
+/// copies the ciphertext. Returns the command for `ironcurtain attach`.
 fn between(remote: &Remote, keys: Option<[ChannelKey; 2]>) -> Vec<String> {
     let (relay, inside) = start_relay(remote);
     let (listener, command) = listen();
@@ -20,7 +20,7 @@ fn between(remote: &Remote, keys: Option<[ChannelKey; 2]>) -> Vec<String> {
         runtime().block_on(async {
             let mut outside = TcpStream::from_std(outside).unwrap();
             let mut inside = UnixStream::from_std(inside).unwrap();
-            // Both end when the machines close the connections.
+            // Both branches return when the machines close their connections.
             let _ = match keys {
                 None => copy_bidirectional(&mut outside, &mut inside).await,
                 Some([as_remote, as_desktop]) => {
@@ -39,16 +39,16 @@ fn a_program_that_ends_both_channels_pairs_with_neither_side() {
     let (desktop, remote) = (World::new(), Remote::new());
     let keys = [3, 4].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap());
     let (attach, _user) = Attach::waiting(&desktop.ours(), "devbox", &between(&remote, Some(keys)));
-    // The user does as told, and types the desktop's code on the remote machine.
+    // The user follows the instructions and types the desktop's code on the remote machine.
     let code = attach.code();
     let refused = pair(&remote.place.ours(), &code).unwrap_err();
     assert!(refused.contains("the desktop that is pairing has another code"), "{refused}");
     assert!(refused.contains("a program may be between the two machines"), "{refused}");
-    attach.gives_up("another code was typed on the remote machine");
+    attach.gives_up("a wrong code was typed on the remote machine");
     assert!(!desktop.home.remotes().exists() && !remote.place.home.desktops().exists());
     let again = run(&remote.place.ours(), &["pair", &code]).unwrap_err();
     assert!(again.contains(NOT_WAITING), "{again}");
-    // A program that only copies the ciphertext is no obstacle.
+    // A program that only copies the ciphertext does not prevent pairing.
     let (attach, mut user) = Attach::waiting(&desktop.ours(), "devbox", &between(&remote, None));
     let remote_code = pair(&remote.place.ours(), &attach.code()).unwrap();
     writeln!(user, "{remote_code}").unwrap();

@@ -1,4 +1,4 @@
-//! The desktops of a remote machine are listed and removed.
+//! Tests that a remote machine's desktops can be listed and removed.
 
 use super::{Remote, attach, run};
 use crate::test_home::TestHome;

@@ -1,4 +1,4 @@
-//! Pairing: who may answer a remote machine's questions, and for which machine a desktop answers.
+//! Tests pairing: which desktops can answer a remote machine's questions, and which machine a desktop answers for.
 
 use super::peer::Peer;
 use super::{Attach, NOT_WAITING, Remote, attach, file, pair, relay, run};
@@ -10,7 +10,7 @@ use ironcurtain_protocol::AskedOn;
 use ironcurtain_remote::{ChannelKey, DesktopRequest, FromDesktop, FromRemote, PairingRefusal, VERSION};
 use std::io::Write;
 
-/// Returns a code that is not this one.
+/// Returns a code that differs from this one.
 fn other(code: &str) -> &str {
     if code == "000000" { "000001" } else { "000000" }
 }
@@ -48,14 +48,14 @@ fn another_code_on_the_remote_machine_refuses_the_pairing_on_both_sides() {
     let refused = pair(&remote.place.ours(), other(&code)).unwrap_err();
     assert!(refused.contains("not paired: the desktop that is pairing has another code"), "{refused}");
     assert!(refused.contains("a program may be between the two machines"), "{refused}");
-    // There is one attempt.
+    // Only one attempt is allowed.
     let again = run(&remote.place.ours(), &["pair", &code]).unwrap_err();
     assert!(again.contains(NOT_WAITING), "{again}");
     // The desktop's user has not typed anything.
     attach.says("a program may be between the two machines", 1);
-    attach.gives_up("another code was typed on the remote machine");
+    attach.gives_up("a wrong code was typed on the remote machine");
     nothing_is_stored(&desktop, &remote);
-    assert!(remote.log().contains("not paired: another code was typed"), "{}", remote.log());
+    assert!(remote.log().contains("not paired: a wrong code was typed"), "{}", remote.log());
     assert!(desktop.log().contains("did not pair with devbox"), "{}", desktop.log());
     super::attach(&desktop, &remote);
 }
@@ -83,7 +83,7 @@ fn a_second_desktop_needs_the_consent_of_the_first() {
     let (first, second, remote) = (World::new(), World::new(), Remote::new());
     drop(attach(&first, &remote));
     eventually("the first is detached", TIMEOUT, || !remote_is_attached(&remote));
-    // Without the first desktop, nothing can consent.
+    // While the first desktop is detached, the second one cannot get consent.
     let alone = Attach::start(&second.ours(), "devbox", &remote.relay());
     alone.gives_up("another desktop is paired with this machine, and has to allow this one");
     let attached = attach(&first, &remote);
@@ -114,7 +114,7 @@ fn a_second_desktop_that_the_first_denied_is_not_asked_about_again_at_once() {
     let _attached = attach(&first, &remote);
     let (wrong, _user) = Attach::waiting(&second.ours(), "devbox", &remote.relay());
     pair(&remote.place.ours(), other(&wrong.code())).unwrap_err();
-    wrong.gives_up("another code was typed on the remote machine");
+    wrong.gives_up("a wrong code was typed on the remote machine");
     assert_eq!(first.user.count(), 0, "a wrong code causes no question");
     first.user.will(Next::Deny);
     let (denied, _user) = Attach::waiting(&second.ours(), "devbox", &remote.relay());
@@ -190,7 +190,7 @@ fn a_desktop_that_asks_its_own_user_accepts_no_other_desktop() {
     // Otherwise an agent on the desktop could answer its own questions.
     let (desktop, agent) = (World::new(), World::new());
     let attach = Attach::start(&agent.ours(), "desktop", &relay(&desktop.ours()));
-    attach.says("this IronCurtain asks its user itself", 1);
+    attach.says("this machine shows questions to its own user", 1);
     assert_eq!(attach.times("attached to"), 0);
     assert!(!desktop.home.desktops().exists());
 }
@@ -203,7 +203,7 @@ fn a_desktop_with_another_key_or_version_receives_nothing() {
     desktop.user.will(Next::Ignore);
     let pending = agent.begin_call("read_text_file", serde_json::json!({ "path": path }));
     eventually("the question is shown", TIMEOUT, || desktop.user.count() == 1);
-    // A process of the remote machine that only has access to the socket.
+    // Simulates a process on the remote machine that can access the socket but has no paired key.
     let key = ChannelKey::of_seed(&[7; 32]).unwrap();
     let says = |hello: &str| {
         let mut spy = Peer::desktop(&remote, &key);

@@ -1,4 +1,4 @@
-//! A test that plays one of the two daemons: a desktop of a real remote machine, or a remote machine of a real desktop.
+//! Plays one of the two daemons: a desktop of a real remote machine, or a remote machine of a real desktop.
 
 use super::transports::Running;
 use super::{Attach, NOT_WAITING, Remote, file, pair, run};
@@ -78,7 +78,7 @@ impl Peer<tokio::net::UnixStream> {
         }
     }
 
-    /// Waits for a question. Returns its id and the message with this answer to it.
+    /// Waits for a question. Returns its id, and a message that gives `answer` to the question.
     fn answer_to_next(&mut self, answer: &Answer) -> (String, FromDesktop) {
         match self.next_except_ping() {
             FromRemote::Question { id, question } => {
@@ -234,7 +234,7 @@ fn a_desktop_that_confirms_before_its_code_was_typed_is_refused() {
     let recorded = format!("did not pair with the desktop with the key {}: {because}", key.public());
     assert!(remote.log().contains(&recorded), "{}", remote.log());
     drop(early);
-    // With the code, the same program pairs.
+    // With the code, the same program can pair.
     let mut desktop = Peer::desktop(&remote, &key);
     let codes = desktop.begin(&key);
     assert_eq!(pair(&remote.place.ours(), &codes.desktop).unwrap(), codes.remote);
@@ -287,7 +287,7 @@ fn an_answer_after_the_deadline_allows_nothing() {
         other => panic!("{other:?}"),
     }
     assert!(remote.grants().is_empty());
-    // The same answer in time allows the call.
+    // The same answer, given in time, allows the call.
     let (in_time, (_, answer)) = (ask(), desktop.answer_to_next(&allow));
     desktop.send(&answer);
     agent.outcome(late).refused("did not answer within 5 s");
@@ -306,7 +306,7 @@ fn the_desktop_reports_a_call_that_was_denied_although_it_was_allowed() {
         let (answered, answer) = remote.answer();
         assert_eq!(answered, id);
         assert!(matches!(answer, Some(Answer::Allow { .. })), "{answer:?}");
-        // Reports about other questions, and repeated ones, are ignored.
+        // Repeated reports, and reports about other questions, are ignored.
         for (id, why) in [("other", "unknown"), (id, "it was late"), (id, "it was late")] {
             remote.send(&FromRemote::NotAccepted { id: id.to_owned(), why: why.to_owned() });
         }
@@ -316,7 +316,7 @@ fn the_desktop_reports_a_call_that_was_denied_although_it_was_allowed() {
     eventually("the user is notified", TIMEOUT, || {
         desktop.user.notices().iter().any(|notice| notice == text)
     });
-    // Notices are limited, but each refusal is recorded.
+    // The number of notices is limited, but each refusal is recorded.
     answered("q2");
     eventually("both are recorded", TIMEOUT, || desktop.log().matches(text).count() == 2);
     remote.ask("q3");
@@ -334,11 +334,11 @@ fn a_remote_machine_has_at_most_100_pending_questions() {
         remote.ask(&format!("q{n}"));
     }
     remote.ask("q100");
-    let too_many = "too many questions of this machine are pending on the desktop; wait for their answers";
+    let too_many = "too many questions from this machine are pending on the desktop; wait for their answers";
     let unavailable = Answer::Unavailable { why: too_many.to_owned() };
     assert_eq!(remote.answer(), ("q100".to_owned(), Some(unavailable)));
     eventually("the others are shown", TIMEOUT, || desktop.user.count() == 100);
-    // Another question is asked once one is withdrawn.
+    // Once a question is withdrawn, another one can be asked.
     remote.send(&FromRemote::Withdraw { id: "q0".to_owned() });
     desktop.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     remote.ask("q101");

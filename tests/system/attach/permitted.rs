@@ -1,4 +1,4 @@
-//! A desktop that root of the remote machine permits to pair, without the consent of another desktop.
+//! Tests a desktop that the remote machine's root user has permitted to pair, without another desktop's consent.
 
 use super::{Attach, Remote, attach, file, run};
 use crate::client::TIMEOUT;
@@ -11,7 +11,7 @@ use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Returns the key in the refusal of a desktop that pairs while no other is attached.
+/// Returns the key in the error message for a desktop that tries to pair while no other desktop is attached.
 #[track_caller]
 fn refused_key(desktop: &Path, remote: &Remote) -> String {
     let refused = Attach::start(desktop, "devbox", &remote.relay());
@@ -39,7 +39,7 @@ fn root_permits_one_more_desktop_by_its_key_and_no_other() {
     };
     writable_by(0o666);
     let refused = Attach::start(&second.ours(), "devbox", &remote.relay());
-    refused.gives_up("other users can write it");
+    refused.gives_up("other users can write to it");
     assert!(!second.home.remotes().exists());
     writable_by(0o644);
     // The code is still needed, but no desktop is asked.

@@ -127,7 +127,7 @@ fn a_desktop_attaches_to_a_daemon_in_another_mount_namespace() {
     let container = container(desktop.home.person.parent().unwrap(), &place.ours());
     let socket = place.home.socket.clone();
     eventually("the daemon listens", TIMEOUT, || socket.exists());
-    // As `docker exec -i` does: a process in the container's namespaces, with the caller's standard streams.
+    // Like `docker exec -i`, starts a process in the container's namespaces with the caller's standard streams.
     let pid = container.0.id().to_string();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let inside = children.split_whitespace().next().unwrap_or(&pid).to_owned();

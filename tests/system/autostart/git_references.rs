@@ -9,14 +9,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A git configuration that refers to a file in the repository, which git runs or includes.
+/// A git configuration that makes git run or include a file in the repository.
 struct Way {
     /// The user's git configuration. `REPO` stands for the path of the repository.
     gitconfig: &'static str,
-    /// Path of that file, relative to the repository.
+    /// Path of the file, relative to the repository.
     target: &'static str,
-    /// Original content of the file. The next field is the content that the server writes. `EVIL` stands for a
-    /// command that leaves a trace.
+    /// Content of the file before and after the server's change. `EVIL` stands for a command that leaves a trace.
     before: &'static str,
     after: &'static str,
 }
@@ -61,7 +60,7 @@ impl Way {
         repo
     }
 
-    /// Returns the script with which the server writes `after`.
+    /// Returns the script that the server uses to write `after`.
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;

@@ -28,7 +28,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     grant_folder_of(&world, &mut client, &above.join("plan"));
 
     let bad = format!("touch {}", evil.display());
-    // Written next to an existing hook, and over an existing hook.
+    // The file is written next to an existing hook, and over an existing hook.
     for name in ["pre-commit", "post-commit"] {
         let plant =
             format!("printf '#!/bin/sh\\n{bad}\\n' > .git/hooks/{name} && chmod +x .git/hooks/{name}");
@@ -42,7 +42,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     }
     client.run(&repo, &format!("echo '{}' > .mcp.json", mcp(&bad))).ok();
     client.run(&repo, &format!("echo '{bad}' > .envrc")).ok();
-    // Written to a new repository.
+    // The file is written to a new repository.
     let fresh = format!(
         "git init -q fresh && printf '#!/bin/sh\\n{bad}\\n' > new && chmod +x new && mv new fresh/.git/hooks/pre-commit"
     );
@@ -116,7 +116,7 @@ fn files_planted_before_kill_are_scanned_at_next_start() {
     let work = plan.parent().unwrap();
     client.run(work, "git init -q repo").ok();
     let session = machine.only_session();
-    // No watcher is running from here on.
+    // From here on, no watcher is running.
     let plant = "(while ! [ -e go ]; do sleep 0.01; done; cd repo; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; \
         git config core.fsmonitor evil; echo all: > Makefile; touch ../done) > /dev/null 2>&1 &";
     client.run(work, plant).ok();

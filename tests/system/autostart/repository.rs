@@ -1,4 +1,4 @@
-//! A granted repository, seen by the server and by other programs.
+//! Tests how the server and other programs see a granted repository.
 
 use super::{git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::hostile;

@@ -16,7 +16,7 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     fs::write(repo.join(".npmrc"), "mine").unwrap();
     let mut client = world.connect("hostile");
     grant_folder_of(&world, &mut client, &repo.join("text"));
-    // Existing autostart files are read-only.
+    // Autostart files that already exist are read-only.
     client.run(&repo, "echo evil > .npmrc").refused("Read-only file system");
     let named = [".gitattributes", ".pre-commit-config.yaml", ".bashrc"];
     for name in named {

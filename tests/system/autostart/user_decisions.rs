@@ -47,7 +47,7 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
-    // The user can decide once about each listed file, and not about other paths.
+    // The user can decide once about each listed file, but not about other paths.
     for path in [&makefile, &mise, &repo.join("text")] {
         refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
     }
@@ -80,7 +80,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
-    // The user's current file stays, or replaces the restored file.
+    // If a new file exists at the path, restoring is refused, but the two files can be exchanged.
     fs::write(&agents, "{}").unwrap();
     assert!(entry_for(&quarantine()[0], &agents).occupied);
     refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);

@@ -131,7 +131,7 @@ fn answered(method: &str, params: &Value) -> Value {
     let sampled =
         json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" });
     let filled = json!({ "name": "Ann", "check": true, "interpretation": "technical" });
-    // Like a real client, returns exactly the form's fields.
+    // Like a real client, returns exactly the fields that the form asks for.
     let form = params["requestedSchema"]["properties"].as_object();
     let is_asked = |name: &str| form.is_none_or(|form| form.contains_key(name));
     let content: Map<String, Value> =

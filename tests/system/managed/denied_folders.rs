@@ -1,4 +1,5 @@
-//! A folder that the organization denies is not shown to servers and runs, even inside a folder that they may use.
+//! Folders that the organization denies are hidden from servers and runs, even inside folders that they are allowed to
+//! use.
 
 use super::bundle_server::{Behaviour, BundleServer};
 use super::{Organization, refusal, world};
@@ -20,7 +21,7 @@ fn rule(within: &Path, then: &str) -> Value {
     json!({ "name": "secret", "if": { "paths": paths }, "then": then, "reason": "It is secret." })
 }
 
-/// Waits until this number of bundles was applied.
+/// Waits until this number of bundles has been applied.
 pub(super) fn applied(world: &World, count: u64) {
     let line = format!("ironcurtain_bundle_updates_total{{result=\"new\"}} {count}\n");
     eventually(&format!("bundle {count} applies"), TIMEOUT, || match world.request(Request::Metrics) {
@@ -62,7 +63,7 @@ fn a_denied_folder_in_the_working_folder_is_hidden_from_runs() {
     eventually("the run has started", TIMEOUT, || world.status().runs > 0);
     server.serve(organization.bundle(2, &json!([rule(&secret, "deny")])));
     assert_eq!(before.wait().unwrap().code(), Some(137));
-    // A later run does not see the denied folder, but still uses the rest.
+    // A run that starts afterwards cannot see the denied folder, but can still use the project's other files.
     let mut shell = Shell::start(&world, &project);
     assert!(!is_mounted(&mut shell, &project));
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -77,7 +78,7 @@ fn a_denied_folder_in_the_working_folder_is_hidden_from_runs() {
     let inside = run_in(&world, &secret, &["true"]).output().unwrap();
     let said = String::from_utf8_lossy(&inside.stderr);
     assert!(said.contains("the rule `managed:secret` denies access to it: It is secret."), "{said}");
-    // A rule that requires approval leads to a question for each file.
+    // A rule that requires approval raises a question for each file.
     server.serve(organization.bundle(3, &json!([rule(&secret, "escalate")])));
     applied(&world, 3);
     world.user.asked();
@@ -102,7 +103,7 @@ fn denial_of_a_new_file_names_the_rule() {
     let secret = world.file("docs/secret/key", "key\n").with_file_name("new");
     let mut shell = Shell::start(&world, &world.path("project"));
     assert_eq!(shell.run("cat own"), "own\nstatus 0\n");
-    // The rule arrives after the run started, so the run still sees the folder.
+    // The rule arrives after the run has started, so the run still sees the folder.
     server.serve(organization.bundle(2, &json!([rule(secret.parent().unwrap(), "deny")])));
     applied(&world, 2);
     let said = shell.run("echo x > ~/docs/secret/new");
@@ -167,17 +168,17 @@ fn an_entry_cannot_open_a_denied_folder() {
     let key = world.file("docs/secret/key", "key");
     let mut client = world.connect("hostile");
     client.sneak(&key).ok();
-    // The rule applies to the running server, and after a restart.
+    // The rule applies to the running server, and still applies after a restart.
     server.serve(organization.bundle(2, &json!([rule(key.parent().unwrap(), "deny")])));
     applied(&world, 2);
     eventually("the server is stopped", TIMEOUT, || {
         let said = client.sneak(&key).text;
-        said.contains("because of your organization's rule `managed:secret`")
+        said.contains("your organization's rule `managed:secret` denies access to `")
     });
     drop(client);
     world.restart();
     let said = refusal(&world);
-    assert!(said.contains("because of your organization's rule `managed:secret`"), "{said}");
+    assert!(said.contains("your organization's rule `managed:secret` denies access to `"), "{said}");
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn an_invalid_policy_of_the_user_does_not_hold_back_the_organization() {
     organization.manages(server.port, &json!({ "deniedServers": [{ "name": "hostile" }] }));
     eventually("the server is denied", TIMEOUT, || refusal(&world).contains("Example denies this server"));
     eventually("the session with the server ends", TIMEOUT, || world.sessions().is_empty());
-    // Removing the organization's file does not end its settings.
+    // The organization's settings stay in effect after its file is removed.
     std::fs::remove_file(ironcurtain_config::MANAGED_FILE).unwrap();
     super::has_trouble(&world, "managed.json` was removed; restore it");
     assert!(refusal(&world).contains("Example denies this server"));

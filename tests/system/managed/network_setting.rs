@@ -1,4 +1,4 @@
-//! The setting `network` restricts connections in addition to the rules, and takes effect while the daemon runs.
+//! The `network` setting restricts connections in addition to the rules, and takes effect while the daemon runs.
 
 use super::bundle_server::{Behaviour, BundleServer};
 use super::{Organization, denied_folders};

@@ -116,7 +116,7 @@ fn bundles_are_downloaded_from_nginx() {
         });
         has_no_trouble(&world);
         drop(client);
-        // The bundle stays in effect if the server is not available at the start.
+        // The bundle stays in effect if the server is unavailable when the daemon starts.
         drop(nginx);
         world.restart();
         has_trouble(&world, "failed to connect to the bundle server");

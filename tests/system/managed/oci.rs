@@ -64,7 +64,7 @@ impl DockerRegistry {
         Self { dir: dir.to_owned(), port, process }
     }
 
-    /// Replaces the tag `stable` of the repository `team/rules`.
+    /// Pushes a bundle with this number of layers as the tag `stable` of the repository `team/rules`.
     fn push(&self, bundle: &[u8], layers: u8) {
         std::fs::write(self.dir.join("layer"), bundle).unwrap();
         let pushed = Command::new("sh")
@@ -78,7 +78,7 @@ impl DockerRegistry {
         assert!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
     }
 
-    /// Returns how many successful requests of the daemon have been made for this kind of object.
+    /// Returns the number of successful requests for this kind of object.
     fn requests(&self, kind: &str) -> usize {
         let log = std::fs::read_to_string(self.dir.join("registry.log")).unwrap();
         let request = format!("\"GET /v2/team/rules/{kind}/");
@@ -115,7 +115,7 @@ fn bundles_are_downloaded_from_docker_registry() {
         });
         client.plain("now").ok();
         has_no_trouble(&world);
-        // An unchanged tag costs no download of the bundle.
+        // While the tag is unchanged, the bundle is not downloaded again.
         let before = registry.requests("manifests");
         eventually("the tag is checked again", TIMEOUT, || registry.requests("manifests") >= before + 2);
         assert_eq!(registry.requests("blobs"), 1);
@@ -139,7 +139,7 @@ fn bundles_are_downloaded_from_docker_registry() {
         let refused = format!("the registry `mcp.example.test:{}` refused the token (401)", registry.port);
         has_trouble(&world, &refused);
         client.plain("heard").refused("managed:quiet");
-        // A valid bundle applies after all of these.
+        // A valid bundle applies after all these failures.
         token(TOKEN);
         registry.push(&bundle(3, "now", "silent"), 1);
         eventually("the next bundle applies", TIMEOUT, || {

@@ -102,7 +102,7 @@ impl Registry {
         self.shelf().held.push(path.to_owned());
     }
 
-    /// Answers all requests again.
+    /// Resumes answering requests for all paths.
     pub fn release(&self) {
         self.shelf().held.clear();
     }

@@ -48,7 +48,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
     eventually("no problem is reported", TIMEOUT, || world.status().troubles.is_empty());
     assert_eq!(world.status().policy, before);
-    // Deletes the file and its directory, twice. The daemon notices the restored file.
+    // Deletes the file and its directory, twice. The daemon notices when the file is restored.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
         eventually("the problem is reported", TIMEOUT, || {
@@ -79,7 +79,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     std::fs::remove_file(world.config(POLICY)).unwrap();
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
-    let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
+    let is = format!("failed to read `{}`: it is a named pipe", world.config(POLICY).display());
     eventually("the problem is reported", TIMEOUT, || {
         world.status().troubles.iter().any(|text| text.contains(&is))
     });

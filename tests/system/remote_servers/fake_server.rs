@@ -168,7 +168,7 @@ fn answer_correctly(asked: &ReceivedRequest, back: &mut Responder) {
     }
 }
 
-/// Returns a tool result with this text.
+/// Returns a tool result that contains this text.
 pub fn said(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": false })
 }

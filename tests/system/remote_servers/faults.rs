@@ -37,7 +37,7 @@ fn remote_http_errors_are_reported_with_advice() {
             "401 Unauthorized",
             "WWW-Authenticate: Bearer\r\n",
             "",
-            "did not accept the token in its entry (401); to give it another one, run: ironcurtain servers add http://",
+            "did not accept the token in its entry (401); to replace the token, run: ironcurtain servers add http://",
         ),
         ("403 Forbidden", "", "", "refused access to the token in its entry (403)"),
         ("503 Service Unavailable", "Retry-After: 30\r\n", "", "(503); try again in 30 s"),
@@ -104,7 +104,7 @@ fn unreachable_server_fails_initialize_with_a_reason() {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // A server with the same name but another address is a different server and does not receive the first one's
+    // A server with the same name but a different address is a different server and has no access to the first server's
     // state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
     eventually("another address is suspended", TIMEOUT, || {
@@ -146,7 +146,7 @@ fn possibly_delivered_call_is_not_resent() {
         let after = far.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!(after, before + 1);
     }
-    // The stream ends before any event id from which it could be resumed.
+    // The stream ends before the server has sent an event id from which the stream could be resumed.
     far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
@@ -274,7 +274,7 @@ fn oversized_remote_message_fails_its_call_only() {
             }
             true
         });
-        client.say("x").refused("the server's answer is larger than");
+        client.say("x").refused("the server's answer exceeds");
         far.behave_correctly();
         client.say("y").ok();
     }

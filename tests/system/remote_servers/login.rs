@@ -1,4 +1,5 @@
-//! Tests logins to a server that uses the Python SDK: logging in on a terminal, renewal by a session, and logging out.
+//! Tests logins to a server that uses the Python SDK: logging in on a terminal, token renewal by a session, and logging
+//! out.
 
 mod keyring;
 mod oidc;
@@ -173,7 +174,7 @@ fn login_token_is_used_renewed_and_removed() {
         let line = listed.1.lines().find(|line| line.starts_with("far  "));
         assert!(line.is_some_and(|line| line.ends_with(&format!("{}  {wanted}", host.url()))), "{listed:?}");
     };
-    // The requirement is known after a restart, and the user is not notified of it again.
+    // After a restart, the daemon still knows that a login is required, and does not notify the user again.
     world.restart();
     listed("login required");
     let checked = run(&ours, &["doctor"], "");
@@ -251,7 +252,7 @@ fn nothing_is_received_on_a_stream_after_its_login_has_ended() {
     host.control("/announce?text=secret");
     log_in(command(&world, &[]));
     client.say("back").ok();
-    // The stream is opened again only after the message above was discarded.
+    // The new stream is opened only after the message above was discarded.
     let mut announced = 0;
     eventually("a message arrives on the new stream", TIMEOUT, || {
         announced += 1;

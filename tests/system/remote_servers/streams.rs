@@ -30,7 +30,7 @@ fn stream_delivers_notifications_before_the_response() {
             back.begin_events();
             back.raw(b": welcome\n\n");
             back.event("1", &progress(1));
-            // One message split into several `data` lines, as the specification allows.
+            // Sends one message split into several `data` lines, as the specification allows.
             back.raw(
                 b"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/tools/list_changed\"}\n\n",
             );

@@ -87,7 +87,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
 
         let names = std::cell::Cell::new(0);
         let told = |entry: serde_json::Value, told: &str| {
-            // A name with another address would count as another server, so each attempt uses a new name.
+            // A name with a different address would count as a different server, so each attempt uses a new name.
             names.set(names.get() + 1);
             let name = format!("far{}", names.get());
             write_entry(&world.home.config, &name, &entry);
@@ -100,7 +100,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         };
         let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
         let before = posts();
-        // A name that resolves to this machine, as in a DNS rebinding attack.
+        // The name resolves to this machine, as in a DNS rebinding attack.
         let hint = "resolves to 127.0.0.1, which is this machine itself; if this is intended, add the address to `allowedAddresses`";
         told(json!({ "url": url("mcp.example.test") }), hint);
         told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);

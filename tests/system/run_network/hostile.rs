@@ -1,4 +1,4 @@
-//! Attempts to avoid the question: every notation of an address, other names in headers and in TLS, names of this
+//! Attempts to bypass the question: every notation of an address, other names in headers and in TLS, names of this
 //! machine and its network, and redirects. Each has a permitted counterpart.
 
 use super::{inside, probe, shell, world};

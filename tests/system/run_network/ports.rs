@@ -1,4 +1,4 @@
-//! Connections from a run to services of the user's computer, and connections from the computer to a run's ports.
+//! Connections from a run to services on the user's computer, and connections from the computer to a run's ports.
 
 use super::{inside, network_log, of_hosts, policy, probe, shell, world};
 use crate::scripted_user::Next;
@@ -46,7 +46,7 @@ fn a_local_service_is_asked_about_and_reached_after_the_answer() {
     inside("run_network::ports::a_local_service_is_asked_about_and_reached_after_the_answer", |_| {
         let (port, world) = (service(), world(|_| {}));
         let mut shell = shell(&world);
-        // No program listens on this port, neither on the computer nor in the run.
+        // No program listens on this port, either on the computer or in the run.
         assert_eq!(probe(&mut shell, "echo localhost 1"), REFUSED);
         assert_eq!(world.user.count(), 0);
         let local = format!("localhost:{port}");

@@ -1,4 +1,4 @@
-//! Writes the annotations of one server to `tool-annotations.json`.
+//! Writes one server's annotations to `tool-annotations.json`.
 //!
 //! - Preserves the bytes of all other servers' annotations.
 //! - Validates the new file with the strict loader before it atomically replaces the old one.
@@ -46,12 +46,12 @@ pub enum AnnotateError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }
 
-/// The annotations file as it was read, or the shipped annotations if the file does not exist.
+/// Contents of the annotations file, or the shipped annotations if the file does not exist.
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
@@ -78,19 +78,19 @@ impl AnnotationsFile {
         &self.path
     }
 
-    /// Returns a server's default access to git configuration, for an entry that does not set it.
+    /// Returns the default git configuration access for a server whose entry does not set it.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
     }
 
-    /// Returns the number of a server's annotated tools.
+    /// Returns the number of annotated tools of a server.
     #[must_use]
     pub fn tools(&self, server: &str) -> usize {
         self.annotations.tools(server).count()
     }
 
-    /// Copies existing annotations into the draft for tools that the server no longer lists but may list again.
+    /// Keeps existing annotations in the draft for tools that the server does not list now but may list again.
     pub fn keep_unseen(&self, draft: &mut Draft) {
         let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
         let Some(Value::Array(stored)) = stored else { return };

@@ -1,9 +1,9 @@
-//! Catalog of known servers, which is embedded in the program. Describes each server with its source, a minimal entry
-//! for `mcp-servers.json` and tool annotations.
+//! Catalog of known servers, embedded in the program. Contains each server's source, a minimal entry for
+//! `mcp-servers.json` and tool annotations.
 //!
-//! - Makes no network requests and installs nothing. Only `add` and [`Bundle::open`] write files, and only checks of
-//!   setting values read the disk.
-//! - An unknown key makes the whole catalog invalid, so that no setting of an entry is ignored.
+//! - Makes no network requests and installs nothing. Only `add` and [`Bundle::open`] write files, and only the
+//!   validation of setting values reads from disk.
+//! - An unknown key makes the whole catalog invalid, so that no setting is silently ignored.
 //! - The generated entries are tested with the real servers.
 
 mod add;
@@ -131,7 +131,7 @@ impl Catalog {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KnownServer {
-    /// Version of the format; 1.
+    /// Format version. Must be 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u32,
     /// Id of the server in commands.
@@ -145,13 +145,13 @@ pub struct KnownServer {
     /// Prerequisites for running the server, as a sentence for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// Oldest major version of Node.js that can use the sandbox's proxy, for a server that needs the network.
+    /// Minimum major version of Node.js that can use the sandbox's proxy, for a server that needs the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_node: Option<u32>,
     /// Required settings and their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Value kinds of the settings that are not plain text.
+    /// Value kinds of settings that are not plain text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     setting_kinds: BTreeMap<String, ValueKind>,
     /// Entry in `mcp-servers.json` without the command. `{data}` is replaced by the server's data folder and
@@ -159,7 +159,7 @@ pub struct KnownServer {
     entry: Template,
     /// Explanation of the entry's sandbox settings.
     pub why: String,
-    /// Server whose shipped annotations also apply to this one.
+    /// Server whose shipped annotations also apply to this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools_of: Option<String>,
     /// Annotations of the server's tools, as in `tool-annotations.json`. Empty if the tools have not been reviewed.
@@ -187,7 +187,7 @@ pub enum Source {
         package: String,
         /// Reviewed version.
         version: String,
-        /// Script in the package that is started.
+        /// Script in the package to start.
         program: String,
     },
     /// A package on `PyPI`.
@@ -199,7 +199,7 @@ pub enum Source {
         /// Module to run if the user has installed the package in a folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         module: Option<String>,
-        /// Script to run from that folder instead, for a package without such a module.
+        /// Script to run from the package folder if the package has no such module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
         /// Version constraints for dependencies that the package fails to declare itself.
@@ -213,7 +213,7 @@ pub enum Source {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Template {
-    /// Arguments appended to those of the command.
+    /// Arguments appended to the command's own arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
     /// Environment variables.
@@ -222,7 +222,7 @@ struct Template {
     /// Names of variables that are passed from the user's environment, including secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pass_env: Vec<String>,
-    /// `replace` for a server that writes a new file and renames it over the old one.
+    /// `replace` for a server that writes a new file and renames it over the old file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file_writes: Option<String>,
     /// Sandbox settings.
@@ -244,7 +244,7 @@ impl KnownServer {
     }
 
     /// Returns the annotations of this server's tools in the format of `tool-annotations.json`, under the server
-    /// name `server`. Returns `None` if the catalog has no annotations for them.
+    /// name `server`. Returns `None` if the catalog has no annotations for this server.
     ///
     /// # Errors
     /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.

@@ -1,7 +1,7 @@
 //! Agent clients on this computer: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is first planned ([`ClientChange`]) and displayed. It is written only if the file has not changed in
-//!   the meantime.
+//! - A change is planned ([`ClientChange`]) and displayed before it is written. It is written only if the file has
+//!   not changed in the meantime.
 //! - Disconnecting restores the original file if only IronCurtain has changed it since. Otherwise, it restores only
 //!   the replaced entries.
 
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Agent clients of a user.
+/// A user's agent clients.
 #[derive(Debug, Clone)]
 pub struct Clients {
     home: Home,
@@ -69,7 +69,7 @@ pub enum ClientError {
     Document {
         /// Path of the settings file.
         file: PathBuf,
-        /// Parser error, which contains the line.
+        /// Parser error, including the line number.
         problem: DocumentError,
     },
     /// A file could not be changed.
@@ -104,7 +104,7 @@ pub enum ClientError {
         /// Name of the server.
         name: String,
     },
-    /// The client has another entry with this name.
+    /// The client already has a different entry with this name.
     #[error(
         "{client} already has an entry `{name}`, which starts `{starts}`; to run it through IronCurtain, use `--move`"
     )]
@@ -137,7 +137,7 @@ pub enum ClientError {
     },
 }
 
-/// A client and the location of its settings to change.
+/// A client, and which of its settings to change.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientTarget<'a> {
     /// Id of the client.
@@ -147,7 +147,8 @@ pub struct ClientTarget<'a> {
 }
 
 impl Clients {
-    /// Creates the value for the current user. `programs` is the directory that contains IronCurtain's programs.
+    /// Creates the list of clients for the current user. `programs` is the directory that contains IronCurtain's
+    /// programs.
     ///
     /// # Errors
     /// Returns [`ClientError::NoShim`] if the shim is not in `programs`.
@@ -162,7 +163,7 @@ impl Clients {
         Ok(Self { home, places, shim, environment })
     }
 
-    /// Returns the command line that starts the shim for the selected servers.
+    /// Returns the command that starts the shim for the selected servers.
     fn shim(&self, selection: ShimSelection<'_>) -> StartCommand {
         StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, selection) }
     }

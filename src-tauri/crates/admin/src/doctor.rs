@@ -1,7 +1,7 @@
 //! Checks everything that IronCurtain needs. Each warning and problem includes a suggested fix.
 //!
-//! - Changes nothing. With `deep`, starts each server for a short time in its sandbox, like `servers annotate`.
-//!   Otherwise, reports the results of each server's last run.
+//! - Changes nothing. With `deep`, briefly starts each server in its sandbox, like `servers annotate`. Otherwise,
+//!   reports the results of each server's last run.
 //! - Every wait is limited by a timeout.
 
 mod checks;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Maximum number of servers that are started at once.
+/// Maximum number of servers that are started at the same time.
 const MAX_CONCURRENT: usize = 4;
 
 /// Maximum time for a server to list its tools.
@@ -57,9 +57,9 @@ pub enum Condition {
 /// State of the trusted process as determined by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Running {
-    /// It is not running.
+    /// The process is not running.
     No,
-    /// It is running and responds.
+    /// The process is running and responds.
     Yes {
         /// Process id.
         pid: u32,
@@ -67,14 +67,14 @@ pub enum Running {
         troubles: Vec<String>,
         /// Front end that asks the user.
         asked_on: AskedOn,
-        /// `true` if the trusted process has unlocked the encrypted file of secrets.
+        /// `true` if the trusted process has unlocked the encrypted secrets file.
         has_secrets: bool,
     },
-    /// It is running but does not respond, or its socket cannot be used, for this reason.
+    /// The process is running but does not respond, or its socket cannot be used. Contains the reason.
     Silent(String),
 }
 
-/// Inputs of the checks.
+/// Settings for the checks.
 #[derive(Debug, Clone)]
 pub struct Doctor {
     /// IronCurtain's directories.
@@ -148,7 +148,7 @@ impl Doctor {
                 found.extend(checks.buffered(MAX_CONCURRENT).collect::<Vec<_>>().await);
             }
         }
-        // The check of the programs already reports a missing shim.
+        // The programs check already reports a missing shim.
         if let Ok(clients) = Clients::new(self.home.clone(), &self.programs) {
             found.extend(checks::clients(&clients.survey()));
         }
@@ -164,14 +164,14 @@ impl Doctor {
         SecretStore::of(&self.home.state)
     }
 
-    /// Reports the stored facts about a server without starting it.
+    /// Reports the stored state of a server without starting it.
     fn stored(&self, server: &Server) -> Diagnosis {
         let (name, about) = (server.name.as_str(), format!("server {}", server.name));
         if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
             return Diagnosis::problem(&about, problem.to_string())
                 .with_fix(format!("`ironcurtain servers install {name}`"));
         }
-        // The check of the grants already reports an unreadable database.
+        // The grants check already reports an unreadable database.
         let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
         let suspended = pins.iter().filter(|pin| pin.needs_decision()).count();
         if suspended > 0 {
@@ -209,7 +209,7 @@ impl Doctor {
             Ok(tools) => {
                 with_login(Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())), login)
             }
-            // The check of the grants already reports an unreadable database.
+            // The grants check already reports an unreadable database.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
             }
@@ -223,9 +223,9 @@ fn needed_login(server: &str, says: &str) -> Diagnosis {
         .with_fix(format!("`ironcurtain servers login {server}`"))
 }
 
-/// Adds the login to a diagnosis.
+/// Adds the login state to a diagnosis.
 fn with_login(diagnosis: Diagnosis, login: Option<LoginState>) -> Diagnosis {
-    // Without a login, the server may not need one.
+    // A server without a stored login may not need one.
     let Some(login @ LoginState::LoggedIn { .. }) = login else { return diagnosis };
     Diagnosis { says: format!("{}; {login}", diagnosis.says), ..diagnosis }
 }

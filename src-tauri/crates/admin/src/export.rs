@@ -1,6 +1,6 @@
 //! Exports audit entries for other programs.
 //!
-//! - Repeats values that the log stores only once in every entry, so that each exported line is complete.
+//! - Adds values that the log stores only once to every exported line, so that each line is complete.
 //! - INVARIANT: no CSV cell with text from an agent can be evaluated as a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};

@@ -22,7 +22,7 @@ pub enum FileEditError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }

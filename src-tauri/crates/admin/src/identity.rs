@@ -1,9 +1,10 @@
-//! Decides about a server name's grants, data, annotations and secrets after the name starts another program.
+//! Applies the user's decision about a server name's grants, data, annotations and secrets after the name starts a
+//! different program.
 //!
-//! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
+//! - Only programs that the user runs can record a decision, by writing to the database. No request on the socket can.
 //! - A decision applies only to the program that was shown. If the program has changed since, the user must decide
 //!   again.
-//! - Starting afresh deletes nothing. Before anything is moved, a file records everything that is set aside.
+//! - Starting from scratch deletes nothing. Before anything is moved, a file records everything that is set aside.
 
 mod put_aside;
 
@@ -32,7 +33,7 @@ pub enum IdentityChangeError {
     /// The policy or the annotations are invalid.
     #[error("{0}")]
     Snapshot(#[from] SnapshotError),
-    /// The program of the server could not be identified.
+    /// The server's program could not be identified.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The servers file could not be changed.
@@ -52,7 +53,7 @@ pub enum IdentityChangeError {
     Move {
         /// Path of the folder.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The file that records everything set aside is invalid.
@@ -81,7 +82,7 @@ pub enum IdentityChangeError {
     },
 }
 
-/// A server that starts another program than the one for which the state under its name was stored.
+/// A server whose current program differs from the program for which the state under its name was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedServer {
     /// Name of the server.
@@ -117,7 +118,7 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
     Ok(UnderNames::read(home)?.kept(home, name))
 }
 
-/// Returns an error if the state under a configured server's name was stored for another program.
+/// Returns an error if the state under a configured server's name was stored for a different program.
 ///
 /// # Errors
 /// Returns [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if the program cannot be
@@ -177,7 +178,7 @@ impl SuspendedServer {
         })
     }
 
-    /// Returns the identity of the new program. A decision applies only while the program still has this identity.
+    /// Returns the identity of the new program. A decision applies only while the program has this identity.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
@@ -189,13 +190,13 @@ impl SuspendedServer {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
     }
 
-    /// Returns a description of the program that the name starts now.
+    /// Returns a description of the program that the name now starts.
     #[must_use]
     pub fn now(&self) -> String {
         ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
     }
 
-    /// Gives the suspended state to the new program.
+    /// Lets the new program use the suspended state.
     ///
     /// # Errors
     /// Returns [`IdentityChangeError::Changed`] if the server has changed since its state was read.
@@ -203,7 +204,7 @@ impl SuspendedServer {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Writes a record of everything that will be set aside, and returns the record's path. The caller must then
+    /// Writes a file that lists everything that will be set aside, and returns the file's path. The caller must then
     /// revoke the grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
@@ -212,8 +213,8 @@ impl SuspendedServer {
         put_aside::note(self)
     }
 
-    /// Sets aside the annotations, the entry's references to secrets and the data folder. The server can then start
-    /// without them.
+    /// Sets aside the annotations, the entry's secret references and the data folder. The server can then start without
+    /// them.
     ///
     /// # Errors
     /// Returns [`IdentityChangeError::GrantsLeft`] while the server has grants. After any error, everything remains

@@ -1,11 +1,12 @@
 //! Starts a server before it is trusted, without a client, to list its tools.
 //!
 //! - The server gets the access that its entry allows and a temporary folder, but no grants. Connections to other
-//!   hosts are refused without asking the user, and reported.
-//! - Some servers do not start without the files that they work with. Such a server can read these files but not
-//!   change them, and has no network access.
+//!   hosts are refused and reported, without asking the user.
+//! - Some servers do not start without the files that they work with. Such a server can read but not change these
+//!   files, and has no network access.
 //! - Declares all client capabilities, but declines requests that use them.
-//! - Time, message size, pages and tools are limited, so that every inspection ends with a list or an error.
+//! - Time, message size, and the number of pages and tools are limited, so every inspection ends with a list or an
+//!   error.
 //! - A tool name that cannot be displayed unambiguously is an error.
 
 mod conversation;
@@ -54,7 +55,7 @@ pub struct Inspection {
     pub allow_root: bool,
     /// Maximum time for starting the server, and for listing its tools.
     pub patience: Duration,
-    /// Store of the secrets to which the entry may refer.
+    /// Store of the secrets that the entry can reference.
     pub secrets: SecretStore,
 }
 
@@ -76,7 +77,7 @@ pub enum InspectError {
     /// The grants could not be read. They may allow another server to change the program.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// The state under the server's name was stored for another program.
+    /// The state under the server's name was stored for a different program.
     #[error(transparent)]
     Identity(#[from] Box<IdentityChangeError>),
     /// A host in the server's entry is invalid.
@@ -117,7 +118,7 @@ pub enum InspectError {
     Misbehaved {
         /// Name of the server.
         server: String,
-        /// Violation that was found.
+        /// Violation or exceeded limit.
         fault: ServerFault,
         /// Last lines of the server's standard error.
         said: String,
@@ -145,7 +146,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionRe
     inspect_server(inspection, &servers, server).await
 }
 
-/// Returns an error if the state under the server's name was stored for another program.
+/// Returns an error if the state under the server's name was stored for a different program.
 async fn verified(
     inspection: &Inspection,
     server: &Server,
@@ -156,7 +157,7 @@ async fn verified(
 
 /// Starts one of `servers` without the user's secrets, and lists its tools.
 ///
-/// Used for a server that the user has not accepted yet and that may not be configured.
+/// Used for a server that the user has not accepted yet. The server need not be configured.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`inspect`].
@@ -168,7 +169,7 @@ pub async fn inspect_without_secrets(
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // Hides the data folder, because it belongs to another program.
+        // Hides the data folder, because it belongs to a different program.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
@@ -246,7 +247,7 @@ pub(crate) async fn inspect_server(
     Ok(InspectionResult { listed, wants })
 }
 
-/// Returns a hint if the server's error mentions a file that is among its arguments but hidden by its sandbox.
+/// Returns a hint if the server's error output mentions an argument that is a file hidden by its sandbox.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
     let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
@@ -264,7 +265,7 @@ fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     ))
 }
 
-/// Returns a copy of a server that asks about its files, with the temporary folder as its home directory.
+/// Returns a copy of the server. If it asks for access to files, its home directory is the temporary folder.
 fn at_home_in(scratch: &CanonicalPath, server: &Server) -> Server {
     let mut server = server.clone();
     if server.access == ServerAccess::Ask {

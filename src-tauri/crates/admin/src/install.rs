@@ -3,10 +3,10 @@
 //! An entry that uses a package runner (`npx`, `uvx`) is not changed. A separate record determines which installed
 //! package is started for it.
 //!
-//! - The package manager runs in a sandbox that reaches only its registry and writes only to a separate folder. None
-//!   of the package's code runs.
-//! - The installed folder is moved into place atomically, made read-only and recorded with a hash of its contents.
-//!   Without a record, the server cannot start.
+//! - The package manager runs in a sandbox. It can connect only to its registry and write only to a separate folder.
+//!   None of the package's code runs.
+//! - The installed folder is moved into place atomically, made read-only and recorded with a hash of its contents. A
+//!   server whose package has no record cannot start.
 //! - A folder is not removed while a server that was started from it is running.
 
 mod build_error;
@@ -47,10 +47,10 @@ pub struct Installer {
     pub allow_root: bool,
     /// Maximum time for each run of a package manager and for each inspection of a server.
     pub patience: Duration,
-    /// Store of the secrets to which server entries may refer.
+    /// Store of the secrets that server entries can reference.
     pub secrets: SecretStore,
-    /// Called with the name of another server before waiting for its installation to finish. If `None`, the
-    /// installation fails instead of waiting.
+    /// Called before waiting for another server's installation to finish, with the name of that server. If `None`,
+    /// the installation fails instead of waiting.
     pub waiting: Option<fn(&str)>,
 }
 
@@ -123,7 +123,7 @@ pub enum InstallError {
     Folder {
         /// Path of the folder.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A file could not be written.
@@ -131,7 +131,7 @@ pub enum InstallError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The servers file changed after it was read.

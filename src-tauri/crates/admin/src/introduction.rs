@@ -1,6 +1,6 @@
 //! Describes a server to the user before it is tried and before it is added.
 //!
-//! - INVARIANT: every sentence follows from the server's entry or from the policy's decision on a call. No text is
+//! - INVARIANT: every sentence is derived from the server's entry or from the policy's decision on a call. No text is
 //!   specific to a kind of server.
 
 use crate::catalog::DATA_VARIABLES;
@@ -159,10 +159,10 @@ fn host(server: &Server) -> Option<String> {
 }
 
 impl UnannotatedCalls {
-    /// Judges a call of an unannotated tool as the trusted process would without grants.
+    /// Evaluates a call to an unannotated tool as the trusted process would if there were no grants.
     #[must_use]
     pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
-        // For an annotated tool, judges a call with an empty tool name, which has no annotation.
+        // For an annotated tool, evaluates a call with an empty tool name instead, because that name has no annotation.
         let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
         match trial.judge(server, tool, &Map::new(), None).outcome {
             Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,
@@ -176,7 +176,7 @@ impl UnannotatedCalls {
     }
 }
 
-/// Describes how the calls are handled, for the user.
+/// Describes to the user how the calls are handled.
 impl Display for UnannotatedCalls {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

@@ -20,12 +20,12 @@ pub enum JsonEditError {
     /// The key to remove does not exist.
     #[error("`{0}` not found")]
     NotThere(String),
-    /// A value could not be located in the text. Does not occur for valid JSON.
+    /// A value could not be located in the text. This does not occur for valid JSON.
     #[error("failed to locate `{0}` in the text")]
     Lost(String),
 }
 
-/// Returns the text with `value` at `path`, a list of object keys. Missing objects are created.
+/// Returns the text with `value` at `path`, a list of object keys. Creates missing objects.
 ///
 /// # Errors
 /// Returns a [`JsonEditError`] if the text is not a JSON object or a value on `path` is not an object.

@@ -1,9 +1,9 @@
-//! The user's administrative tasks: adds, installs, inspects and annotates servers, connects agent clients, and tries
+//! The user's administrative tasks: adds, installs, inspects and annotates servers, connects agent clients, and tests
 //! policies.
 //!
 //! - Depends on the daemon, never the other way around. Calls and sessions do not use this crate.
-//! - Writes the user's configuration, packages and their records. Never writes the audit log. Writes to the database
-//!   only the user's decisions about a server's identity and its changed tools.
+//! - Writes the user's configuration, packages and their records. Never writes the audit log. The only database writes
+//!   are the user's decisions about a server's identity and its changed tools.
 //! - Servers and package managers run sandboxed and without grants, and have exited when a function returns.
 
 pub mod annotate;

@@ -1,7 +1,7 @@
 //! Shows and changes a server's resource limits.
 //!
-//! - The default applies to each limit that the entry does not set. It cannot be turned off.
-//! - Accepts only values with which a server can start.
+//! - The default applies to each limit that the entry does not set. Defaults cannot be turned off.
+//! - Accepts only values that let a server start.
 //! - Changes only the `limits` object of one entry.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 pub enum Limit {
     /// Maximum memory, in MiB.
     Memory,
-    /// Maximum processor time, in percent of one processor.
+    /// Maximum CPU time, in percent of one CPU.
     Processor,
     /// Maximum number of processes and threads.
     Processes,
@@ -46,7 +46,7 @@ pub struct ServerLimit {
     pub default: Option<u64>,
 }
 
-/// Change of a limit, described for the user.
+/// Change to a limit, described for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitDifference {
     /// `true` if the new limit is higher.
@@ -62,7 +62,7 @@ pub struct LimitsChange {
     pub server: String,
     /// Changed limits, looser ones first.
     pub differences: Vec<LimitDifference>,
-    /// Diff of the entry's sandbox object, in the form of `diff -u` without a header. Contains no secrets.
+    /// Diff of the entry's sandbox object, in the format of `diff -u`, without a header. Contains no secrets.
     pub diff: String,
     servers: ServersFile,
     after: String,
@@ -76,7 +76,7 @@ pub enum LimitsError {
     Server(#[from] ServerChangeError),
     /// The value is out of range, so no server could start with it.
     #[error(
-        "{} must be {} to {}, found {value}", .limit.name().to_lowercase(), .limit.range().start(),
+        "{} must be {} to {}, found {value}", .limit.name_in_sentence(), .limit.range().start(),
         .limit.words(Some(*.limit.range().end()))
     )]
     Range {
@@ -111,25 +111,30 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "Memory",
-            Self::Processor => "Processor time",
+            Self::Processor => "CPU time",
             Self::Processes => "Processes and threads",
             Self::OpenFiles => "Open files of each process",
             Self::FileSize => "Largest file",
-            Self::TmpSize => "Its own /tmp",
+            Self::TmpSize => "Private /tmp",
         }
     }
 
-    /// Returns the unit of the values, or an empty string for a number of items.
+    /// Returns the limit's name for the middle of a sentence, which is in lower case except for abbreviations.
+    fn name_in_sentence(self) -> String {
+        if self == Self::Processor { self.name().to_owned() } else { self.name().to_lowercase() }
+    }
+
+    /// Returns the unit of the values, or an empty string for a count.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
             Self::Memory | Self::FileSize | Self::TmpSize => "MiB",
-            Self::Processor => "% of one processor",
+            Self::Processor => "% of one CPU",
             Self::Processes | Self::OpenFiles => "",
         }
     }
 
-    /// Returns the effects of a looser and of a tighter limit on the server, in words.
+    /// Returns descriptions of how a looser and a tighter limit affect the server.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
@@ -173,7 +178,7 @@ impl Limit {
     }
 }
 
-/// Returns a server's limits, or no limits if the server does not run in a sandbox on this computer.
+/// Returns a server's limits, or an empty list if the server does not run in a sandbox on this computer.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -188,7 +193,7 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Plans a change of a server's limits. A value of `None` restores the default.
+    /// Plans a change to a server's limits. A value of `None` restores the default.
     ///
     /// # Errors
     /// Returns a [`LimitsError`] if a value is out of range, nothing changes or the servers file is invalid.
@@ -318,10 +323,7 @@ mod tests {
             (true, "Processes and threads: 1024 instead of 64. Looser: it can start more at once."),
             (true, "Open files of each process: 9000 instead of 4096. Looser: it can keep more files open."),
             (false, "Memory: 512 MiB instead of 4096 MiB. Tighter: it fails if it needs more."),
-            (
-                false,
-                "Processor time: 50 % of one processor instead of no limit. Tighter: it is slower if it needs more.",
-            ),
+            (false, "CPU time: 50 % of one CPU instead of no limit. Tighter: it is slower if it needs more."),
         ];
         assert_eq!(words, expected);
         assert!(change.diff.contains("\n+      \"memoryMib\": 512"), "{}", change.diff);
@@ -331,7 +333,7 @@ mod tests {
         let defaults = Limit::ALL.map(|limit| (limit, None));
         let back = planned(&home, "a", &defaults).unwrap();
         assert!(back.differences[0].words.starts_with("Memory: 4096 MiB instead of 512 MiB. Looser:"));
-        assert!(back.differences[1].words.starts_with("Processor time: no limit instead of 50 %"));
+        assert!(back.differences[1].words.starts_with("CPU time: no limit instead of 50 %"));
         back.write().unwrap();
         let text = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         assert!(!text.contains("limits") && text.contains("\"network\": false"), "{text}");
@@ -349,7 +351,7 @@ mod tests {
                 "b",
                 Limit::Processor,
                 Some(u64::MAX),
-                "processor time must be 1 to 100000 % of one processor, found 18446744073709551615",
+                "CPU time must be 1 to 100000 % of one CPU, found 18446744073709551615",
             ),
             ("b", Limit::Memory, None, "`b` already has these limits"),
             ("a", Limit::Processes, Some(64), "`a` already has these limits"),

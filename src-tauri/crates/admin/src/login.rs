@@ -33,7 +33,7 @@ pub struct LoginOptions {
     pub client_secret: Option<Secret>,
     /// Redirect address that the user registered for that client, or `None` for a random port.
     pub redirect: Option<RedirectAddress>,
-    /// Scopes to request instead of the server's.
+    /// Scopes to request instead of the server's scopes.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -56,12 +56,12 @@ pub enum LogInError {
         "the entry of `{0}` has an `Authorization` header; to log in instead, remove that header from `mcp-servers.json`"
     )]
     HasHeader(String),
-    /// The user's organization does not let the server start.
+    /// The user's organization does not allow the server.
     #[error("the server `{server}` cannot be used: {reason}")]
     Refused {
         /// Name of the server.
         server: String,
-        /// Reason, which names the organization.
+        /// Reason, including the name of the organization.
         reason: String,
     },
     /// The stored logins cannot be read.
@@ -87,7 +87,7 @@ pub struct LoginPlan {
     address: String,
     offer: LoginOffer,
     choice: ClientChoice,
-    /// Login that the new one replaces.
+    /// Login that the new login replaces.
     before: Option<StoredLogin>,
     /// Other servers that use the same authorization server.
     shared_with: Vec<String>,
@@ -101,11 +101,12 @@ pub struct NewLogin {
     pub mark: LoginMark,
     /// Tokens, to be stored under [`ironcurtain_secrets::SecretName::of_login`].
     pub tokens: Secret,
-    /// Earlier login, to be revoked once this one is stored.
+    /// Previous login, to be revoked after the new login is stored.
     pub replaced: Option<ReplacedLogin>,
 }
 
-/// Earlier login of a client that IronCurtain registered. No later logout can revoke it, because its tokens are deleted.
+/// Previous login of a client that IronCurtain registered. A later logout cannot revoke it, because its tokens are
+/// deleted.
 pub struct ReplacedLogin {
     login: StoredLogin,
     server: LoginServer,
@@ -122,7 +123,7 @@ impl LoginPlan {
     /// Discovers how to log in to a configured server.
     ///
     /// # Errors
-    /// Returns [`LogInError`] if the server offers no login, or if it requires a client id and none was specified.
+    /// Returns [`LogInError`] if the server offers no login, or if it requires a client id that was not specified.
     pub async fn discover(
         home: &Home,
         secrets: &SecretStore,
@@ -232,7 +233,7 @@ impl LoginPlan {
             servers?;
             return Err(LoginError::Changed(name).into());
         }
-        // An earlier login with the user's own client may share its grant with this one.
+        // A previous login with the user's own client may share its OAuth grant with this login.
         let before = self.before.filter(|before| before.own_client().is_none());
         let replaced = before.zip(at).map(|(login, server)| ReplacedLogin { login, server });
         let mut mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
@@ -242,8 +243,7 @@ impl LoginPlan {
     }
 }
 
-/// Returns the stored login to this server. Returns `None` if it does not exist or is for another URL, or if the
-/// store is locked.
+/// Returns the stored login to this server, or `None` if there is no login for this URL or the store is locked.
 async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
     if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
         return Ok(None);

@@ -2,7 +2,7 @@
 //!
 //! - Allows only hosts that the proxy accepts, and folders that the user could grant.
 //! - Changes only the list that contains the host or folder.
-//! - An opening applies to the server for all agents. For a folder in which a single agent works, use a grant
+//! - An opening applies to all agents that use the server. To give a single agent access to a folder, use a grant
 //!   instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -28,7 +28,7 @@ pub enum Opening {
     Read(String),
 }
 
-/// Planned change of an opening, which [`Self::write`] writes.
+/// Planned change to an opening. [`Self::write`] applies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpeningChange {
     /// Name of the server.
@@ -68,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// Returns the keys of the list in the entry's sandbox object.
+    /// Returns the keys that lead to the list in the entry's sandbox object.
     fn list(&self) -> [&'static str; 2] {
         match self {
             Self::Write(_) => ["filesystem", "allowWrite"],
@@ -93,7 +93,7 @@ pub fn openings(server: &Server) -> Vec<Opening> {
 }
 
 impl OpeningChange {
-    /// Plans to allow a server access to a host or folder.
+    /// Plans a change that allows a server to access a host or folder.
     ///
     /// # Errors
     /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
@@ -117,7 +117,7 @@ impl OpeningChange {
         })
     }
 
-    /// Plans to remove one of a server's [`openings`].
+    /// Plans the removal of one of a server's [`openings`].
     ///
     /// # Errors
     /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.

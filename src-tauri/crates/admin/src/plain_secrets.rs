@@ -1,5 +1,5 @@
-//! Finds unprotected secrets in settings and moves them to the keyring. Each is replaced with `keyring:NAME` in the
-//! file.
+//! Finds unprotected secrets in settings and moves them to the keyring. In the file, each secret is replaced with
+//! `keyring:NAME`.
 //!
 //! - A secret is recognized by the name of its variable or header, or by a format that only secrets have. Before the
 //!   move, the user sees the location of each secret but not its value.
@@ -67,7 +67,7 @@ pub enum PlainSecretError {
     Changed(PathBuf),
 }
 
-/// Planned move of secrets, which [`Self::write`] completes.
+/// Planned move of secrets. [`Self::write`] completes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMove {
     /// Path of the file that contains the secrets.
@@ -79,10 +79,10 @@ pub struct SecretMove {
 }
 
 impl SecretMove {
-    /// Finds the unprotected secrets of one server or, without a name, of all servers.
+    /// Finds the unprotected secrets of a server, or of all servers if `server` is `None`.
     ///
     /// # Errors
-    /// Returns a [`PlainSecretError`] if the servers file is invalid, has changed or cannot be written.
+    /// Returns a [`PlainSecretError`] if the servers file is invalid or the server does not exist.
     pub fn plan(home: &Home, server: Option<&str>) -> Result<Self, PlainSecretError> {
         let servers = ServersFile::open(home)?;
         if let Some(name) = server {
@@ -154,7 +154,7 @@ pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     })
 }
 
-/// Returns an entry's unprotected secrets, which must be hidden.
+/// Returns the unprotected secrets in an entry, so that they can be hidden.
 pub(crate) fn texts(entry: &Value) -> Vec<Secret> {
     of_entry("", entry).into_iter().map(|plain| plain.secret).collect()
 }

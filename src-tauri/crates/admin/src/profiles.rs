@@ -64,7 +64,7 @@ pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfi
     Ok(all.collect())
 }
 
-/// Creates a profile or replaces the servers of an existing one.
+/// Creates a profile, or replaces the servers of an existing profile.
 ///
 /// # Errors
 /// Returns a [`ProfileError`] on failure, in which case nothing changed.
@@ -87,7 +87,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     Ok(())
 }
 
-/// Removes a profile. A client that uses the profile starts no server until it is connected again.
+/// Removes a profile. A client that uses the profile cannot start servers until it is connected again.
 ///
 /// # Errors
 /// Returns a [`ProfileError`] on failure, in which case nothing changed.

@@ -21,7 +21,7 @@ const SAMPLE: usize = 5;
 /// Collector to export to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportChoice {
-    /// Base address.
+    /// Base address of the collector.
     pub url: String,
     /// Form in which paths are exported.
     pub paths: ExportedPaths,
@@ -36,7 +36,7 @@ pub struct ExportStatus {
     pub config: Option<ExportConfig>,
     /// Stored state; `None` before the trusted process has started the export.
     pub state: Option<ExportState>,
-    /// Size in bytes of the part of the log that is not sent yet.
+    /// Size of the unsent part of the log, in bytes.
     pub behind: u64,
     /// Public key that verifies the signed heads.
     pub key: Option<PublicKey>,
@@ -79,7 +79,8 @@ pub enum ProbeError {
     Delivery(#[from] DeliveryError),
 }
 
-/// Turns the export on. A running trusted process starts it at once. Exports entries recorded from now on, even if it starts later.
+/// Turns the export on. A running trusted process starts exporting at once. Only entries recorded from now on are
+/// exported, even if the trusted process starts later.
 ///
 /// # Errors
 /// Returns a [`RecordExportError`] on failure, in which case nothing changed.
@@ -102,13 +103,13 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Recor
     Ok(settings::change_settings(home, &[("export", export)])?)
 }
 
-/// Turns the export off. Entries that have not been sent yet are never sent.
+/// Turns the export off. Unsent entries will never be sent.
 ///
 /// # Errors
 /// Returns a [`ConfigChangeError`] on failure, in which case nothing changed.
 pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
     let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
-    // A running trusted process also removes the file, so it may not exist.
+    // The file may not exist, because a running trusted process also removes it.
     let _ = std::fs::remove_file(home.export_state());
     Ok(config)
 }
@@ -120,7 +121,7 @@ pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
 pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
     let form = path_form(paths, || match store(home).public()? {
         Some(_) => Ok(store(home).open_or_create()?.path_key()),
-        // A sample does not create the real key.
+        // Uses a temporary key, because a sample must not create the real key.
         None => Ok(DeviceKey::generate()?.path_key()),
     })?;
     let place = LogPlace::before_newest(&home.audit(), SAMPLE).map_err(RecordExportError::Log)?;
@@ -157,7 +158,7 @@ pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Re
     Ok(probe(&Endpoint::filled(&config.url, &config.headers, secrets).await?).await?)
 }
 
-/// Appends the entries that are not in the file yet as OCSF events.
+/// Appends all entries that the file does not contain yet, as OCSF events.
 ///
 /// # Errors
 /// Returns a [`RecordExportError`] if the log or the key cannot be read, or the file cannot be written.

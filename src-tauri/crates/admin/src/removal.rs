@@ -1,8 +1,8 @@
 //! Removes servers and restores them. A removed server's entry is saved unchanged.
 //!
 //! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
-//! - Removes only the entry. Reports the server's client entries, profiles and data, so that the user can decide
-//!   about them.
+//! - Removes only the entry. Reports the server's client entries, profiles and data, so that the user can decide what
+//!   to do with them.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -23,7 +23,7 @@ pub struct Removal {
     pub clients: Vec<NamingEntry>,
     /// Names of the profiles that contain the server.
     pub profiles: Vec<String>,
-    /// Data folder of the server, which is not deleted; `None` if the server has none.
+    /// Data folder of the server, or `None` if it has no data folder. The folder is not deleted.
     pub data: Option<PathBuf>,
     /// Path of the file in which the entry is saved.
     pub kept_in: PathBuf,
@@ -97,13 +97,13 @@ impl Removal {
 /// Returns the removed servers that can be restored, sorted by name.
 ///
 /// # Errors
-/// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
+/// Returns a [`ServerChangeError`] if the file of removed servers is unreadable or invalid.
 pub fn removed_servers(home: &Home) -> Result<Vec<RemovedServer>, ServerChangeError> {
     let all = kept(home)?.into_iter();
     Ok(all.map(|(name, entry)| RemovedServer { entry: shown(&entry), name }).collect())
 }
 
-/// Restores the entry of a removed server.
+/// Restores a removed server's entry.
 ///
 /// # Errors
 /// Returns a [`ServerChangeError`] on failure, in which case nothing changed.
@@ -120,7 +120,8 @@ pub fn put_back(home: &Home, name: &str) -> Result<(), ServerChangeError> {
 /// Deletes the saved entry of a removed server.
 ///
 /// # Errors
-/// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
+/// Returns a [`ServerChangeError`] if no removed server has this name, or the file of removed servers cannot be
+/// changed.
 pub fn forget(home: &Home, name: &str) -> Result<(), ServerChangeError> {
     if !kept(home)?.contains_key(name) {
         return Err(ServerChangeError::NotKept(name.to_owned()));

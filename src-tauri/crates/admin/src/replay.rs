@@ -1,8 +1,8 @@
-//! Judges the calls in the audit log again with another policy.
+//! Re-evaluates the calls in the audit log with a different policy.
 //!
 //! - Reads the log and the disk, and queries git for remotes. Changes nothing and asks no questions.
 //! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
-//! - Ignores the rest of the log after the first line that was tampered with.
+//! - Ignores everything after the first line that was tampered with.
 
 mod calls;
 
@@ -34,7 +34,7 @@ pub enum ReplayError {
     Place(#[from] UnresolvedPath),
 }
 
-/// Judges each call in the audit log since `since_ms` with a policy.
+/// Evaluates each call in the audit log since `since_ms` with a policy.
 ///
 /// # Errors
 /// Returns a [`ReplayError`] if the log is unreadable or invalid.
@@ -50,7 +50,7 @@ pub fn replay(
     let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
     let replaying = Replaying { home, servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
-    // An incomplete last line is still being written.
+    // Ignores an incomplete last line, because it is still being written.
     let problem = checked.problem.filter(|_| !checked.torn);
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }
@@ -119,7 +119,7 @@ impl Replaying<'_> {
     }
 }
 
-/// Returns the first change on this computer since the recorded decision that could affect the new one.
+/// Returns the first change on this computer, made since the recorded decision, that could affect the new decision.
 fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
     let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);

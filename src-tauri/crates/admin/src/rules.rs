@@ -1,4 +1,4 @@
-//! Tries edited policy rules, and writes them.
+//! Tests edited policy rules, and writes them.
 //!
 //! - Does not write an invalid policy.
 //! - Does not overwrite rules that have changed since they were read.
@@ -10,7 +10,7 @@ use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;
 
-/// Error from trying or writing rules.
+/// Error from testing or writing rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// The old or new rules are invalid.
@@ -27,7 +27,7 @@ pub enum RulesError {
     Write {
         /// Path of the file.
         file: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }
@@ -38,18 +38,19 @@ pub fn rules_file(home: &Home) -> PathBuf {
     home.policy().join("compiled-policy.json")
 }
 
-/// Loads the rules in effect, so that calls can be tried with them.
+/// Loads the rules in effect, so that calls can be tested against them.
 ///
 /// # Errors
-/// Returns [`RulesError::Trial`], which names the file and the line.
+/// Returns [`RulesError::Trial`] if the rules are invalid. The error names the file and the line.
 pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
     Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
 }
 
-/// Loads rules from text, so that calls can be tried with them. Uses a temporary file.
+/// Loads rules from text, so that calls can be tested against them. Uses a temporary file.
 ///
 /// # Errors
-/// Returns a [`RulesError`] that names the line.
+/// Returns a [`RulesError`] if the temporary file cannot be written or the rules are invalid. The error for invalid
+/// rules names the line.
 pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     let file = home.state.join("tried-policy.json");
     let failed = |source| RulesError::Write { file: file.clone(), source };
@@ -60,7 +61,7 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     Ok(opened?)
 }
 
-/// Replaces the rules, provided that the current text is still `before`, the text that the user has seen.
+/// Replaces the rules if the current text is still `before`, the text that the user has seen.
 ///
 /// # Errors
 /// Returns a [`RulesError`] on failure, in which case the file is unchanged.

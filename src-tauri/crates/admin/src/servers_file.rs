@@ -1,6 +1,6 @@
 //! Edits and validates the text of `mcp-servers.json`.
 //!
-//! - Writes a text only if it is valid and the file has not changed since it was read.
+//! - Writes a new text only if it is valid and the file has not changed since it was read.
 
 use crate::file_edit::{self, FileEditError};
 use crate::named_server::UnknownServer;
@@ -75,7 +75,7 @@ pub enum ServerChangeError {
     NotOpen(String),
 }
 
-/// The servers file as it was read.
+/// Contents of the servers file when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,
@@ -131,13 +131,13 @@ impl ServersFile {
         self.checked(file_edit::remove(&self.file, &self.text, path)?)
     }
 
-    /// Returns the text with this entry, which replaces any entry with the same name.
+    /// Returns the text with this entry added. Replaces any entry with the same name.
     pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
         let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
         self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)
     }
 
-    /// Returns the text if it is valid, or the error.
+    /// Returns the text, or an error if it is invalid.
     pub(crate) fn checked(&self, text: String) -> Result<String, ServerChangeError> {
         self.servers(&text).map(|_| text)
     }

@@ -1,6 +1,6 @@
-//! Tools whose definitions a server has changed: the changed words, hints about them and the user's decisions.
+//! Tools whose definitions a server has changed: the text changes, hints about them and the user's decisions.
 //!
-//! - Only programs that the user runs can decide, by writing to the database. No request on the socket can.
+//! - Only programs that the user runs can record a decision, by writing to the database. No request on the socket can.
 //! - A decision applies only to the definition that was shown. If the tool has changed since, the user must decide
 //!   again.
 
@@ -29,14 +29,14 @@ pub enum ToolPinError {
     ChangedSince,
 }
 
-/// Tool that its server changed or added and still lists.
+/// Tool that the server changed or added, and still lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedDefinition {
     /// Name of the tool.
     pub tool: String,
     /// Difference from the pinned definition; for a new tool, the whole definition.
     pub change: DefinitionChange,
-    /// `true` if the server added the tool later.
+    /// `true` if the server added the tool after its tools were first pinned.
     pub is_new: bool,
     /// The user's decision, if any.
     pub decided: Option<PinDecision>,
@@ -44,8 +44,8 @@ pub struct ChangedDefinition {
     listed: String,
 }
 
-/// Returns the tools that a configured server changed or added, by name. Includes tools about which the user has
-/// decided, because the decision can be changed.
+/// Returns the tools that a configured server changed or added, sorted by name. Includes tools that the user has
+/// already decided about, because the decision can be changed.
 ///
 /// # Errors
 /// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
@@ -65,7 +65,8 @@ pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefini
     let mut changes = BTreeMap::new();
     let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
     let mut open: Vec<&ToolPin> = pins.iter().filter(|pin| pin.position.is_some()).filter(is_open).collect();
-    // The same change for several kinds of clients needs only one decision. It is pending until it is decided for all.
+    // One decision covers the same change for several kinds of clients. The change is pending until it is decided for
+    // all of them.
     open.sort_by_key(|pin| pin.decided.is_some());
     for pin in open {
         changes

@@ -1,6 +1,6 @@
-//! Judges calls with a policy, without a session and without asking the user.
+//! Evaluates calls with a policy, without a session and without asking the user.
 //!
-//! - Reads the disk and either the user's policy files or the given ones. Changes nothing.
+//! - Reads the disk, and either the user's policy files or the given policy files. Changes nothing.
 //! - Ignores session grants, which only the trusted process knows.
 
 mod held;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Error from judging a call.
+/// Error from evaluating a call.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The servers file is invalid.
@@ -46,7 +46,7 @@ pub enum TrialError {
     Replay(#[from] ReplayError),
 }
 
-/// A policy with all the inputs needed to judge calls.
+/// A policy with all the data needed to evaluate calls.
 pub struct PolicyTrial {
     /// Snapshot of the policy.
     pub snapshot: Arc<PolicySnapshot>,
@@ -66,16 +66,16 @@ pub struct JudgedCall {
 }
 
 impl PolicyTrial {
-    /// Loads the policy files. Relative paths in calls are resolved from the folder `here`.
+    /// Loads the policy files. Relative paths in calls are resolved from the `here` folder.
     ///
     /// # Errors
-    /// Returns a [`TrialError`] that names the file and the line.
+    /// Returns a [`TrialError`] if a file is invalid. The error names the file and the line.
     pub fn open(home: Home, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let servers = Servers::load(&home)?;
         Self::among(home, servers, files, here)
     }
 
-    /// Loads the policy files for `servers`, which may not be configured yet.
+    /// Loads the policy files for `servers`. These servers need not be configured yet.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`PolicyTrial::open`].
@@ -86,7 +86,7 @@ impl PolicyTrial {
         Ok(Self { snapshot, home, servers, sandbox: None, here })
     }
 
-    /// Sets the session's scratch folder, from which relative paths are then resolved.
+    /// Sets the session's scratch folder. Relative paths are then resolved from this folder.
     ///
     /// # Errors
     /// Returns [`TrialError::Sandbox`] or [`TrialError::NotUtf8`] if the path cannot be used.
@@ -111,7 +111,7 @@ impl PolicyTrial {
         self.servers.iter().filter(asks).map(|server| server.name.as_str()).collect()
     }
 
-    /// Returns the permanent grants of a client for a server.
+    /// Returns a client's permanent grants for a server.
     ///
     /// # Errors
     /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.
@@ -119,7 +119,7 @@ impl PolicyTrial {
         HeldGrants::read(&self.home, client, server)
     }
 
-    /// Judges all calls in the audit log since `since_ms` again.
+    /// Re-evaluates all calls in the audit log since `since_ms`.
     ///
     /// # Errors
     /// Returns [`TrialError::Replay`] if the log cannot be read or was changed.
@@ -127,7 +127,7 @@ impl PolicyTrial {
         Ok(replay(&self.home, &self.servers, &self.snapshot, since_ms)?)
     }
 
-    /// Judges a call as the trusted process would with a client's grants.
+    /// Evaluates a call as the trusted process would with a client's grants.
     #[must_use]
     pub fn judge(
         &self,

@@ -1,10 +1,10 @@
 //! Benchmark of the audit log. Prints the rows of a Markdown table.
 //!
-//! - Bytes per allowed call, for a decision and its outcome as a session writes them.
+//! - Bytes per allowed call: one decision and its outcome, as a session writes them.
 //! - Entries per second from a single task that waits for each entry, and from 64 tasks whose entries are written
 //!   together.
-//! - Duration of searches over 1,000,000 entries in files of the default size with an up-to-date index: the slowest
-//!   of several filters, each the fastest of five runs. Also the time to build the index.
+//! - Search time over 1,000,000 entries in files of the default size, with an up-to-date index. Each of several filters
+//!   runs five times, and its fastest run counts. The slowest filter is reported. Also the time to build the index.
 //! - `record-bench --smoke` computes every row from a few entries.
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 

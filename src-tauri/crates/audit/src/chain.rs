@@ -1,8 +1,8 @@
-//! Hash chain: the last field of each line is the SHA-256 of the previous line's hash and of this line up to that
-//! field. Verification uses the stored bytes, so it detects every edit.
+//! Hash chain. The last field of each line is the SHA-256 of the previous line's hash, followed by the line itself up
+//! to that field. Verification hashes the stored bytes, so it detects every edit.
 //!
-//! - The first line of a file contains the previous hash, which identifies the preceding file.
-//! - Earlier versions wrote the previous hash into every line, and hashed the line alone. Such lines are also
+//! - The first line of a file contains the last hash of the preceding file.
+//! - Earlier versions wrote the previous hash into every line and hashed only the line itself. Such lines are also
 //!   accepted.
 //! - The chain alone does not detect lines missing from the end of the log (see [`crate::head`]).
 
@@ -24,9 +24,9 @@ const HASH: (&str, usize) = (",\"hash\":\"", 64);
 /// Position in the chain after an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// Number of entries up to and including this position.
+    /// Number of entries before this position.
     pub entries: u64,
-    /// Hash of the last entry up to this position.
+    /// Hash of the last entry before this position.
     pub head: String,
 }
 
@@ -78,13 +78,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// Returns the position before a line, as stated by the line. Only the first line of a file states it.
+/// Returns the position before a line, as recorded in the line. Returns `None` if the line does not record it.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// Returns the position after a line, as stated by the line.
+/// Returns the position after a line, as recorded in the line.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {

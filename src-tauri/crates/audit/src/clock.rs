@@ -1,7 +1,7 @@
 //! Wall clock and boot clock.
 //!
-//! - A grant expires by the wall clock or by the time since boot, including sleep, whichever comes first. Users can
-//!   set the wall clock but not the boot clock.
+//! - A grant expires by the wall clock or by the boot clock, whichever comes first. The boot clock counts the time
+//!   since boot, including sleep. Users can set the wall clock but not the boot clock.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -25,7 +25,7 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Moment on both clocks.
+/// Point in time on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Wall-clock time, in milliseconds since the Unix epoch.
@@ -39,7 +39,7 @@ pub struct Moment {
 pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
-    /// `true` if these are the machine's own clocks, which kernel timers can use.
+    /// `true` if these are the machine's own clocks. Only these clocks trigger alarms.
     is_machines: bool,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Returns the clocks of this machine.
+    /// Returns this machine's clocks.
     ///
     /// # Errors
     /// Returns an error if the kernel does not report the boot id.
@@ -65,13 +65,13 @@ impl Clock {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
 
-    /// Returns the current moment.
+    /// Returns the current time on both clocks.
     #[must_use]
     pub fn now(&self) -> Moment {
         (self.now)()
     }
 
-    /// Returns the kernel's unique id of the current boot.
+    /// Returns the kernel's unique id for the current boot.
     #[must_use]
     pub fn boot(&self) -> &str {
         &self.boot
@@ -84,7 +84,7 @@ pub fn boot_ms() -> u64 {
     system::boot_ms()
 }
 
-/// Timer that fires at a moment on either clock, or when the wall clock is set.
+/// Timer that fires at a given time on either clock, or when the wall clock is set.
 #[derive(Debug)]
 pub struct Alarm {
     goes_off: bool,
@@ -100,7 +100,7 @@ impl Alarm {
         Ok(Self { goes_off: clock.is_machines, timers: system::Timers::new()? })
     }
 
-    /// Sets the time at which the alarm fires. From then on, it also fires when the wall clock is set.
+    /// Sets the time at which the alarm fires. From then on, the alarm also fires when the wall clock is set.
     ///
     /// # Errors
     /// Returns an error if the kernel rejects the time.
@@ -117,7 +117,7 @@ impl Alarm {
     }
 }
 
-/// Returns a duration in milliseconds, saturating at `u64::MAX`.
+/// Converts a duration to milliseconds, saturating at `u64::MAX`.
 #[must_use]
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)

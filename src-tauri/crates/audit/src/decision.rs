@@ -1,12 +1,12 @@
-//! Words that the log uses for decisions and their outcomes.
+//! Values that the log uses for decisions and their outcomes.
 //!
-//! - INVARIANT: unknown words are kept verbatim. Logs of other versions therefore stay readable, and their words are
-//!   not mistaken for known ones.
+//! - INVARIANT: unknown values are kept verbatim. Logs written by other versions therefore stay readable, and their
+//!   values are not mistaken for known ones.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Defines an enum whose variants are written to the log as words.
+/// Defines an enum whose variants are written to the log as strings.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident => $word:literal,)* }) => {
         $(#[$about])*
@@ -14,12 +14,12 @@ macro_rules! words {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$of])* $variant,)*
-            /// Word that another version wrote.
+            /// Value written by a different version.
             Other(String),
         }
 
         impl $name {
-            /// Returns the recorded word.
+            /// Returns the value as written to the log.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -75,7 +75,7 @@ words! {
         Grant => "grant",
         /// All of the call's paths are in the session's sandbox directory.
         SessionFolder => "session-folder",
-        /// The call lists the allowed folders, which is always permitted.
+        /// The call lists the allowed folders. Such calls are always permitted.
         Introspection => "introspection",
         /// A request to which the policy does not apply.
         PassedOn => "passed-on",
@@ -91,7 +91,7 @@ words! {
         UnknownTool => "unknown-tool",
         /// The message is malformed or not permitted.
         Malformed => "malformed",
-        /// The call concerns a resource that is or may be a file.
+        /// The request is for a resource that is, or could be, a file.
         Resource => "resource",
         /// The sandbox's proxy refuses the host, address or protocol.
         Network => "network",
@@ -103,7 +103,7 @@ words! {
         Paused => "paused",
         /// The server changed the tool, or the user removed the tool after such a change.
         ToolChanged => "tool-changed",
-        /// The user denied the same call before, or everything for the rest of the session.
+        /// The user denied the same call earlier, or denied everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
         /// The client has too many unanswered questions.
         TooManyQuestions => "too-many-questions",
@@ -121,18 +121,18 @@ words! {
         TimedOut => "timeout",
         /// The dialog was closed without an answer.
         Closed => "closed",
-        /// The question became unnecessary.
+        /// The question no longer needed an answer.
         Settled => "settled",
         /// The question could not be shown.
         Unavailable => "unavailable",
-        /// The user cancelled the question together with other activity.
+        /// A lockdown, a pause or a session-long denial ended the question.
         Stopped => "stopped",
     }
 }
 
 words! {
-    /// Outcome of an allowed call or connection. A failed connection is recorded as [`Self::Other`] with the code of
-    /// its failure.
+    /// Outcome of an allowed call or connection. A failed connection is recorded as [`Self::Other`] with its failure
+    /// code.
     CallResult {
         /// The server responded.
         Ok => "ok",
@@ -160,25 +160,25 @@ pub struct PolicyDecision {
     pub rule: String,
     /// Reason shown to the agent and the user.
     pub reason: String,
-    /// Basis of the decision. `None` for questions and in entries of earlier versions.
+    /// Basis of the decision. `None` for questions and in entries written by earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<DecidedBy>,
 }
 
 impl PolicyDecision {
-    /// Creates an entry for an allowed call.
+    /// Creates the decision for an allowed call.
     #[must_use]
     pub fn allow(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Allow, rule, reason) }
     }
 
-    /// Creates an entry for a denied call.
+    /// Creates the decision for a denied call.
     #[must_use]
     pub fn deny(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Deny, rule, reason) }
     }
 
-    /// Creates an entry for a call that requires approval.
+    /// Creates the decision for a call that requires approval.
     #[must_use]
     pub fn escalate(rule: &str, reason: &str) -> Self {
         Self::new(Status::Escalate, rule, reason)
@@ -188,8 +188,8 @@ impl PolicyDecision {
         Self { status, rule: rule.to_owned(), reason: reason.to_owned(), by: None }
     }
 
-    /// Returns the basis of the decision. If it is not recorded, it is derived from reserved rule names only, never
-    /// from the reason, whose text the rule's author chooses.
+    /// Returns the basis of the decision. If the basis is not recorded, derives it from reserved rule names. Never
+    /// derives it from the reason, because the rule's author chooses that text.
     #[must_use]
     pub fn ground(&self) -> Option<DecidedBy> {
         let told = || match (&self.status, self.rule.as_str()) {

@@ -1,4 +1,4 @@
-//! Entries of the log, one per line. Field names are those of the existing IronCurtain system, with additions.
+//! Log entries, one per line. Uses the field names of the existing IronCurtain system, and adds some of its own.
 
 use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecision};
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ pub enum Event {
     Grant,
     /// A grant was revoked or expired.
     Revoked,
-    /// The policy, the configured servers or the settings in force changed.
+    /// The active policy, the configured servers or the active settings changed.
     Policy,
-    /// A server's connection was allowed, refused or failed. Written before an allowed connection is opened.
+    /// A server's connection was allowed or refused, or it failed. Written before an allowed connection is opened.
     Network,
     /// The sandbox refused a path to the server, or the client used a path outside the server's roots.
     #[serde(rename = "boundary_violation", alias = "boundary-violation")]
@@ -49,7 +49,7 @@ pub enum Event {
     Lockdown,
     /// A session was paused or resumed, or a session-long denial was revoked.
     Pause,
-    /// The user restored paths in the folder of a run. Written before and after.
+    /// The user restored paths in a run's folder. Written before and after the paths are restored.
     Undo,
 }
 
@@ -131,8 +131,8 @@ pub struct Entry {
     /// Summary in one sentence. Empty if the other fields contain the same information.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// Sequence number of the decision to which this outcome belongs. Readers copy the fields that the outcome does
-    /// not repeat from the decision.
+    /// Sequence number of the decision to which this outcome belongs. Readers fill in the outcome's omitted fields from
+    /// that decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
     /// Id that all entries of a call share.
@@ -153,19 +153,19 @@ pub struct Entry {
     /// Method of the request, if it is not a tool call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub method: Option<String>,
-    /// Arguments that were judged, or the parameters of another request. Secrets are redacted.
+    /// Arguments of the tool call, or parameters of any other request. Secrets are redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments whose values are the affected paths. Readers move these values to [`Entry::paths`].
+    /// Names of the arguments whose values are the affected paths. Readers copy these values to [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
     /// Canonical paths that the entry affects.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
-    /// Path that a sandbox or the server's roots refused.
+    /// Path that the sandbox refused, or that is outside the server's roots.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// Folders that the server may access, as announced to the server.
+    /// Folders that the server may access, as announced to it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roots: Vec<String>,
     /// Host in canonical form.
@@ -180,8 +180,8 @@ pub struct Entry {
     /// Decision of the policy, if the entry records one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// Hash of the policy that decided, or that is now active. Omitted if the previous decision in the same file has
-    /// the same hash.
+    /// Hash of the policy that made the decision, or that is now active. Omitted if the previous decision in the same
+    /// file has the same hash.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
     /// Change of the policy, if the entry records one.
@@ -220,7 +220,7 @@ pub struct Entry {
     /// Older entries that were removed, if the entry records a removal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub removed: Option<Removed>,
-    /// Hash of the previous entry; only in the first entry of a file and assigned by the writer.
+    /// Hash of the previous entry. Present only in the first entry of a file; assigned by the writer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub prev: Option<String>,
 }
@@ -228,7 +228,7 @@ pub struct Entry {
 /// Entries that were removed because they exceeded the retention time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// Number of removed entries, counted from the first.
+    /// Number of removed entries, counted from the first entry.
     pub entries: u64,
     /// Hash of the last removed entry.
     pub link: String,
@@ -287,7 +287,7 @@ impl Entry {
         }
     }
 
-    /// Creates another entry about the same call, paths, host and question.
+    /// Creates a further entry about the same call, paths, host and question.
     #[must_use]
     pub fn follow_up(&self, event: Event, summary: impl Into<String>) -> Self {
         Self {

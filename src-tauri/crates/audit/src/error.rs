@@ -19,12 +19,12 @@ pub enum AuditError {
     },
     /// Another process removed or changed the log while it was open.
     #[error(
-        "the audit log `{path}` {what} while IronCurtain was running; put it back, or restart IronCurtain to start a new one"
+        "the audit log `{path}` {what} while IronCurtain was running; restore it, or restart IronCurtain to start a new log"
     )]
     Lost {
         /// Path of the log file.
         path: PathBuf,
-        /// Problem as a verb phrase: "was removed".
+        /// Problem as a verb phrase, such as "was removed".
         what: &'static str,
     },
     /// The trusted process is shutting down.

@@ -12,7 +12,7 @@ pub enum FileFinding {
         path: String,
         /// Path of the file in quarantine.
         moved_to: String,
-        /// Phrase for when a program would run the file, which completes the sentence "this runs ...".
+        /// Phrase that says when a program would run the file. Completes the sentence "this runs ...".
         when: String,
     },
     /// Keys of a repository's git configuration were restored.
@@ -26,7 +26,7 @@ pub enum FileFinding {
     Left {
         /// Path of the file.
         path: String,
-        /// Phrase for when a program runs the file, which completes the sentence "this runs ...".
+        /// Phrase that says when a program runs the file. Completes the sentence "this runs ...".
         when: String,
         /// Kind of change during the session.
         change: FileChange,
@@ -65,7 +65,7 @@ pub enum FileDecision {
     Returned,
     /// The user restored the file, and the file that had replaced it was moved to quarantine.
     Exchanged {
-        /// Path in quarantine of the file that had replaced it.
+        /// Quarantine path of the file that had replaced it.
         moved_to: String,
     },
     /// The user deleted the file from quarantine.

@@ -1,10 +1,10 @@
-//! Reads a log behind its writer, from a position that the reader stores.
+//! Reads a log while it is being written, starting from a stored position.
 //!
-//! - Follows the chain, so that every returned entry is proved to follow the stored position.
+//! - Verifies the chain, so every returned entry provably follows the stored position.
 //! - Reports missing entries as a [`LostRange`]: retention removed them, a file is missing, or the log was replaced
 //!   before this reader started.
-//! - INVARIANT: once the log was found to contain the position, the position only moves forward. If the log no longer
-//!   contains it, reading fails.
+//! - INVARIANT: once the position has been found in the log, it only moves forward. If the log no longer contains the
+//!   position after that, reading fails.
 //! - Never writes, and takes none of the writer's locks.
 
 use crate::chain::{self, Written, follow};
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Number of bytes to read before the position, because they may contain decisions to which later outcomes refer.
+/// Number of bytes to read before the position. They may contain decisions that outcomes after the position refer to.
 const BEFORE: u64 = 256 * 1024;
 
 /// Position after an entry, with its location on disk.
@@ -39,7 +39,7 @@ pub struct LogPlace {
 pub struct LostRange {
     /// Position before the first lost entry.
     pub after: Written,
-    /// Position after the last lost entry. If the log was replaced, the beginning of the new log.
+    /// Position after the last lost entry. If the log was replaced, the start of the new log.
     pub until: Written,
 }
 
@@ -50,7 +50,7 @@ pub enum FollowedEntry {
     Entry {
         /// Entry with its fields completed.
         entry: Box<Entry>,
-        /// Hash of the entry, unique in all logs.
+        /// Hash of the entry, unique across all logs.
         link: String,
         /// Length of its line in bytes.
         bytes: u64,
@@ -65,7 +65,7 @@ pub struct Follower {
     dir: PathBuf,
     place: LogPlace,
     open: Option<BufReader<File>>,
-    /// `true` once the log was found to contain the position.
+    /// `true` once the position has been found in the log.
     is_confirmed: bool,
     recall: Recall,
 }
@@ -196,7 +196,7 @@ impl Follower {
             reader.read_until(b'\n', &mut line)?;
         }
         if line.last() != Some(&b'\n') {
-            // The entry is in another file, or has not been written completely yet.
+            // The entry is in a different file, or has not been written completely yet.
             line.clear();
             match self.reopen()? {
                 Reopened::At(reader) => self.open.insert(reader).read_until(b'\n', &mut line)?,
@@ -229,7 +229,7 @@ impl Follower {
         if let Some((first, listed)) = until.last() {
             let volume = listed.open()?;
             if self.confirm(*first, &volume)? {
-                // If a later file exists, this one is complete.
+                // If a later file exists, this file is complete.
                 if later.is_empty() || tail::complete_length(&volume.file)? > self.place.offset {
                     let mut file = volume.file;
                     file.seek(SeekFrom::Start(self.place.offset))?;
@@ -253,7 +253,7 @@ impl Follower {
     fn confirm(&mut self, first: u64, volume: &Volume) -> io::Result<bool> {
         let wanted = self.place.written.entries + 1;
         let is_there = if first == wanted {
-            // The first line contains the position before it.
+            // The first line of a file records the position before it.
             wanted == 1 || volume.begins_after()?.as_ref() == Some(&self.place.written)
         } else {
             first == self.place.file && self.is_at_place(volume)?
@@ -265,7 +265,7 @@ impl Follower {
         Ok(is_there)
     }
 
-    /// Returns `true` if the position's entry ends at its offset. Also reads the decisions before it.
+    /// Returns `true` if the position's entry ends at the position's offset. Also reads the decisions before the entry.
     fn is_at_place(&mut self, volume: &Volume) -> io::Result<bool> {
         let offset = self.place.offset;
         if volume.file.metadata()?.len() < offset {
@@ -277,7 +277,7 @@ impl Follower {
         Ok(known.as_ref() == Some(&self.place.written))
     }
 
-    /// Continues at the beginning of a file.
+    /// Moves the position to the start of a file, and reports the entries in between as lost.
     fn lose_until(&mut self, file: Option<&(u64, Listed)>) -> io::Result<Reopened> {
         let Some((first, listed)) = file else { return Ok(Reopened::Nothing) };
         let place = LogPlace::begin_of(*first, listed)?;
@@ -302,7 +302,7 @@ enum Reopened {
     Nothing,
 }
 
-/// Returns the files that have an entry, oldest first, with the sequence number of the first entry.
+/// Returns the files that have an entry, oldest first, each with the sequence number of its first entry.
 fn files(dir: &Path) -> io::Result<Vec<(u64, Listed)>> {
     let mut files = Vec::new();
     for listed in volumes::list(dir)? {

@@ -1,12 +1,12 @@
 //! Head file: identifies the newest entry. It is stored outside the log, so that truncating the log or replacing it
 //! with an older copy is detected.
 //!
-//! - INVARIANT: the head is written after its entry is on disk. It may be older than the log but never newer, so a
-//!   kill or power failure between the two causes no false alarm.
+//! - INVARIANT: the head is written after its entry is on disk. It may be older than the log but never newer, so a kill
+//!   or power failure between the two writes causes no false alarm.
 //! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another
 //!   process has open.
-//! - A process that can write the user's files can change both the log and its head. A mismatch means an accident, or
-//!   a process that changed only one of them.
+//! - A process that can write the user's files can change both the log and its head. A mismatch therefore indicates an
+//!   accident, or a process that changed only one of them.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
@@ -69,7 +69,7 @@ impl KnownHead {
 #[derive(Debug)]
 pub(super) struct HeadFile {
     path: PathBuf,
-    /// Number of entries at the newest head that was written; `None` before the first write.
+    /// Number of entries in the newest head written so far; `None` before the first write.
     newest: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl HeadFile {
             .and_then(|()| file.sync_data())
             .and_then(|()| std::fs::rename(&beside, &self.path));
         if replaced.is_err() {
-            // Ignores this error, because the error of the write or the rename is reported instead.
+            // Ignores this error, because the write or rename error is reported instead.
             let _ = std::fs::remove_file(&beside);
         }
         replaced?;

@@ -18,7 +18,7 @@ pub struct Keeping {
     /// Head file, stored outside `dir` so that an older copy of `dir` is detected. If it is `None`, truncation is not
     /// detected while no process has the log open.
     pub head: Option<PathBuf>,
-    /// Newest entry according to another source. Used if the head file identifies none.
+    /// Newest entry according to another source. Used if the head file does not identify one.
     pub elsewhere: Option<Written>,
     /// Size in bytes at which a new log file is started.
     pub file_bytes: u64,

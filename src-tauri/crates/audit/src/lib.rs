@@ -1,4 +1,4 @@
-//! Tamper-evident log of all decisions: JSON Lines, each linked to the previous one by its hash.
+//! Tamper-evident log of all decisions, in JSON Lines format. A hash links each line to the previous one.
 //!
 //! - [`Audit::record`] returns after the entry is written (`write(2)`), so that a decision is recorded before it
 //!   takes effect. If the write fails, the caller gets an error and denies the call.

@@ -1,8 +1,8 @@
 //! Log that is open for writing.
 //!
-//! - A task that records an entry writes all queued entries itself, unless another task is writing at that moment and
-//!   takes them over. A single entry therefore wakes no other task, and many queued entries become one write. Entries
-//!   from [`Audit::note`] are written together with the next recorded entry, or once all runnable tasks have run.
+//! - A task that records an entry writes all queued entries itself, unless another task is already writing and picks
+//!   them up. A single entry therefore wakes no other task, and many queued entries become one write. Entries from
+//!   [`Audit::note`] are written together with the next recorded entry, or once all runnable tasks have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
 //! - The lock is held only during a write, never across an await or a sync to disk.
 
@@ -29,8 +29,8 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// Number of new entries per [`INDEX`] interval above which the index is not updated. Updating the index takes more
-/// CPU time than writing the log, and a busy session needs that time for its calls.
+/// Number of new entries per [`INDEX`] interval from which the index is not updated. Updating the index takes more CPU
+/// time than writing the log, and a busy session needs that time for its calls.
 const BUSY: u64 = 1000;
 
 /// Handle of an open log. Clones share the log.
@@ -40,8 +40,8 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
-    /// Writer of the head. Locked before the sync and always before `owned`, so that heads are written one at a time
-    /// and in order.
+    /// Writer of the head. Locked before the sync and always before `owned`, so that heads are written in order, one at
+    /// a time.
     head: Mutex<Option<HeadFile>>,
     opened_at: Written,
     unknown_end: Option<String>,
@@ -66,8 +66,8 @@ struct Owned {
 }
 
 impl Audit {
-    /// Opens the log in `dir`, creating it if necessary, and removes an incomplete last line. Calls `trouble` with
-    /// each problem while writing the log, and with `None` once writing succeeds again.
+    /// Opens the log in `dir`, creating it if necessary, and removes an incomplete last line. Calls `trouble` with each
+    /// write error, and with `None` once writing succeeds again.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the log is unreadable, invalid or not writable.
@@ -119,7 +119,7 @@ impl Audit {
         self.record_all(vec![Pending::of(entry)?]).await
     }
 
-    /// Writes entries together, either all or none, and returns the sequence number of the first.
+    /// Writes either all of the entries or none, and returns the sequence number of the first.
     ///
     /// # Errors
     /// Returns the same errors as [`Audit::record`].
@@ -171,8 +171,8 @@ impl Audit {
         self.0.synced.subscribe()
     }
 
-    /// Syncs all written entries, updates the head, and returns the position up to which entries are on disk. If syncing
-    /// fails, this position and the head stay behind the log, which is valid.
+    /// Syncs all written entries, updates the head, and returns the position up to which entries are on disk. If
+    /// syncing fails, this position and the head lag behind the log. A head that lags behind is valid.
     pub async fn settle(&self) -> Written {
         let shared = self.0.clone();
         // This fails only while the runtime is shutting down.
@@ -197,7 +197,7 @@ impl Shared {
         done
     }
 
-    /// Queues entries. `done` receives the last entry's result, which applies to all of them.
+    /// Queues entries. `done` receives the last entry's result. This result applies to all of the entries.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };
@@ -274,7 +274,7 @@ impl Shared {
         {
             self.with_owned(|owned| owned.writer.synced(&files));
             if let Some(head) = &mut *head {
-                // A failure leaves the head older than the log, which is valid. The next write to the log reports a
+                // If this fails, the head is older than the log but still valid. The next write to the log reports a
                 // full disk.
                 let _ = head.write(&written);
             }

@@ -13,7 +13,7 @@ pub struct Pending {
     object: String,
     /// Policy hash of a decision or question. Not in `object`, because it is written only if it changed.
     policy: Option<String>,
-    /// `true` if the entry results from the user's decision. It is then synced before `record` returns.
+    /// `true` if the entry results from the user's decision. Such an entry is synced before `record` returns.
     pub(super) persons: bool,
 }
 

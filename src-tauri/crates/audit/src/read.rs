@@ -1,4 +1,4 @@
-//! Reads the entries of a log from all its files.
+//! Reads entries from all files of a log.
 //!
 //! - Memory use is bounded, even for long lines.
 //! - Fields that an outcome omits are copied from its decision.
@@ -12,10 +12,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Maximum length in bytes of a line that is parsed. This version writes no longer lines.
+/// Maximum length in bytes of a line that is parsed. This version never writes longer lines.
 const MAX_LINE_LEN: usize = 1024 * 1024;
 
-/// Number of bytes that are parsed of a line longer than [`MAX_LINE_LEN`].
+/// Number of bytes that are parsed from a line longer than [`MAX_LINE_LEN`].
 const HEAD: usize = 1000;
 
 /// Number of additional lines to read before the requested ones. They may contain the decisions that belong to the
@@ -27,7 +27,7 @@ const BEFORE: usize = 200;
 pub enum Found {
     /// A complete entry.
     Entry(Box<Entry>),
-    /// An entry from another version that is longer than this version allows.
+    /// An entry written by a different version that exceeds this version's length limit.
     TooLong {
         /// Sequence number.
         seq: u64,

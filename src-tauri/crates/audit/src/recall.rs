@@ -3,7 +3,7 @@
 use crate::{Entry, Event};
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered decisions. Beyond it, the oldest are dropped.
+/// Maximum number of stored decisions. When it is exceeded, the oldest is dropped.
 const MAX_COUNT: usize = 10_000;
 
 /// Decisions whose outcomes have not been read yet, by sequence number.
@@ -11,8 +11,8 @@ const MAX_COUNT: usize = 10_000;
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in the omitted fields of an entry. The fields that it shares with its decision are filled in only if the
-    /// decision is remembered.
+    /// Fills in an entry's omitted fields. The fields that an outcome shares with its decision are filled in only if
+    /// the decision is still stored.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {
@@ -34,7 +34,7 @@ impl Recall {
 }
 
 impl Entry {
-    /// Copies the fields of the call from its decision.
+    /// Copies the call's fields from the decision.
     pub(super) fn is_about(&mut self, decision: &Self) {
         let Self { event, summary, seq, timestamp, of, result, duration_ms, prev, .. } = self.clone();
         let about = decision.follow_up(event, summary);

@@ -1,9 +1,9 @@
-//! Redacts data that must not be in a log: arguments with secret names, private keys, tokens, and the excess of long
-//! texts.
+//! Redacts data that must not be in a log: arguments whose names indicate a secret, private keys, tokens, and text
+//! beyond the length limit.
 //!
 //! - Only the secret itself is replaced. The surrounding text is kept.
-//! - The replacement states the length and the SHA-256 of the whole value, so that the log proves what was sent. The
-//!   replacement of a short secret contains no digest, because the secret could be guessed from it.
+//! - The placeholder contains the length and the SHA-256 of the whole value, so that the log proves what was sent. The
+//!   placeholder for a short secret contains no digest, because the secret could be guessed from the digest.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -44,7 +44,7 @@ pub fn is_marked(value: &Value) -> bool {
     }
 }
 
-/// Returns `true` if an argument with this name is a secret.
+/// Returns `true` if an argument with this name is treated as a secret.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
@@ -104,7 +104,8 @@ fn whole(text: &str) -> String {
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
 
-/// Replaces each private key with a placeholder. A key ends at its end line or, without one, at the end of the text.
+/// Replaces each private key with a placeholder. A key ends at its end line or, if there is none, at the end of the
+/// text.
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;

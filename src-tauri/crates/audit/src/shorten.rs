@@ -1,7 +1,7 @@
 //! Limits the length of a line by cutting long input from the client. A placeholder states how much was cut.
 //!
-//! - INVARIANT: a cut argument contains the same kind of placeholder as a redacted one, so that it is not mistaken
-//!   for the value that was judged.
+//! - INVARIANT: a cut argument contains the same kind of placeholder as a redacted one, so that it is not mistaken for
+//!   the value that the policy evaluated.
 
 use crate::Entry;
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit. Of the others, keeps only the names or, if these do not fit either, their number.
+/// Keeps the arguments that fit. Reduces the others to their names or, if the names do not fit either, to their number.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= MAX_ARGUMENTS_LEN {
         return;

@@ -32,14 +32,14 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that end in a line feed, in order: at least `count` lines, unless the last [`MAX_BYTES`] bytes
-/// contain fewer.
+/// Returns the last lines that end in a line feed, in order. Returns at least `count` lines, unless the last
+/// [`MAX_BYTES`] bytes contain fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     lines_before(file, complete_length(file)?, count, STEP)
 }
 
-/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes, and up to [`MAX_BYTES`] bytes if these
-/// contain fewer than `count` lines.
+/// Returns the lines that end at or before `offset`, in order. Reads `least` bytes. If these contain fewer than `count`
+/// lines, reads up to [`MAX_BYTES`] bytes.
 pub(super) fn lines_before(file: &File, offset: u64, count: usize, least: u64) -> io::Result<Vec<Vec<u8>>> {
     let mut read = least.min(offset);
     loop {

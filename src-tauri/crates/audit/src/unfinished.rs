@@ -1,4 +1,4 @@
-//! Finds sessions with a recorded start but no recorded end, because the trusted process was killed.
+//! Finds sessions whose start is recorded but whose end is not, because the trusted process was killed.
 
 use crate::volumes;
 use serde::Deserialize;
@@ -16,8 +16,8 @@ const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted p
 /// Prefix of the summary of an entry that records the end of a session.
 const END: &str = "the session of ";
 
-/// Number of process starts to search in the log. When the trusted process starts, it records the end of sessions
-/// that the previous process left unfinished. If it is killed before that, the next process does so.
+/// Number of process starts to look back in the log. When the trusted process starts, it records the end of each
+/// session that the previous process left unfinished. If it is killed before that, the next process does so.
 const STARTS: usize = 3;
 
 /// Session without a recorded end.
@@ -36,8 +36,8 @@ pub struct Unfinished {
     summary: String,
 }
 
-/// Returns the unfinished sessions, sorted by id. A session's first entry records its start, and its second one its
-/// end.
+/// Returns the unfinished sessions, sorted by id. A session's first entry records its start, and its second entry
+/// records its end.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.

@@ -22,9 +22,9 @@ pub struct Checked {
     pub head: String,
     /// Number of older entries that were removed by retention.
     pub removed: u64,
-    /// Sequence number of the entry that records their removal.
+    /// Sequence number of the entry that records the removal.
     pub removal: Option<u64>,
-    /// Number of the known entries that the log contains.
+    /// Number of known entries that the log contains.
     pub found: usize,
     /// First problem, with its file and line; `None` if the log is valid.
     pub problem: Option<String>,
@@ -46,7 +46,8 @@ impl Checked {
     }
 }
 
-/// Verifies a log like [`check`], and that it contains the entry `written`. Later entries are accepted.
+/// Verifies a log like [`check`], and also verifies that the log contains the entry `written`. Later entries are
+/// accepted.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -54,8 +55,9 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     check_all_written(dir, std::slice::from_ref(written))
 }
 
-/// Verifies a log like [`check`], and that it contains all of the entries `written` that were not removed by
-/// retention. It must contain the newest of them, so that a forged log cannot claim that all of them were removed.
+/// Verifies a log like [`check`], and also verifies that the log contains all entries in `written` that retention did
+/// not remove. The log must contain the newest of them, so that a forged log cannot claim that all of them were
+/// removed.
 ///
 /// # Errors
 /// Returns an error if reading a file fails.
@@ -86,11 +88,11 @@ pub fn check_all_written(dir: &Path, written: &[Written]) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Returns a problem for a log that lacks a known entry. `is_there` is `true` if the log contains another entry in
-/// its place.
+/// Describes the problem of a log that lacks a known entry. `is_there` is `true` if the log contains a different entry
+/// in its place.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
-        format!("line {}: it is not the entry that was written", known.entries)
+        format!("line {}: it does not match the recorded entry", known.entries)
     } else {
         format!("it ends after {entries} of {} entries", known.entries)
     }
@@ -113,7 +115,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         None => None,
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
-    // A later entry must record the removal of the older ones.
+    // A later entry must record the removal of the older entries.
     let mut removal = None;
     let mut removed = |entry: Entry| {
         let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });
@@ -166,8 +168,8 @@ pub(super) struct ReadVolume {
     pub(super) torn: bool,
 }
 
-/// Follows the hash chain through one file, starting at the position `begin`. `named` adds the file name to a
-/// problem.
+/// Follows the hash chain through one file, starting at the position `begin`. If `named` is `true`, problems include
+/// the file name.
 pub(super) fn read(
     volume: &Volume,
     begin: Written,

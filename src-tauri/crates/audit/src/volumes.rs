@@ -1,4 +1,5 @@
-//! Files of a log: the active one, and closed ones, which are named after the sequence number of their first entry.
+//! Files of a log: one active file, and closed files. A closed file is named after the sequence number of its first
+//! entry.
 
 use crate::chain::{self, Written};
 use crate::tail;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Name of the active file in the log's directory.
 pub const LOG_NAME: &str = "audit.jsonl";
 
-/// Maximum number of attempts to list the files. An attempt fails if a file is closed or removed meanwhile.
+/// Maximum number of attempts to list the files. An attempt fails if a file is closed or removed in the meantime.
 const TRIES: usize = 10;
 
 /// Log file that is open for reading.
@@ -33,7 +34,7 @@ impl Volume {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the position before the first entry, as stated by that entry, or `None` for an empty file.
+    /// Returns the position before the first entry, as recorded in that entry, or `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
@@ -43,7 +44,7 @@ impl Volume {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// Returns the position after the last complete line, as stated by that line.
+    /// Returns the position after the last complete line, as recorded in that line.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }
@@ -68,8 +69,8 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// Log file in a listing. A closed file is opened on demand. The active file is opened when listed, because it may be
-/// renamed later.
+/// Log file in a listing. A closed file is opened on demand. The active file is opened when it is listed, because it
+/// may be renamed afterwards.
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,

@@ -1,7 +1,7 @@
 //! Appends entries to the log.
 //!
-//! - A full file is renamed after the sequence number of its first entry, and a new one is created. If the process is
-//!   killed in between, the next start creates the file.
+//! - A full file is renamed to contain the sequence number of its first entry, and a new file is created. If the
+//!   process is killed in between, the new file is created at the next start.
 
 use crate::chain::{self, Written};
 use crate::clock::now_ms;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum capacity in bytes of the write buffer that is reused.
+/// Maximum capacity of the reused write buffer, in bytes.
 const KEPT_ROOM: usize = 64 * 1024;
 
 /// Writer of a log. Only one exists per log.
@@ -53,8 +53,8 @@ impl Writer {
     /// Opens the log to continue its chain. Removes an incomplete last line and records the removal.
     ///
     /// # Errors
-    /// Returns [`AuditError::Broken`] if the chain of the newest file is invalid or lacks the newest known
-    /// entry, because a log that was edited must not be continued.
+    /// Returns [`AuditError::Broken`] if the chain of the newest file is invalid or lacks the newest known entry,
+    /// because an edited log must not be continued.
     pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
         let path = keeping.dir.join(LOG_NAME);
         let dir = keeping.dir.clone();
@@ -121,8 +121,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes entries with a single system call, either all or none, and returns the sequence number of the
-    /// first.
+    /// Writes either all of the entries or none, with a single system call. Returns the sequence number of the first.
     ///
     /// # Errors
     /// Returns [`AuditError::Write`] or [`AuditError::Lost`]; the log then contains none of the entries.
@@ -162,7 +161,7 @@ impl Writer {
     /// Checks that the file still exists under its name and has exactly the length that was written.
     ///
     /// # Errors
-    /// Returns [`AuditError::Lost`] if it does not.
+    /// Returns [`AuditError::Lost`] if the check fails.
     pub(super) fn check_unchanged(&self) -> Result<(), AuditError> {
         let lost = |what| Err(AuditError::Lost { path: self.path.clone(), what });
         if !self.regular {
@@ -192,7 +191,8 @@ impl Writer {
         &self.opened_at
     }
 
-    /// Returns the reason entries may be missing from the end of the opened log, as a sentence, if there is one.
+    /// Returns the reason entries may be missing from the end of the opened log, as a sentence, or `None` if none can
+    /// be missing.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.unknown_end.as_deref()
     }
@@ -249,7 +249,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Records that the head file does not identify the newest entry, and rewrites the head file.
+    /// Records that the head file does not identify the newest entry, and rewrites that file.
     fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
         let file = self.keeping.head.clone().unwrap_or_default();
         let found = format!("the head file `{}` {problem}", file.display());

@@ -1,4 +1,4 @@
-//! Tests that a log contains every entry that was reported as written, even if its writer was killed at any time, for
+//! Tests that a log contains every entry that was reported as written, no matter when its writer was killed, for
 //! example during a rotation.
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};

@@ -1,4 +1,4 @@
-//! Watches the folders of a sandbox without a session, on a separate thread.
+//! Watches the folders of a sandbox that has no session, on a separate thread.
 //!
 //! - Findings are neither recorded nor shown to the user, but returned to the caller as sentences.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Interval between checks for findings.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Watch over one sandbox. Dropping it without calling [`LoneWatch::finish`] still runs the final check.
+/// Handle to the watcher of one sandbox. Dropping it without calling [`LoneWatch::finish`] still runs the final check.
 #[derive(Debug)]
 pub struct LoneWatch {
     stop: Sender<()>,
@@ -55,7 +55,7 @@ impl LoneWatch {
         Ok((Self { stop, found }, closed))
     }
 
-    /// Runs the final check and returns one sentence per finding. All processes of the sandbox must have exited.
+    /// Runs the final check and returns one sentence per finding. All of the sandbox's processes must have exited.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let Self { stop, found } = self;

@@ -1,11 +1,11 @@
-//! Tracks the final checks of folders that sandboxes could write to. Shutdown waits for them.
+//! Tracks the final checks of folders that sandboxes could write to. Shutdown waits for these checks.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Registry of the checks in progress that run after a sandbox ended, each with the sandbox's description.
+/// Registry of the final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
 pub struct LastLooks {
     in_progress: watch::Sender<BTreeMap<u64, CheckLabel>>,
@@ -18,7 +18,7 @@ struct CheckLabel {
     words: String,
 }
 
-/// Final check of one sandbox. Shutdown waits until this is dropped.
+/// Final check of one sandbox. Shutdown waits until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
@@ -32,7 +32,7 @@ impl LastLooks {
         Self { in_progress: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
-    /// Registers a final check before it begins. Shutdown waits for it from now on.
+    /// Registers a final check before it starts. From then on, shutdown waits for the check.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = CheckLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }

@@ -2,9 +2,9 @@
 //!
 //! - Each sandbox with write access has a [`SandboxWatch`], from before its first root becomes writable until all its
 //!   processes have exited.
-//! - Findings survive a crash of the trusted process. They are in the session record, in the audit log and, for
+//! - Findings survive a crash of the trusted process. They are stored in the session record, in the audit log and, for
 //!   unchecked files, in the watcher's journal.
-//! - Only the user's own programs can keep or move a file. Agents cannot request it.
+//! - Only the user's own programs can keep or move a file. Agents cannot request either.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,7 +53,7 @@ use watching::Watching;
 /// Maximum number of sessions returned in a list.
 const MAX_SESSIONS: usize = 100;
 
-/// Handle to the watcher and the recorder. Clones share them.
+/// Handle to the watcher and the recorder. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Autostart {
     watching: Result<Watching, WatchError>,
@@ -63,15 +63,15 @@ pub struct Autostart {
     sessions: PathBuf,
 }
 
-/// Arguments of [`Autostart::start`].
+/// Arguments for [`Autostart::start`].
 pub struct AutostartParts<'a> {
     /// Directories of the trusted process.
     pub home: &'a Home,
-    /// Log in which findings and decisions are recorded.
+    /// Audit log in which findings and decisions are recorded.
     pub audit: Audit,
     /// Counter that is incremented whenever a session record changes.
     pub changes: watch::Sender<u64>,
-    /// Tracker of running sandboxes. Shutdown waits for it, and therefore for their final checks.
+    /// Tracker of running sandboxes. Shutdown waits for the tracker, and therefore for all final checks.
     pub sandboxes: &'a TaskTracker,
 }
 
@@ -87,7 +87,7 @@ pub struct WatchedServer<'a> {
 }
 
 impl Autostart {
-    /// Spawns the watcher and the recorder, and checks the folders left unchecked by a killed process.
+    /// Spawns the watcher and the recorder, and checks the folders that a killed process left unchecked.
     pub fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
@@ -161,8 +161,8 @@ impl Autostart {
         found
     }
 
-    /// Returns sessions with quarantined files, newest first and without other files. Of several files with the same
-    /// path, only the newest is returned, because decisions apply to that one.
+    /// Returns sessions with quarantined files, newest first. Each session lists only its quarantined files and, for
+    /// each path, only the newest file, because decisions apply to that file.
     pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
@@ -174,12 +174,12 @@ impl Autostart {
         found
     }
 
-    /// Returns the records of those sessions for which `is_meant` returns `true`, newest first.
+    /// Returns the records of the sessions for which `is_meant` returns `true`, newest first.
     async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
         let counts = self.undecided.borrow().clone();
         let mut found = Vec::new();
         for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
-            // An unreadable record is logged here, and reported when it is requested by id.
+            // An unreadable record is skipped here, and reported when it is requested by id.
             found.extend(self.session(id).await.ok());
         }
         found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
@@ -210,7 +210,7 @@ impl Autostart {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder runs for as long as the trusted process.
+        // The recorder runs as long as the trusted process does.
         let _ = self.found.send(found);
     }
 
@@ -274,7 +274,7 @@ pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
-/// Returns the watcher's name for the sandbox of a server process, unique within the trusted process.
+/// Returns the watcher's name for a server process's sandbox. The name is unique within the trusted process.
 fn name_of(session: &str, before: u64) -> String {
     format!("{session}.{before}")
 }

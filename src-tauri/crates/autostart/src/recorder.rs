@@ -1,7 +1,7 @@
 //! Task that owns the session records, records findings and applies the user's decisions.
 //!
 //! - INVARIANT: a finding is written to the audit log and then to the session record before the journal is deleted.
-//!   After a crash in between, the finding is reported twice rather than never.
+//!   After a crash between these steps, the finding is reported twice rather than lost.
 
 use super::last_looks::LastLook;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
@@ -21,7 +21,7 @@ pub enum DecideError {
     /// No session has this id.
     #[error("unknown session `{0}`")]
     NoSession(String),
-    /// The session has no such undecided file.
+    /// The session has no undecided file with this path.
     #[error("session `{session}` has no undecided file `{path}`")]
     NoFile {
         /// Id of the session.
@@ -34,7 +34,7 @@ pub enum DecideError {
     NotMoved {
         /// Path of the file.
         path: String,
-        /// Error of the operating system.
+        /// Operating system error.
         problem: String,
     },
     /// The file is not in quarantine.
@@ -63,7 +63,7 @@ pub enum DecideError {
     Record {
         /// Id of the session.
         session: String,
-        /// Error of the operating system.
+        /// Operating system error.
         problem: String,
     },
     /// The decision could not be written to the audit log.
@@ -90,7 +90,7 @@ pub(super) enum RecorderMessage {
     },
 }
 
-/// Numbers of undecided and quarantined files, by session.
+/// Number of undecided and quarantined files, by session.
 pub(super) type Undecided = BTreeMap<String, FileCounts>;
 
 /// State of the recorder task.
@@ -108,7 +108,8 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
-        // If a finding could not be recorded, the journals are kept, so it is reported again at the next start.
+        // If a finding could not be recorded, the journals are kept, so that the finding is reported again at the next
+        // start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
@@ -137,7 +138,7 @@ impl Recorder {
                 }
                 RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
-                    // Ignores the error: the caller has stopped waiting, and the list shows the result.
+                    // An error means that the caller has stopped waiting. The list still shows the result.
                     let _ = done.send(decided);
                 }
             }
@@ -194,7 +195,7 @@ impl Recorder {
         is_recorded
     }
 
-    /// Returns a session's facts and those findings that its record does not contain, or all findings if there is no
+    /// Returns a session's facts and the findings that are not yet in its record. Returns all findings if there is no
     /// record.
     async fn news(
         &self,

@@ -1,6 +1,7 @@
-//! Session record: facts about a session and the autostart files that it left behind. It outlives the trusted process.
+//! Session record: facts about a session and the autostart files that it left behind. The record outlives the trusted
+//! process.
 //!
-//! - INVARIANT: a decision about a file applies until a server leaves the file with other content.
+//! - INVARIANT: a decision about a file applies until a server leaves the file with different content.
 //! - The number of listed files is limited. Further files are only counted.
 
 use ironcurtain_audit::FileDecision;
@@ -16,10 +17,10 @@ const NAME: &str = "record.json";
 /// Maximum number of files listed per session.
 const MAX_FILES: usize = 500;
 
-/// Maximum number of reasons for an incomplete check that are kept.
+/// Maximum number of stored reasons for an incomplete check.
 const MAX_REASONS: usize = 50;
 
-/// Unchanging facts about a session.
+/// Facts about a session that are known when it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFacts {
@@ -43,8 +44,8 @@ pub(crate) struct SessionRecord {
     /// Facts known when the session starts.
     #[serde(flatten)]
     pub(crate) facts: SessionFacts,
-    /// End of the session, in milliseconds since the Unix epoch, or `None` while it is open or if the trusted process
-    /// was killed.
+    /// End of the session, in milliseconds since the Unix epoch, or `None` while the session is open or if the trusted
+    /// process was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_ms: Option<u64>,
     /// Autostart files that the session left behind.
@@ -58,7 +59,7 @@ pub(crate) struct SessionRecord {
     pub(crate) unfinished: Vec<String>,
 }
 
-/// Numbers of a session's files by state.
+/// Number of a session's files, by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FileCounts {
     /// Number of undecided files.
@@ -86,8 +87,8 @@ impl LeftFile {
         path(&self.finding)
     }
 
-    /// Returns the file's path in quarantine or, after an exchange, that of the file that had taken its place, or
-    /// `None` if neither is in quarantine.
+    /// Returns the path in quarantine of this file or, after an exchange, of the file that had taken its place. Returns
+    /// `None` if there is no such file.
     pub(crate) fn kept_in(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
@@ -114,7 +115,7 @@ impl LeftFile {
 }
 
 impl LeftFile {
-    /// Returns `true` if `finding` repeats this one. A removed file that reappears is a new finding.
+    /// Returns `true` if `finding` repeats this file's finding. A removed file that reappears is a new finding.
     fn says(&self, finding: &Finding) -> bool {
         let was_taken = matches!(&self.finding, Finding::Left { .. })
             && matches!(
@@ -140,7 +141,7 @@ impl SessionRecord {
         Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
     }
 
-    /// Reads a session's record. Returns `None` if there is none.
+    /// Reads a session's record. Returns `None` if the session has no record.
     ///
     /// # Errors
     /// Returns an error if the record cannot be read or parsed.

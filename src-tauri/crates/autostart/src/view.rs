@@ -38,7 +38,7 @@ pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
     files.reverse();
 }
 
-/// Prepares one file for display. Returns `None` if it was removed before a decision.
+/// Prepares one file for display. Returns `None` if the file was removed before the user decided about it.
 fn file(file: &LeftFile) -> Option<LeftFileView> {
     let view = |path: &str, when: &str, state: LeftState| LeftFileView {
         path: path.to_owned(),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Timeout of a request. Scanning a root takes a limited time, but may have to wait for other requests.
+/// Timeout for a request. Scanning a root takes a limited time, but the scan may have to wait for other requests.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reason a sandbox cannot be watched.
@@ -30,7 +30,7 @@ pub enum WatchError {
     Refused {
         /// Path of the root, or name of the sandbox.
         path: String,
-        /// Error of the operating system.
+        /// Operating system error.
         problem: String,
     },
     /// The watcher did not reply within `TIMEOUT`.
@@ -66,7 +66,7 @@ pub(super) struct Watching {
     wake: Arc<UnixStream>,
 }
 
-/// Watched sandbox. Dropping it starts the final check, so all of the sandbox's processes must have exited by then.
+/// Watched sandbox. Dropping it starts the final check, so all of the sandbox's processes must have exited first.
 #[derive(Debug)]
 pub struct SandboxWatch {
     name: String,
@@ -101,13 +101,13 @@ impl Watching {
         let news = WatchNews::default();
         let (done, begun) = oneshot::channel();
         self.send(WatchOrder::Begin { name: name.clone(), rules, news: news.clone(), done });
-        // Created before waiting, so that dropping it also ends a partly started watch.
+        // The handle is created before waiting, so that dropping it also stops a partially started watch.
         let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), news };
         answer(&name, begun).await.map(|()| look)
     }
 
     fn send(&self, order: WatchOrder) {
-        // Ignores the error: if the thread has exited, waiting for the reply fails.
+        // An error is ignored: if the thread has exited, waiting for the reply fails.
         let _ = self.orders.send(order);
         let _ = (&*self.wake).write(&[0]);
     }
@@ -148,13 +148,13 @@ impl SandboxWatch {
         }
     }
 
-    /// Returns the notification that masks may have been lost. Each time it fires, the owner must ask the supervisor
-    /// to check them.
+    /// Returns the notification that masks may have been lost. Each time it fires, the owner must ask the supervisor to
+    /// check the masks.
     pub fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
-    /// Takes the due countermeasures against a sandbox that keeps creating files.
+    /// Removes and returns the due countermeasures against a sandbox that keeps creating files.
     pub fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -254,7 +254,7 @@ impl WatcherThread {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder runs for as long as the trusted process.
+        // The recorder runs as long as the trusted process does.
         let _ = self.found.send(found);
     }
 }

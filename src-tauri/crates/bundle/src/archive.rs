@@ -95,7 +95,7 @@ fn entries(content: &mut impl Read) -> Result<Files, ArchiveError> {
     Ok(files)
 }
 
-/// Returns the name without a leading `/` or `./`, or `None` if it is not allowed.
+/// Returns the name without a leading `/` or `./`, or `None` if the name is not allowed.
 pub(crate) fn plain_name(name: &str) -> Option<&str> {
     let plain = name.strip_prefix("./").or_else(|| name.strip_prefix('/')).unwrap_or(name);
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");

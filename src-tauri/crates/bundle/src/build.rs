@@ -21,7 +21,7 @@ pub enum BundleBuildError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A file is not valid JSON.
@@ -43,7 +43,7 @@ pub enum BundleBuildError {
     Archive(io::Error),
 }
 
-/// Unsigned documents of a bundle.
+/// A bundle's unsigned documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleSource(Files);
 

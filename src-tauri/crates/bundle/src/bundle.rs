@@ -53,8 +53,8 @@ impl PolicyBundle {
         Self::signed_before(bytes, key, now.saturating_add(MAX_AHEAD))
     }
 
-    /// Verifies and parses a bundle that was accepted before. Its signing time does not matter: otherwise, setting the
-    /// clock back would discard the bundle, and with it the protection against older ones.
+    /// Verifies and parses a bundle that was accepted before. Ignores the signing time: otherwise, setting the clock
+    /// back would discard the bundle and the protection against older bundles.
     pub(crate) fn open_kept(bytes: &[u8], key: &VerifyingKey) -> Result<Self, PolicyBundleError> {
         Self::signed_before(bytes, key, u64::MAX)
     }
@@ -81,7 +81,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Returns the document `ironcurtain/NAME`, or `None` if the bundle does not contain it.
+    /// Returns the `ironcurtain/NAME` document, or `None` if the bundle does not contain it.
     #[must_use]
     pub fn document(&self, name: &str) -> Option<&Value> {
         self.data.get(name)
@@ -94,7 +94,8 @@ fn document<T: serde::de::DeserializeOwned>(files: &Files, name: &str) -> Result
     serde_json::from_slice(bytes).map_err(|error| problem(error.to_string()))
 }
 
-/// Merges a document into the tree at the given path, as OPA does. Returns `false` if it conflicts with another one.
+/// Merges a document into the tree at the given path, as OPA does. Returns `false` if it conflicts with another
+/// document.
 fn insert(into: &mut Value, folders: &[&str], document: Value) -> bool {
     let Value::Object(fields) = into else { return false };
     match folders.split_first() {

@@ -2,7 +2,7 @@
 //!
 //! - Sends `If-None-Match` to avoid downloading an unchanged bundle, and `Prefer: modes=snapshot;wait=N` to let the
 //!   server delay its response until a new bundle is available (long polling).
-//! - Does not follow redirects of web servers, because the token is only meant for the configured server.
+//! - Does not follow redirects from web servers, because the token is only meant for the configured server.
 //! - Does not trust the server: sizes and times are limited, and no text from the server is displayed.
 
 use crate::archive::MAX_BUNDLE_LEN;
@@ -28,7 +28,7 @@ pub enum Downloaded {
     New {
         /// The bundle, not yet verified.
         bytes: Bytes,
-        /// `ETag` header of the response, or digest of the manifest in an OCI registry.
+        /// `ETag` header of the response, or the manifest's digest in an OCI registry.
         etag: Option<String>,
         /// `true` if the server supports long polling.
         supports_long_polling: bool,
@@ -50,14 +50,14 @@ impl BundleClient {
         Self { location, token, dialer: StreamDialer::default() }
     }
 
-    /// Returns this client with another dialer.
+    /// Returns this client with a different dialer.
     #[must_use]
     pub fn with_dialer(self, dialer: StreamDialer) -> Self {
         Self { dialer, ..self }
     }
 
     /// Downloads the bundle unless its `ETag` equals `etag`. If `wait` is set, a web server may delay its response for
-    /// that long until the bundle changes.
+    /// up to that time until the bundle changes.
     ///
     /// # Errors
     /// Returns [`DownloadError`] if the connection fails or the server does not send a bundle.
@@ -88,7 +88,7 @@ impl BundleClient {
         let headers = self.headers(etag, wait)?;
         let response =
             http::get(&self.dialer, url, BundleHost::Server, headers, wait.unwrap_or_default()).await?;
-        // Without an `ETag`, there is no bundle that could be unchanged.
+        // If the request had no `ETag`, `304 Not Modified` is an error.
         if response.status() == StatusCode::NOT_MODIFIED && etag.is_some() {
             return Ok(Downloaded::Unchanged);
         }

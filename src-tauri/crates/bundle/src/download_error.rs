@@ -1,4 +1,4 @@
-//! Errors of downloads, and the limits that they name.
+//! Download errors, and the limits that they mention.
 
 use crate::archive::MAX_BUNDLE_LEN;
 use ironcurtain_tls::DialError;
@@ -47,12 +47,12 @@ pub enum DownloadError {
     /// The token contains characters that are not allowed in a header.
     #[error("the token for the bundle server contains invalid characters")]
     Token,
-    /// The registry's answers are not those of a bundle.
+    /// The registry did not provide a valid bundle.
     #[error("failed to download `{0}`: {1}")]
     Oci(String, OciError),
 }
 
-/// Error returned when a registry's answers are not those of a bundle.
+/// Error returned when a registry does not provide a valid bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
     /// The response is not an image manifest.
@@ -72,10 +72,10 @@ pub enum OciError {
         /// Column of the error.
         column: usize,
     },
-    /// The manifest does not have exactly one bundle.
+    /// The manifest does not contain exactly one bundle layer.
     #[error("the manifest has {0} layers of the type `{kind}`; expected exactly one", kind = LAYER_TYPE)]
     Layers(usize),
-    /// The layer's digest has another algorithm or is malformed.
+    /// The layer's digest uses a different algorithm or is malformed.
     #[error("the digest of the bundle's layer is not a SHA-256 digest")]
     LayerDigest,
     /// The bundle is too large.

@@ -1,4 +1,4 @@
-//! Errors of refused bundles.
+//! Errors for refused bundles.
 
 use crate::archive::ArchiveError;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Maximum nesting depth of a JSON document.
 const DEEPEST: usize = 64;
 
-/// Supported hash algorithms. OPA's broken and rarely used ones are omitted.
+/// Supported hash algorithms. OPA's broken and rarely used algorithms are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub(crate) enum HashAlgorithm {
     #[serde(rename = "SHA-256")]
@@ -66,7 +66,7 @@ fn canonical(bytes: &[u8]) -> Result<String, BundleDocumentError> {
 fn append(value: &RawValue, depth: usize, out: &mut String) -> Result<(), BundleDocumentError> {
     let text = value.get();
     if !text.starts_with(['{', '[', '"']) {
-        // A number, copied verbatim, or `true`, `false` or `null`.
+        // Numbers, `true`, `false` and `null` are copied verbatim.
         out.push_str(text);
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! Sends single GET requests to servers that are not trusted.
+//! Sends single GET requests to untrusted servers.
 //!
-//! - Limits the sizes and times of connecting, the response head and the body.
+//! - Limits the time to connect, and the size and time of the response head and of the body.
 //! - Does not follow redirects. Each request uses its own connection.
 
 use crate::download_error::{BundleHost, DownloadError};
@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 /// Timeout for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Timeout for the response head, in addition to the long-polling time, and separately for the body.
+/// Timeout for the response head (in addition to the long-polling time) and, separately, for the body.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Maximum size of the response head, in bytes.
@@ -31,12 +31,12 @@ pub(crate) struct BundleResponse {
     head: http::response::Parts,
     body: Incoming,
     host: BundleHost,
-    /// Closes the connection together with this response, even if the server keeps it open. Errors of the connection
-    /// are also returned by the request in flight.
+    /// Task that drives the connection. Dropping the response closes the connection, even if the server keeps it open.
+    /// Connection errors are also returned by the request in flight.
     _connection: JoinSet<Result<(), hyper::Error>>,
 }
 
-/// Sends a request. The server may delay its response for `wait`.
+/// Sends a request. The server may delay its response for up to `wait`.
 pub(crate) async fn get(
     dialer: &StreamDialer,
     url: &Url,
@@ -95,7 +95,7 @@ impl BundleResponse {
         let body = tokio::time::timeout(ANSWER, Limited::new(self.body, limit).collect()).await;
         match body.map_err(|_| DownloadError::Timeout(self.host.clone(), ANSWER))? {
             Ok(body) => Ok(Some(body.to_bytes())),
-            // Any other error is the limit.
+            // Any other error means that the limit was exceeded.
             Err(problem) => match problem.downcast::<hyper::Error>() {
                 Ok(problem) => Err(DownloadError::Http(self.host, *problem)),
                 Err(_) => Ok(None),
@@ -114,7 +114,7 @@ pub(crate) fn request(url: &Url, headers: HeaderMap) -> Result<Request<Empty<Byt
     Ok(request)
 }
 
-/// Returns a value of the `Authorization` header.
+/// Returns a value for the `Authorization` header.
 pub(crate) fn authorization(scheme: &str, credentials: &str) -> Result<HeaderValue, DownloadError> {
     let value = Zeroizing::new(format!("{scheme} {}", credentials.trim()));
     let mut value = HeaderValue::from_str(&value).map_err(|_| DownloadError::Token)?;

@@ -1,4 +1,4 @@
-//! ES256 keys: ECDSA on the curve P-256 with SHA-256.
+//! ES256 keys: ECDSA on the P-256 curve with SHA-256.
 
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -8,7 +8,7 @@ use std::fmt;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 
-/// DER prefix of every P-256 public key. The uncompressed point follows it.
+/// DER prefix of every P-256 public key. The uncompressed point follows the prefix.
 const P256_HEADER: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -17,7 +17,7 @@ const P256_HEADER: [u8; 26] = [
 /// Length of an uncompressed P-256 point, in bytes.
 const POINT: usize = 65;
 
-/// Error returned for an unusable key or a failed signature.
+/// Error returned if a key is unusable or signing fails.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The public key is not a PEM-encoded P-256 key.

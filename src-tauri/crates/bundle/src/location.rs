@@ -1,4 +1,4 @@
-//! Addresses of bundles: a URL, or a tag or digest in an OCI registry.
+//! Bundle addresses: a URL, or a tag or digest in an OCI registry.
 //!
 //! - Allows plain HTTP only for loopback addresses.
 
@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Registry(OciImage),
 }
 
-/// Error returned for an invalid or insecure address of a bundle.
+/// Error returned for an invalid or insecure bundle address.
 #[derive(Debug, thiserror::Error)]
 pub enum LocationError {
     /// The URL is invalid or insecure.
@@ -51,8 +51,8 @@ impl BundleLocation {
     /// Parses an address.
     ///
     /// # Errors
-    /// Returns [`LocationError`] unless the address is a URL with `https`, or `http` with a loopback host, or names a
-    /// tag or a digest in an OCI registry.
+    /// Returns [`LocationError`] unless the address is an `https` URL, an `http` URL with a loopback host, or a tag or
+    /// digest in an OCI registry.
     pub fn parse(address: &str) -> Result<Self, LocationError> {
         if let Some(image) = address.strip_prefix("oci://") {
             return OciImage::parse(image)
@@ -80,7 +80,7 @@ impl OciImage {
         let (host, path) = address.split_once('/')?;
         let mut registry = Url::parse(&format!("https://{host}")).ok()?;
         if is_loopback(&registry) {
-            // Parsed again, because the default port depends on the scheme.
+            // The URL is parsed again, because the default port depends on the scheme.
             registry = Url::parse(&format!("http://{host}")).ok()?;
         }
         let is_host = registry[Position::AfterPort..] == *"/"
@@ -160,7 +160,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns `true` for a component of a repository's name, which starts and ends with a letter or digit.
+/// Returns `true` for a valid component of a repository name. A component starts and ends with a lowercase letter or a
+/// digit.
 fn is_component(name: &str) -> bool {
     let is_alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     name.starts_with(is_alphanumeric)

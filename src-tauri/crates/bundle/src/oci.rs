@@ -1,10 +1,10 @@
-//! Downloads bundles from OCI registries, where OPA expects them: as the only layer of its type in an image.
+//! Downloads bundles from OCI registries. As in OPA, a bundle is the only layer of its type in an image.
 //!
-//! - Requests the manifest each time. Its digest determines whether the bundle has changed, so an unchanged tag needs no
-//!   other request.
+//! - Requests the manifest each time. Its digest determines whether the bundle has changed, so an unchanged tag
+//!   requires no other request.
 //! - Refuses bundles that do not have the size and SHA-256 digest that the manifest states.
 //! - Follows redirects only for the bundle, and without the token.
-//! - Sends passwords only to the registry and to the token service that it names.
+//! - Sends passwords only to the registry and to the token service that the registry names.
 
 mod challenge;
 mod manifest;
@@ -31,8 +31,7 @@ use zeroize::Zeroizing;
 /// Maximum size of a token service's response, in bytes.
 const MAX_TOKEN_LEN: usize = 64 * 1024;
 
-/// Downloads an image's bundle, and returns it with the digest of the manifest. Returns `None` if the digest equals
-/// `known`.
+/// Downloads an image's bundle, and returns it with the manifest's digest. Returns `None` if the digest equals `known`.
 pub(crate) async fn pull(
     dialer: &StreamDialer,
     image: &OciImage,
@@ -148,14 +147,14 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
         BundleHost::Registry(host(&self.image.registry).to_owned())
     }
 
-    /// Returns `true` if the registry may send this client to the address: only a registry on this computer may name
-    /// an address on this computer without `https`.
+    /// Returns `true` if the registry may send this client to the address. Addresses without `https` must be on this
+    /// computer, and only a registry on this computer may name them.
     fn is_allowed(&self, url: &Url) -> bool {
         is_secure(url) && (url.scheme() == "https" || self.image.registry.scheme() == "http")
     }
 }
 
-/// Response of a token service, which uses either name.
+/// Token service response. Token services use one of these two fields.
 #[derive(Deserialize)]
 struct IssuedToken {
     token: Option<String>,

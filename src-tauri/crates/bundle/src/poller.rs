@@ -1,8 +1,8 @@
-//! Downloads one bundle again and again, and decides when.
+//! Downloads one bundle repeatedly, and decides when.
 //!
-//! - INVARIANT: after an error or a new bundle, the next download follows after a random pause, because many computers
-//!   see a server's restart and a new bundle at the same moment. Only a response that the server delayed as long as it
-//!   was asked to is followed at once: the computers keep the distance that they had.
+//! - INVARIANT: after an error or a new bundle, the next download starts after a random pause, because many computers
+//!   see a server restart or a new bundle at the same moment. The next download starts immediately only if the server
+//!   delayed its response for the whole requested time: the computers' requests then remain spread out.
 
 use crate::download::{BundleClient, Downloaded};
 use crate::download_error::DownloadError;
@@ -20,12 +20,12 @@ pub struct PollInterval {
     pub min: Duration,
     /// Maximum pause.
     pub max: Duration,
-    /// Time that a server with long polling may delay its response, or `None` to disable long polling.
+    /// Time for which a server with long polling may delay its response, or `None` to disable long polling.
     pub long_poll: Option<Duration>,
 }
 
 impl PollInterval {
-    /// Pauses without other settings.
+    /// Default pauses.
     pub const DEFAULT: Self =
         Self { min: Duration::from_secs(60), max: Duration::from_secs(120), long_poll: None };
 }
@@ -43,8 +43,8 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Downloads the bundle. Returns `None` if it has not changed since the last one was accepted. If no bundle
-    /// `is_stored`, an unchanged one is downloaded too.
+    /// Downloads the bundle. Returns `None` if the bundle has not changed since the last accepted bundle. If
+    /// `is_stored` is `false`, an unchanged bundle is downloaded as well.
     ///
     /// # Errors
     /// Returns [`DownloadError`] if the connection fails or the server does not send a bundle.
@@ -94,7 +94,7 @@ mod tests {
     const NEW: &str = "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncontent-type: application/vnd.openpolicyagent.bundles\r\ncontent-length: 1\r\n\r\n.";
     const UNCHANGED: &str = "HTTP/1.1 304 Not Modified\r\n\r\n";
 
-    /// Client of a server that gives these answers, each after a time in seconds.
+    /// Returns a client for a server that gives these answers, each after a delay in seconds.
     fn client(answers: &'static [(u64, &str)]) -> BundleClient {
         let answers = Mutex::new(answers.iter());
         let dial = move |_, _| {

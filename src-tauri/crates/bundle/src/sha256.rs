@@ -1,4 +1,4 @@
-//! SHA-256 digests as OCI registries write them.
+//! SHA-256 digests in the form that OCI registries use.
 
 use ring::digest::{SHA256, digest};
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Name of the signature file.
 pub(crate) const SIGNATURES: &str = ".signatures.json";
 
-/// Maximum time by which a signing time may be ahead of this machine's clock: one day, in seconds.
+/// Maximum time in seconds by which a signing time may be ahead of this machine's clock: one day.
 pub(crate) const MAX_AHEAD: u64 = 24 * 60 * 60;
 
 #[derive(Serialize, Deserialize)]

@@ -17,7 +17,7 @@ pub enum BundleStoreError {
     /// The bundle is invalid.
     #[error("the bundle is refused: {0}")]
     Refused(#[from] PolicyBundleError),
-    /// The bundle is older than the stored one.
+    /// The bundle is older than the stored bundle.
     #[error("the bundle is refused: its sequence number {found} is lower than {kept}, which is in use")]
     Rollback {
         /// Sequence number of the refused bundle.
@@ -33,7 +33,7 @@ pub enum BundleStoreError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }

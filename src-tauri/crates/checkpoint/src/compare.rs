@@ -43,7 +43,7 @@ pub enum DifferenceKind {
 pub struct Changes {
     /// Differences, sorted by path.
     pub all: Vec<Change>,
-    /// Paths that the checkpoint does not cover, so changes to them are unknown.
+    /// Paths that the checkpoint does not cover. Changes to them are unknown.
     pub not_copied: Vec<NotCopied>,
     /// `true` if the end of the run was recorded. Otherwise, the run's changes cannot be distinguished from later ones.
     pub is_finished: bool,
@@ -66,7 +66,7 @@ impl Seen {
         })
     }
 
-    /// Returns `true` if `other` can be this file after a rename, which only changes the inode change time.
+    /// Returns `true` if `other` can be this file after a rename. A rename changes only the inode change time.
     pub(crate) fn is_renamed_to(&self, other: &Self) -> bool {
         let without_time = |seen: &Self| match seen.clone() {
             Self::Nothing => Self::Nothing,

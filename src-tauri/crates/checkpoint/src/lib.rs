@@ -55,13 +55,15 @@ pub enum CheckpointError {
     NotUtf8(PathBuf),
     /// The folder has too many entries.
     #[error(
-        "`{0}` has more than {MAX_ENTRIES} files and folders, or their paths are longer than {paths} MiB together; a checkpoint has at most that many",
+        "`{0}` has more than {MAX_ENTRIES} files and folders, or their paths are longer than {paths} \
+         MiB together, which exceeds the limit for a checkpoint",
         paths = MAX_PATHS_LEN >> 20
     )]
     TooMany(String),
     /// The folder now has too many entries.
     #[error(
-        "`{0}` now has more than {MAX_COMPARED} files and folders, or their paths are longer than {paths} MiB together; `undo` compares at most that many",
+        "`{0}` now has more than {MAX_COMPARED} files and folders, or their paths are longer than {paths} \
+         MiB together, which exceeds the limit for `undo`",
         paths = MAX_PATHS_LEN >> 20
     )]
     TooManyNow(String),
@@ -69,7 +71,9 @@ pub enum CheckpointError {
     #[error("the files in `{0}` exceed {most} GiB, the maximum size of a checkpoint", most = MAX_BYTES >> 30)]
     TooLarge(String),
     /// Another process has the checkpoint open.
-    #[error("the checkpoint `{0}` is in use by its run or another `ironcurtain undo`; end it first")]
+    #[error(
+        "the checkpoint `{0}` is in use by its run or by another `ironcurtain undo`; end that process first"
+    )]
     InUse(String),
     /// The checkpoint does not exist.
     #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
@@ -83,7 +87,7 @@ pub enum CheckpointError {
         source: serde_json::Error,
     },
     /// A different folder is now at the path.
-    #[error("`{0}` is no longer the folder that the checkpoint was made of")]
+    #[error("`{0}` is not the folder from which the checkpoint was created")]
     OtherFolder(String),
 }
 

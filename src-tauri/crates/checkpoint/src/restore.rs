@@ -123,7 +123,7 @@ fn create(tree: &Tree, before: &Before, (path, there): (&str, &Seen), copies: &P
             let written =
                 io::copy(&mut copy, &mut file).and_then(|_| Ok(fchmod(&file, Mode::from_raw_mode(*mode))?));
             if let Err(error) = written {
-                // The first error is more important.
+                // Ignores this error, because the first one is more important.
                 let _ = unlinkat(&above, &*beside, AtFlags::empty());
                 return Err(error);
             }
@@ -146,7 +146,7 @@ fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Resul
     let put = || renameat_with(above, beside, above, name, flags);
     let renamed = if is_unchanged { put().map_err(unsupported) } else { Err(changed_again()) };
     if let Err(error) = renamed {
-        // The first error is more important.
+        // Ignores this error, because the first one is more important.
         let _ = unlinkat(above, beside, AtFlags::empty());
         return Err(error);
     }
@@ -156,7 +156,7 @@ fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Resul
     delete(above, beside, there, || put().and_then(|()| unlinkat(above, beside, AtFlags::empty())))
 }
 
-/// Deletes a renamed file if it is the compared one. Otherwise, renames it back.
+/// Deletes a renamed file if it is the file that was compared. Otherwise, renames it back.
 fn delete(
     above: &OwnedFd,
     name: &str,
@@ -173,7 +173,7 @@ fn delete(
     })
 }
 
-/// Sets a folder's permissions. Fails if the folder is not the compared one.
+/// Sets a folder's permissions. Fails if the folder is not the one that was compared.
 fn set_mode(tree: &Tree, (path, there): (&str, &Seen), mode: u32) -> io::Result<()> {
     let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     if *there != Seen::Nothing && Seen::of(Some(&fstat(&folder)?)) != *there {
@@ -230,18 +230,18 @@ mod tests {
             assert_eq!(refused.to_string(), "it has changed again");
             assert_eq!((read("own").as_str(), names(dir.path())), ("by the user", vec!["own".to_owned()]));
         }
-        // A file that is removed is not created again.
+        // A file that was removed after the comparison is not created.
         write("new", "restored");
         put(&above, ("new", "removed"), &compared).unwrap_err();
         assert_eq!(names(dir.path()), ["own"]);
-        // A change after the last check is found in the file that was replaced.
+        // A change made after the last check is detected in the replaced file.
         write("replaced", "by the user");
         let put_back = || renameat_with(&above, "replaced", &above, "back", RenameFlags::NOREPLACE);
         let refused = delete(&above, "replaced", &compared, put_back).unwrap_err();
         assert_eq!(refused.to_string(), "it has changed again");
         assert_eq!(read("back"), "by the user");
         fs::remove_file(dir.path().join("back")).unwrap();
-        // Twins.
+        // Unchanged files are replaced.
         write("new", "restored");
         put(&above, ("new", "own"), &seen("own")).unwrap();
         write("new", "restored");

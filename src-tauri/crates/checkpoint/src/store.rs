@@ -75,7 +75,7 @@ impl Checkpoints {
                 Ok(Checkpoint { dir, before, _lock: lock })
             }
             Err(problem) => {
-                // The first error is more important.
+                // Ignores this error, because the first one is more important.
                 let _ = std::fs::remove_dir_all(&dir);
                 Err(problem)
             }
@@ -85,7 +85,7 @@ impl Checkpoints {
     /// Returns the id and description of each run's checkpoint, newest first.
     ///
     /// # Errors
-    /// [`CheckpointError`] if the folder cannot be read.
+    /// Returns [`CheckpointError`] if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let mut all = Vec::new();
         for (name, info) in self.all()? {
@@ -183,7 +183,7 @@ fn new_name() -> Result<String, CheckpointError> {
 }
 
 impl Checkpoint {
-    /// Returns the folder and the time of the checkpoint.
+    /// Returns the folder of the checkpoint, and the time at which the folder was copied.
     #[must_use]
     pub fn info(&self) -> &CheckpointInfo {
         &self.before.info
@@ -198,7 +198,7 @@ impl Checkpoint {
     /// Assigns the checkpoint to the run with this id.
     ///
     /// # Errors
-    /// [`CheckpointError`] if the checkpoint cannot be renamed.
+    /// Returns [`CheckpointError`] if the checkpoint cannot be renamed.
     pub fn belongs_to(&mut self, run: &str) -> Result<(), CheckpointError> {
         let dir = self.dir.with_file_name(run);
         std::fs::rename(&self.dir, &dir).map_err(at(&dir))?;
@@ -217,7 +217,7 @@ impl Checkpoint {
     /// Returns the current differences from the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`] if the folder or the checkpoint cannot be read.
+    /// Returns [`CheckpointError`] if the folder or the checkpoint cannot be read.
     pub fn changes(&self) -> Result<Changes, CheckpointError> {
         let after = read::<After>(&self.dir.join(AFTER))?;
         compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
@@ -256,7 +256,7 @@ impl Checkpoint {
     /// Removes the checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError`] if a file cannot be removed.
+    /// Returns [`CheckpointError`] if a file cannot be removed.
     pub fn forget(self) -> Result<(), CheckpointError> {
         remove(&self.dir)
     }

@@ -129,7 +129,7 @@ fn no_link_leads_out_of_the_folder() {
     fs::write(place.outside("deep/c"), "the user's own").unwrap();
     symlink(place.outside(""), place.inside("to-outside")).unwrap();
     let taken = place.take();
-    // Neither copied nor listed.
+    // The target of the symlink is neither copied nor listed.
     let copies = fs::read_dir(place.0.path().join("checkpoints/run/files")).unwrap();
     assert_eq!(copies.count(), 5);
     fs::remove_dir_all(place.inside("src")).unwrap();
@@ -168,7 +168,7 @@ fn later_changes_and_the_repository_are_marked() {
     taken.finish().unwrap();
     fs::write(place.inside("src/b"), "by the user").unwrap();
     fs::write(place.inside("own"), "by the user").unwrap();
-    // Restoring the same content does not count as a later change.
+    // Writing the same content again does not count as a later change.
     fs::write(place.inside("a"), "by the run").unwrap();
     let changes = taken.changes().unwrap();
     let marked: Vec<_> =
@@ -211,7 +211,7 @@ fn what_cannot_be_copied_is_reported_and_never_changed() {
     let expected =
         [("socket", "it is a pipe, a socket or a device"), ("src", r"the name `\xff` in it is not UTF-8")];
     assert_eq!(reasons, expected);
-    // A file that replaces it is not covered either, but other files are.
+    // A file that replaces the socket is not covered either, but other files are.
     fs::remove_file(place.inside("socket")).unwrap();
     fs::write(place.inside("socket"), "new").unwrap();
     fs::write(place.inside("src/b"), "new").unwrap();
@@ -332,7 +332,7 @@ fn a_checkpoint_that_is_in_use_is_not_removed() {
     assert!(
         all.map(|entry| entry.unwrap().file_name()).all(|name| !name.to_str().unwrap().starts_with("new-"))
     );
-    // Once it is no longer in use, it is removed like the others.
+    // Once these checkpoints are no longer in use, they are removed like the others.
     drop((used, starting));
     place.all().take(&place.inside("")).unwrap().belongs_to("last").unwrap();
     assert_eq!(place.all().list().unwrap().len(), KEPT);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum time for the app to listen on its socket, shorter than the shim's own timeout.
+/// Maximum time to wait for the app to listen on its socket. Shorter than the shim's own timeout.
 const START_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Delay between attempts to connect to the app.
@@ -32,8 +32,8 @@ pub enum NoApp {
     NotListening(PathBuf, String),
 }
 
-/// Starts the app and returns once it is listening. Without a desktop session, replaces this process with a headless
-/// daemon in a clean environment.
+/// Starts the app and returns once it is listening. If that fails, for example because there is no desktop session,
+/// replaces this process with a headless daemon in a clean environment.
 ///
 /// # Errors
 /// Returns an error if replacing this process fails.
@@ -86,7 +86,7 @@ fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::
     Err(command.exec())
 }
 
-/// Runs the command in `/` with exactly these environment variables.
+/// Makes the command run in `/` with exactly these environment variables.
 fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
     command.env_clear().envs(environment.variables()).current_dir("/");
     command

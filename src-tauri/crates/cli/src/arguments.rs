@@ -37,8 +37,8 @@ pub enum Command {
     /// Starts `ironcurtain relay` there through ssh, and connects again if the connection is lost. The first time, you
     /// type the code that it shows in `ironcurtain pair` there, and then the code that this prints here.
     Attach(AttachArguments),
-    /// Let the desktop that runs `attach` answer this machine's questions, or list and remove such desktops. Run this on the
-    /// remote machine.
+    /// Let the desktop that runs `attach` answer this machine's questions, or list and remove such desktops. Run this
+    /// on the remote machine.
     Pair(PairArguments),
     /// Connect this machine's IronCurtain to a desktop over standard input and output. `attach` runs this.
     Relay,
@@ -123,7 +123,8 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
-    /// List, create, change and remove profiles: sets of servers that a client reaches through one entry. Also lists run profiles.
+    /// List, create, change and remove profiles: sets of servers that a client reaches through one entry. Also lists
+    /// run profiles.
     Profiles {
         #[command(subcommand)]
         action: Option<crate::profiles::ProfilesAction>,
@@ -182,8 +183,8 @@ pub struct RunArguments {
     /// Show the access that the program would get, without running it.
     #[arg(long, conflicts_with = "learn")]
     pub check: bool,
-    /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the profile of
-    /// `--profile`, if given.
+    /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the
+    /// profile of `--profile`, if given.
     #[arg(long, value_name = "FILE")]
     pub learn: Option<PathBuf>,
     /// Answer the run's questions on this terminal. The answers hold for this run only.
@@ -319,7 +320,7 @@ pub enum Switch {
     Off,
 }
 
-// No command answers a question with allow: only the app and the terminal of `daemon --ask terminal` can.
+// No command can answer a question with allow. Only the app and the terminal of `daemon --ask terminal` can.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
     /// List the questions.

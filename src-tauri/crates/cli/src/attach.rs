@@ -1,6 +1,6 @@
-//! `attach`: answers the questions of a remote machine on this desktop.
+//! `attach`: lets the user answer a remote machine's questions on this desktop.
 //!
-//! - Only connects the two trusted processes; everything that it carries is encrypted between them.
+//! - Only connects the two trusted processes. They encrypt all data that passes through this process.
 //! - Reconnects automatically until the user stops it or the remote machine refuses the desktop.
 
 use crate::arguments::AttachArguments;
@@ -19,25 +19,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Pause before the first attempt to connect again. Doubles with each attempt, up to [`MAX_PAUSE`].
+/// Delay before the first reconnection attempt. Doubles with each attempt, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Interval for checking that a pairing still waits for a code.
+/// Interval for checking that a pairing is still waiting for a code.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Program and first argument on the remote machine.
 const RELAY: [&str; 2] = ["ironcurtain", "relay"];
 
-/// End of one connection.
+/// Outcome of one connection.
 struct ConnectionEnd {
     why: String,
     is_final: bool,
-    /// Time for which it was attached.
+    /// Time for which the desktop was attached.
     attached: Duration,
 }
 
-/// Attaches to a remote machine, or forgets it.
+/// Attaches to a remote machine, or forgets the pairing with it.
 pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
     let AttachArguments { host, forget, command } = options;
     if forget {
@@ -52,14 +52,15 @@ pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
     loop {
         let ended = connect(&host, &command, &mut typed);
         if typed.forget() {
-            // The prompt has no line break.
+            // The prompt does not end with a line break.
             let _ = writeln!(io::stderr());
         }
         let ended = ended?;
         if ended.is_final {
             bail!("{}", ended.why);
         }
-        // A shorter connection does not count, because the remote machine can close it at any time.
+        // A shorter connection does not reset the delay, because the remote machine can close a connection at any
+        // time.
         if ended.attached >= MAX_PAUSE {
             pause = FIRST_PAUSE;
         }
@@ -76,7 +77,7 @@ fn transport(host: &str) -> anyhow::Result<Vec<String>> {
     } else if let Some(name) = host.strip_prefix("wsl:") {
         ("wsl.exe", &["-d"], name)
     } else {
-        // The connection is noticed as lost even if the network fails silently.
+        // Detects a lost connection even if the network fails silently.
         ("ssh", &["-T", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "--"], host)
     };
     if name.is_empty() || name.starts_with('-') {
@@ -92,7 +93,7 @@ fn connect(host: &str, command: &[String], typed: &mut TypedCode) -> anyhow::Res
     let purpose = Purpose::Attach { host: host.to_owned() };
     let mut linked = match Linked::open(purpose, ours.into()) {
         Ok(linked) => linked,
-        // The app may be starting again.
+        // The app may be restarting.
         Err(problem) => {
             return Ok(ConnectionEnd { why: problem.to_string(), is_final: false, attached: Duration::ZERO });
         }
@@ -136,8 +137,8 @@ fn start(command: &[String], link: UnixStream) -> anyhow::Result<Transport> {
     child.map(Transport).with_context(|| format!("failed to start `{program}`"))
 }
 
-/// Shows the desktop's code, and asks for the one that the remote machine shows. Neither passes through the connection,
-/// whose other end is to be verified.
+/// Shows the desktop's code, and asks for the remote machine's code. Neither code passes through the connection,
+/// because its other end is not verified yet.
 fn prompt(host: &str, code: &str) -> io::Result<()> {
     tell(&format!("pairing with {host}; run this on {host}, in a session of your own:"));
     tell(&format!("  ironcurtain pair {code}"));
@@ -146,17 +147,17 @@ fn prompt(host: &str, code: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Code that the user types. A thread reads it, so that the end of a pairing is shown at once. It reads only during a
-/// pairing, because ssh may read the user's password from the same terminal.
+/// Code that the user types. A thread reads the code, so that the end of a pairing is shown at once. The thread reads
+/// only during a pairing, because ssh may read the user's password from the same terminal.
 #[derive(Default)]
 struct TypedCode {
-    /// Pairing that waits for the code.
+    /// Pairing that is waiting for the code.
     to: Arc<Mutex<Option<CodeSender>>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl TypedCode {
-    /// Sends the next line to this pairing.
+    /// Sends the next line that the user types to this pairing.
     fn send_to(&mut self, pairing: CodeSender) {
         *lock(&self.to) = Some(pairing);
         let to = self.to.clone();
@@ -164,10 +165,10 @@ impl TypedCode {
             while lock(&to).is_some() {
                 if is_typed() {
                     let mut line = String::new();
-                    // At the end of the input, the pairing is refused because no code was typed.
+                    // At EOF, the line is empty, so the pairing is refused.
                     let _ = io::stdin().lock().read_line(&mut line);
                     if let Some(mut pairing) = lock(&to).take() {
-                        // Fails if the pairing has ended. Its reason is shown.
+                        // Ignores the error: the pairing has ended, and the reason is shown.
                         let _ = pairing.send(line.trim().to_owned());
                     }
                 }
@@ -184,7 +185,7 @@ impl TypedCode {
     }
 }
 
-/// Waits a moment for input. Returns `true` if there is a line, or the end of the input.
+/// Waits briefly for input. Returns `true` if a line or EOF is available.
 fn is_typed() -> bool {
     let stdin = io::stdin();
     match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&TICK)) {

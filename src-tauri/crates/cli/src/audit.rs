@@ -16,8 +16,8 @@ use ironcurtain_services::record_head;
 
 /// Verifies the log's hash chain.
 ///
-/// A running trusted process does the verification. Otherwise, checks that the log ends with the entry recorded in
-/// `audit-head.json` and in the keyring.
+/// Asks the trusted process to verify the log if it is running. Otherwise, checks that the log ends with the entry
+/// recorded in `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);

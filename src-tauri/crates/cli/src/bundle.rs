@@ -1,6 +1,6 @@
-//! `bundle`: builds, verifies, compares and tests the signed rules of an organization.
+//! `bundle`: builds, verifies, compares and tests an organization's signed rules.
 //!
-//! - Runs for an administrator, on any machine. Does not use the trusted process and changes nothing here.
+//! - Intended for administrators, on any machine. Does not use the trusted process or change this machine's settings.
 
 use crate::lines::TextLines;
 use crate::policy::{PolicyReport, compare, simulate};
@@ -99,7 +99,7 @@ fn build(
     let sequence = sequence.unwrap_or(now);
     let revision = revision.unwrap_or_else(|| sequence.to_string());
     let bytes = BundleSource::read(folder)?.build(&key, revision, sequence, now)?;
-    // A bundle that no machine would use is never written.
+    // Never writes a bundle that no machine would use.
     let bundle = PolicyBundle::open(&bytes, &key.verifying_key()?, now)?;
     let policy = rules(&bundle)?;
     std::fs::write(output, &bytes).with_context(|| format!("failed to write `{}`", output.display()))?;

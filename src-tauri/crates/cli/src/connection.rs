@@ -24,13 +24,13 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// Maximum time for the trusted process to exit: its own shutdown timeout and a margin.
+/// Maximum time to wait for the trusted process to exit: its own shutdown timeout plus a margin.
 const MAX_SHUTDOWN: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// Interval for asking a stopping trusted process which sandbox scans remain.
+/// Interval at which a stopping trusted process is asked for the remaining sandbox scans.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Timeout for a reply. A revocation, the slowest request, may restart a server, which has its own timeouts.
+/// Timeout for a reply. The slowest request is a revocation: it may restart a server, which has its own timeouts.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout for the handshake of the control protocol.
@@ -47,7 +47,7 @@ fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Converts a failed read or write to an error. A timeout error mentions the limit (`bound`).
+/// Converts a failed read or write to an error. A timeout error includes the limit (`bound`).
 fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
@@ -133,7 +133,7 @@ impl Connection {
         read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
-    /// Shuts down the trusted process and waits until it has exited, so that a new one can start.
+    /// Shuts down the trusted process and waits until it has exited, so that a new process can start.
     ///
     /// Calls `tell` with the remaining sandbox scans whenever they change.
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
@@ -185,7 +185,7 @@ impl StartedRun {
         Ok(Self(connection))
     }
 
-    /// Waits until the program has started. Returns the run's notes and session id.
+    /// Waits until the program has started. Returns the run's note stream and session id.
     pub fn started(self) -> anyhow::Result<(NoteStream, String)> {
         let Self(mut connection) = self;
         connection.stream.get_ref().set_read_timeout(Some(TIMEOUT))?;
@@ -207,13 +207,13 @@ impl AsFd for StartedRun {
     }
 }
 
-/// Connection of a process that attaches or relays, which carries only notes after the handshake.
+/// Connection for `attach` or `relay`. It carries only notes after the handshake.
 #[cfg(target_os = "linux")]
 pub struct Linked(Connection);
 
 #[cfg(target_os = "linux")]
 impl Linked {
-    /// Connects to this user's trusted process, and gives it the socket to the other machine.
+    /// Connects to this user's trusted process, and passes it the socket to the other machine.
     pub fn open(purpose: Purpose, link: OwnedFd) -> anyhow::Result<Self> {
         let mut connection = Connection::connect()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
@@ -232,13 +232,13 @@ impl Linked {
         self.0.answer()
     }
 
-    /// Returns the sender for the code of a pairing.
+    /// Returns a sender for the pairing code.
     pub fn code_sender(&self) -> io::Result<CodeSender> {
         self.0.stream.get_ref().try_clone().map(CodeSender)
     }
 }
 
-/// Sends the code that the user typed to the trusted process.
+/// Sender that passes the user's pairing code to the trusted process.
 #[cfg(target_os = "linux")]
 pub struct CodeSender(UnixStream);
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::env;
 use std::process::ExitCode;
 
-/// Runs all checks. The exit status is 1 if a check finds a problem.
+/// Runs all checks. Returns exit status 1 if a check finds a problem.
 pub fn perform(allow_root: bool, deep: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.prepare()?;

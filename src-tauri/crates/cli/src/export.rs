@@ -35,7 +35,7 @@ pub fn export(
         let written = write(&home, &filter, form, BufWriter::new(out.lock()), line);
         return written.map(drop).map_err(|problem| gone(problem, &home));
     };
-    // Only the user can read the export, like the log itself.
+    // Only the user can read the exported file, as with the log itself.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("failed to create `{}`", path.display()))?;
     let count = write(&home, &filter, form, BufWriter::new(&file), |line| line)

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Verifies that the log contains every head. Returns exit status 1 if it does not.
+/// Verifies that the log contains every head. Returns exit status 1 if the log does not.
 pub fn verify(
     heads: &Path,
     key: Option<&str>,

@@ -1,4 +1,4 @@
-//! Generates shell completions and manual pages from the definition of the command line.
+//! Generates shell completions and manual pages from the command-line definition.
 
 use crate::arguments::Arguments;
 use anyhow::Context;

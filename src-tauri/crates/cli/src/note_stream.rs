@@ -1,4 +1,4 @@
-//! Notes about a run from the trusted process.
+//! Notes that the trusted process sends about a run.
 
 use ironcurtain_protocol::{MAX_FRAME_BYTES, RunNote};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Connection of a run, which carries only notes after the handshake.
+/// A run's connection after the handshake. It carries only notes.
 pub struct NoteStream {
     stream: UnixStream,
     rest: Vec<u8>,
@@ -23,7 +23,7 @@ impl NoteStream {
         Ok(notes)
     }
 
-    /// Returns the next complete note, or `None` if there is none yet.
+    /// Returns the next complete note, or `None` if no note is complete yet.
     pub fn next(&mut self) -> Option<RunNote> {
         self.notes.pop_front()
     }

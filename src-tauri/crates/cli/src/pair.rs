@@ -1,6 +1,6 @@
-//! `pair`: confirms the pairing with a desktop on the remote machine, and lists and removes its desktops.
+//! `pair`: runs on the remote machine. Confirms the pairing with a desktop, and lists and removes paired desktops.
 //!
-//! - Lists and removes also while the trusted process is not running.
+//! - Listing and removing also work while the trusted process is not running.
 
 use crate::arguments::PairArguments;
 use crate::connection::Connection;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Pairs, lists or removes.
+/// Confirms a pairing, or lists or removes desktops.
 pub fn perform(options: PairArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let PairArguments { code, list, remove } = options;
     if list {
@@ -30,7 +30,7 @@ pub fn perform(options: PairArguments, screen: Screen) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Desktops of this machine, by name.
+/// Desktops that are paired with this machine or permitted to pair, keyed by name.
 struct Desktops {
     paired: BTreeMap<String, PeerKey>,
     permitted: BTreeMap<String, PeerKey>,
@@ -81,7 +81,7 @@ fn list(screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the key of the attached desktop. None is attached while the trusted process is not running.
+/// Returns the key of the attached desktop, or `None` if no desktop is attached or the trusted process is not running.
 fn attached() -> anyhow::Result<Option<String>> {
     let Some(mut connection) = Connection::open_if_running()? else { return Ok(None) };
     let Reply::Status(status) = connection.ask(Request::Status)? else {

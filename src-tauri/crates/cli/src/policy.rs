@@ -1,6 +1,6 @@
 //! `policy`: checks, explains, simulates, compares and replays policies.
 //!
-//! - Reads the user's files or the built-in ones and changes nothing. Does not need the trusted process.
+//! - Reads the user's or the built-in policy files and changes nothing. Does not need the trusted process.
 //! - Ignores session grants, which only the trusted process knows.
 
 mod check;
@@ -129,7 +129,7 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Loads the policy files: the file named on the command line, otherwise the user's, otherwise the built-in one.
+/// Loads each policy file: the file named on the command line, otherwise the user's file, otherwise the built-in file.
 fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
     let files = PolicyFiles {
         policy: policy.map(Path::to_path_buf),

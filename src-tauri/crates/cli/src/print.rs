@@ -78,7 +78,7 @@ pub fn done(request: &Request) -> Option<String> {
     }
     if let Request::Pause { session } = request {
         return Some(format!(
-            "Paused: every call of this session is denied. Resume it: ironcurtain resume {session}"
+            "Paused: every call of this session is denied. To resume it, run: ironcurtain resume {session}"
         ));
     }
     None
@@ -228,7 +228,7 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-/// Formats an audit entry as a line that begins with `time`.
+/// Formats an audit entry as a line. `time` is the formatted time of the entry.
 pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };

@@ -18,7 +18,7 @@ const OUTPUT_CLOSED: u8 = 141;
 /// Exit status for an invalid command line.
 const USAGE: u8 = 2;
 
-/// Refusal of a request by the trusted process.
+/// Error if the trusted process refuses a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
@@ -144,11 +144,11 @@ mod tests {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
         let config = || ConfigError::Io { path: "/p".into(), source: missing() };
         let text = |problem: anyhow::Error| sentence(&problem);
-        assert_eq!(text(config().into()), "`/p` cannot be read: there is no such file");
+        assert_eq!(text(config().into()), "failed to read `/p`: there is no such file");
         let above = Err::<(), _>(missing()).context("`/p` cannot be used").unwrap_err();
         assert_eq!(text(above), "`/p` cannot be used: there is no such file");
         let snapshot = ironcurtain_config::SnapshotError::from(config()).into();
-        let expected = json!({ "message": "`/p` cannot be read: there is no such file", "file": "/p" });
+        let expected = json!({ "message": "failed to read `/p`: there is no such file", "file": "/p" });
         assert_eq!(as_json(&snapshot), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! `quarantine`: lists, restores and deletes quarantined files.
 //!
-//! - States what will happen. Acts only after the user's confirmation or with `--yes`.
+//! - Describes each action, and performs it only after the user's confirmation or with `--yes`.
 
 use crate::connection::Connection;
 use crate::left_file;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub enum ExportAction {
     /// Send new entries of the audit log to an OpenTelemetry collector. Shows a sample and asks first.
     Enable(EnableOptions),
-    /// Stop the export. Entries that were not sent yet will not be.
+    /// Stop the export. Unsent entries will not be sent.
     Disable,
     /// Show what was sent, what was not, and the public key of the signed heads.
     Status,
@@ -128,7 +128,7 @@ fn ocsf(home: &Home, file: &Path, paths: Option<PathsOption>, screen: Screen) ->
     screen.show(&out, &json!({ "events": written.events, "lost": written.lost, "file": file }))
 }
 
-/// Returns the chosen form of paths or, by default, the configured one.
+/// Returns the chosen path form, or the configured form by default.
 fn chosen(home: &Home, paths: Option<PathsOption>) -> anyhow::Result<ExportedPaths> {
     let configured = Config::load(home)?.export.map(|export| export.paths);
     Ok(paths.map(Into::into).or(configured).unwrap_or_default())

@@ -1,6 +1,6 @@
 //! `relay`: connects this machine's trusted process to a desktop, over standard input and output.
 //!
-//! - Copies ciphertext. The keys and the questions stay in the trusted process.
+//! - Copies only ciphertext. The keys and the questions stay in the trusted process.
 
 use crate::connection::{Connection, Linked};
 use anyhow::{Context, bail};
@@ -15,7 +15,7 @@ use std::process::{ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time for a started trusted process to listen.
+/// Maximum time to wait for a started trusted process to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Delay between attempts to connect to a trusted process that is starting.
@@ -28,7 +28,7 @@ pub fn perform() -> anyhow::Result<ExitCode> {
     let mut linked = Linked::open(Purpose::Relay, theirs.into())?;
     let (input, output) = (file(io::stdin())?, file(io::stdout())?);
     let to_daemon = ours.try_clone()?;
-    // Not joined: it may be waiting for input when the connection ends.
+    // This thread is not joined, because it may still be waiting for input when the connection ends.
     thread::spawn(move || {
         copy(&input, &to_daemon);
         to_daemon.shutdown(Shutdown::Write)
@@ -40,13 +40,13 @@ pub fn perform() -> anyhow::Result<ExitCode> {
             AttachNote::Ended { why, .. } => break why,
         }
     };
-    // The trusted process has closed its end, so this ends too.
+    // The copying thread exits, because the trusted process has closed its end of the socket.
     let _ = copied.join();
     bail!("{why}")
 }
 
-/// Copies until either side ends. `io::copy` would call `splice`, which locks the pipe while it waits for the socket, so
-/// that sshd could not read it.
+/// Copies until either side closes. Does not use `io::copy`, because that calls `splice`. While `splice` waits for the
+/// socket, it locks the pipe, so sshd cannot read from the pipe.
 fn copy(mut from: impl Read, mut to: impl Write) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -66,8 +66,8 @@ fn file(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Starts the trusted process if it is not running. It denies everything that needs approval until a desktop is
-/// attached.
+/// Starts the trusted process if it is not running. The new process denies everything that needs approval until a
+/// desktop is attached.
 fn start_if_needed() -> anyhow::Result<()> {
     if Connection::open_if_running()?.is_some() {
         return Ok(());

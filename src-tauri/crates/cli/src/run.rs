@@ -20,7 +20,7 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 /// Runs the daemon until a signal or a request stops it.
 pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     if options.detach {
-        // Fails only for a process group leader, which has no terminal to detach from.
+        // Ignores the error: `setsid` fails only if this process is already a process group leader.
         let _ = rustix::process::setsid();
     }
     let filter =
@@ -54,7 +54,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;
     if detach {
-        // The parent process reads startup errors from standard error, and may close the pipe from here on.
+        // The parent process reads startup errors from standard error. From now on, it may close that pipe.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     }
     tokio::select! {

@@ -1,4 +1,4 @@
-//! `--profile`, `--check` and `--learn` of `run`: selects a run profile, shows its access, and proposes a new one.
+//! `--profile`, `--check` and `--learn` of `run`: selects a run profile, shows its access, and proposes a new profile.
 
 use crate::lines::TextLines;
 use crate::screen::Screen;
@@ -35,7 +35,7 @@ pub fn plain() -> RunProfileChoice {
     RunProfileChoice::Named(RunProfiles::PLAIN.to_owned())
 }
 
-/// Resolves the profile of a run.
+/// Selects a run's profile.
 pub fn chosen(
     home: &Home,
     choice: Option<&RunProfileChoice>,
@@ -47,7 +47,7 @@ pub fn chosen(
     Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &person, cwd)?)
 }
 
-/// Prints the access of a run.
+/// Prints the access that a run would get.
 pub fn check(
     home: &Home,
     profile: RunProfile,
@@ -137,10 +137,10 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
 /// Returns an error if the proposed profile's file already exists or its name does not end with `.json`.
 pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
-        bail!("`{}` exists already; name another file for `--learn`", file.display());
+        bail!("`{}` already exists; choose a different file for `--learn`", file.display());
     }
     if file.extension().is_none_or(|ending| ending != "json") {
-        bail!("`{}` does not end with `.json`; name such a file for `--learn`", file.display());
+        bail!("`--learn` requires a `.json` file, found `{}`", file.display());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `run`: runs a program in a sandbox of the trusted process, with its input and output on this terminal.
+//! `run`: asks the trusted process to run a program in a sandbox, with its input and output on this terminal.
 //!
-//! - The program has its own terminal. This process copies between that and the user's terminal, and finally restores
-//!   the user's terminal.
+//! - The program has its own terminal. This process copies data between the program's and the user's terminal, and
+//!   restores the user's terminal at the end.
 
 mod checkpointing;
 mod program_terminal;
@@ -176,7 +176,7 @@ fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
     passed.collect()
 }
 
-/// Returns those signals that are not ignored. A signal ignored by a parent such as `nohup` stays ignored.
+/// Returns the signals that are not ignored. A signal that a parent such as `nohup` ignores stays ignored.
 fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -211,7 +211,7 @@ fn wait_for_terminal(link: &RunLink, run: &StartedRun, signals: &Signals) -> any
     }
 }
 
-/// Reads the available bytes. Returns `None` if there are none yet, and an empty list at EOF.
+/// Reads the available bytes. Returns `None` if no bytes are available yet, and an empty list at EOF.
 fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut piece = vec![0; 16 * 1024];
     match rustix::io::read(file, &mut piece) {

@@ -1,7 +1,7 @@
-//! Output of all commands, and questions to the user.
+//! Prints the output of all commands, and asks the user questions.
 //!
-//! - Prints text, or only JSON with `--json`. Misleading characters are escaped even in JSON, which a terminal may
-//!   show.
+//! - Prints text, or only JSON with `--json`. Misleading characters are escaped even in JSON, because a terminal may
+//!   show it.
 //! - If standard output is a closed pipe, the command exits without an error message ([`OutputClosed`]).
 
 use crate::lines::TextLines;

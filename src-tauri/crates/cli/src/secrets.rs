@@ -1,5 +1,5 @@
-//! `secrets`: stores servers' secrets in the desktop's keyring, or in an encrypted file if the user chose that. The
-//! trusted process locks and unlocks the file for servers.
+//! `secrets`: stores servers' secrets in the desktop's keyring, or in an encrypted file if the user chose to create
+//! one. The trusted process locks and unlocks the file for servers.
 //!
 //! - Secrets and passphrases are read without echo from the terminal, or from standard input. Arguments would be
 //!   visible to all of the user's programs.
@@ -34,7 +34,8 @@ pub enum SecretsAction {
     Set {
         /// Name of the secret; server entries refer to it as `keyring:NAME`.
         name: String,
-        /// Create the encrypted file without asking if there is no keyring. The second line of standard input is the passphrase.
+        /// Create the encrypted file without asking if there is no keyring. The second line of standard input is the
+        /// passphrase.
         #[arg(long)]
         make_file: bool,
     },
@@ -171,7 +172,7 @@ impl TypedSecret {
         Ok(Some(Self { store, secret, unlocked }))
     }
 
-    /// Prompts for a secret that is stored together with another one.
+    /// Prompts for a secret that is stored together with another secret.
     pub fn line(prompt: &str) -> anyhow::Result<Secret> {
         typed::line(prompt)
     }
@@ -208,8 +209,8 @@ fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
     ask(move || store.make(passphrase))
 }
 
-/// Returns a connection to the trusted process if it has unlocked the encrypted file, in which case secrets can be
-/// listed, stored and removed without the passphrase.
+/// Returns a connection to the trusted process if it has unlocked the encrypted file. Over this connection, secrets can
+/// be listed, stored and removed without the passphrase.
 fn unlocked_elsewhere() -> anyhow::Result<Option<Connection>> {
     if store()?.file_is_locked()?.is_none() {
         return Ok(None);
@@ -238,7 +239,7 @@ pub fn opened() -> anyhow::Result<SecretStore> {
     Ok(store)
 }
 
-/// Returns the secret store for a server that this command starts, unlocked only if the server needs a secret.
+/// Returns the secret store for a server that this command starts. Unlocks the store only if the server needs a secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     let store = store()?;
     let logins = Logins::of(&store);

@@ -57,8 +57,8 @@ pub enum ServersAction {
         /// Name of the server.
         name: String,
     },
-    /// Show the grants and data that are suspended because a server name now starts another program; keep them, or
-    /// start afresh.
+    /// Show the grants and data that are suspended because a server name now starts a different program: keep them,
+    /// or start from scratch.
     Identity(identity::IdentityOptions),
     /// Show the tools that a server changed; update them, keep their old definitions, or remove them.
     Diff(diff::DiffOptions),
@@ -130,11 +130,11 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
 /// Annotations to write without the user's confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unconfirmed {
-    /// None, because the user is asked.
+    /// No annotations, because the user is asked.
     Nothing,
-    /// Those of tools whose arguments all have a known or guessed meaning.
+    /// Annotations of tools whose arguments all have a known or guessed meaning.
     Known,
-    /// All of them, even if the meaning of arguments is unknown.
+    /// All annotations, even if the meaning of arguments is unknown.
     All,
 }
 
@@ -153,7 +153,7 @@ fn annotate(
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // Compares first, in order not to ask about a change that cannot be written.
+    // Compares first, so that the user is not asked about a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
@@ -214,7 +214,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the directory of this program and all other programs of IronCurtain.
+/// Returns the directory that contains this program and IronCurtain's other programs.
 pub fn programs() -> anyhow::Result<std::path::PathBuf> {
     Ok(std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf())
 }

@@ -1,4 +1,4 @@
-//! `sessions` and `session`: list sessions and decide about the autostart files that they left behind.
+//! `sessions` and `session`: list sessions, and apply the user's choices about autostart files that they left behind.
 
 use crate::arguments::SessionArguments;
 use crate::connection::Connection;
@@ -10,7 +10,7 @@ use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordV
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints the active sessions, and those closed sessions that left undecided files behind.
+/// Prints the active sessions, and the closed sessions that left behind files that the user has not decided about.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;

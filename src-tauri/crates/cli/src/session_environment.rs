@@ -1,7 +1,7 @@
 //! The login session's environment, for a trusted process that an agent client's shim starts.
 //!
-//! - The shim's environment is untrusted, because client settings in a repository can set any variable. Kept are only
-//!   the variables for the home directory and the language, and the end of the search path.
+//! - The shim's environment is untrusted, because client settings in a repository can set any variable. Only its home
+//!   directory and language variables are kept, and its search path is appended to the session's.
 //! - Display, bus and `XDG_*` variables are taken from the systemd user manager, logind and the sockets in the runtime
 //!   directory.
 
@@ -31,7 +31,7 @@ const RUNTIME: &str = "XDG_RUNTIME_DIR";
 /// Search path if the systemd user manager has none (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Environment variables by name.
+/// Names and values of environment variables.
 type Variables = Vec<(OsString, OsString)>;
 
 /// Environment of the trusted process.

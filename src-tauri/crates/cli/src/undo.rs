@@ -1,4 +1,4 @@
-//! `undo`: lists what a run changed in its folder, and restores it.
+//! `undo`: lists what a run changed in its folder, and restores the previous contents.
 
 use crate::arguments::UndoArguments;
 use crate::connection::Connection;
@@ -48,7 +48,7 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     if !screen.is_json() {
         screen.show(&out, &listed)?;
     }
-    let question = format!("Restore {}? Their present content is lost.", counted(selected.len(), "path"));
+    let question = format!("Restore {}? The current content will be lost.", counted(selected.len(), "path"));
     if !options.yes && !screen.confirmed(&question)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -72,7 +72,8 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Records in the audit log that paths are to be restored, or were and some of them failed.
+/// Records a restore in the audit log: with `failed` as `None` before the restore, and with the number of failed paths
+/// afterwards.
 fn record(
     connection: &mut Connection,
     id: &str,
@@ -96,7 +97,7 @@ fn list(checkpoints: &Checkpoints, screen: Screen) -> anyhow::Result<ExitCode> {
     let all = checkpoints.list()?;
     let mut out = TextLines::default();
     if all.is_empty() {
-        out.line("There are no checkpoints. Make one: ironcurtain run --checkpoint -- PROGRAM");
+        out.line("No checkpoints. To create one, run: ironcurtain run --checkpoint -- PROGRAM");
     }
     for (id, info) in &all {
         out.line(format_args!("{id}  {}  {}", time_of_day(info.taken_ms), info.folder));

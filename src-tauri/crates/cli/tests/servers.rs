@@ -78,7 +78,7 @@ fn servers_are_removed_restored_opened_and_closed() {
 fn limits_are_shown_and_changed() {
     let home = Home::new();
     let (done, said) = home.text(&["limits", "filesystem"]);
-    assert!(done && said.starts_with("Memory: 4096 MiB (the default)\nProcessor time: no limit"), "{said}");
+    assert!(done && said.starts_with("Memory: 4096 MiB (the default)\nCPU time: no limit"), "{said}");
     let (done, said) = home.text(&["limits", "filesystem", "memory=512", "processes=2000", "--yes"]);
     assert!(done && said.starts_with("Processes and threads: 2000 instead of 1024. Looser:"), "{said}");
     assert!(said.contains("Memory: 512 MiB instead of 4096 MiB. Tighter:"), "{said}");
@@ -120,14 +120,14 @@ fn unknown_names_are_reported() {
     let (done, said) = home.text(&["add", "sqlite", "--later", "--set", &set]);
     assert!(done && said.contains("ironcurtain servers install sqlite"), "{said}");
     let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
-    let fate = "Its tools are not described yet: you will be asked at every call. To decide now: ironcurtain servers annotate some-mcp";
+    let fate = "Its tools are not annotated yet: you will be asked at every call. To annotate them, run: ironcurtain servers annotate some-mcp";
     let network = "You are asked about each host that it connects to";
     assert!(done && said.contains(fate) && said.contains(network), "{said}");
     let (done, said) = home.text(&["add", "--later", "--name", "quoted", "npx -y some-mcp --flag"]);
     assert!(done && said.contains("npx -y some-mcp --flag"), "{said}");
     let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
     let place = "It runs on mcp.example.com, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does.";
-    let fate = "Its tools are not described yet: you will be asked at every call.";
+    let fate = "Its tools are not annotated yet: you will be asked at every call.";
     assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
     let (done, said) = home.text(&["add", "time"]);
     assert!(!done && said.contains("nothing was added: no terminal to confirm on"), "{said}");

@@ -14,8 +14,8 @@ pub struct KnownClient {
     pub id: &'static str,
     /// Name of the client for display.
     pub name: &'static str,
-    /// Possible locations of the user's settings. The client uses the first one that exists, or creates the first
-    /// one.
+    /// Possible locations of the user's settings. The client uses the first file that exists. If there is none, the
+    /// client creates the first file in the list.
     pub(crate) files: &'static [Location],
     /// Path of a project's settings file relative to the project; `None` if the client has none.
     pub project_file: Option<&'static str>,
@@ -31,7 +31,7 @@ pub struct KnownClient {
 pub enum FoundClient {
     /// The client is in use, with this settings file.
     Configured(PathBuf),
-    /// The client is installed, but its settings file, which would have this path, does not exist yet.
+    /// The client is installed, but its settings file does not exist yet. The file would have this path.
     Installed(PathBuf),
     /// The client is not installed. Its settings file would have this path.
     Missing(PathBuf),
@@ -56,7 +56,7 @@ impl KnownClient {
         if let Some(file) = files.iter().find(|file| file.is_file()) {
             return Some(FoundClient::Configured(file.clone()));
         }
-        // An existing folder that several programs share does not show that the client is installed.
+        // An existing folder that several programs share does not prove that the client is installed.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
             return Some(FoundClient::Installed(file.clone()));
@@ -94,7 +94,7 @@ impl KnownClient {
         self.changed(text, &changes)
     }
 
-    /// Sets server entries in a settings file. Removes an entry whose value is `None`.
+    /// Sets server entries in a settings file. A value of `None` removes the entry.
     ///
     /// # Errors
     /// Returns [`DocumentError`] if the file cannot be parsed or changed.

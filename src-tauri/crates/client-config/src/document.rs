@@ -1,9 +1,9 @@
 //! A client's settings file, parsed losslessly: edits preserve comments and layout.
 //!
-//! - INVARIANT: a changed text is parsed again before it is returned, to verify that every changed entry has its new
-//!   value and every other entry its old one ([`Document::changed`]).
+//! - INVARIANT: a changed text is parsed again before it is returned, to verify that the changed entries have their new
+//!   values and that all other entries are unchanged ([`Document::changed`]).
 //! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the entries is
-//!   an error, because clients disagree on which value counts.
+//!   an error, because clients disagree on which value takes effect.
 
 mod jsonc;
 mod toml;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Syntax of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// JSON; comments and trailing commas are accepted.
+    /// JSON with optional comments and trailing commas.
     Json,
     Toml,
     Yaml,
@@ -26,8 +26,8 @@ pub(crate) enum Format {
 pub(crate) struct Place {
     /// Keys that lead from the root to the entries.
     pub keys: &'static [&'static str],
-    /// `true` if the entries are a list of objects with a field `name`, `false` if they are an object with the
-    /// names as keys. Only YAML files contain lists.
+    /// `true` if the entries are a list of objects with a `name` field, `false` if they are an object with the names
+    /// as keys. Only YAML files contain lists.
     pub is_list: bool,
 }
 
@@ -69,7 +69,7 @@ impl Document {
         })
     }
 
-    /// Returns the text of the file with the given entries set. Removes an entry whose value is `None`.
+    /// Returns the text of the file with the given entries set. A value of `None` removes the entry.
     pub(crate) fn changed(
         mut self,
         place: Place,
@@ -107,7 +107,7 @@ impl Document {
         }
     }
 
-    /// Returns the names and values of the entries, in the order of the file.
+    /// Returns the names and values of the entries, in file order.
     pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
         match self {
             Self::Json(document) => document.entries(place.keys),

@@ -1,11 +1,11 @@
-//! Planned change of a file: the text before and after.
+//! Planned change to a file: the text before and after.
 
 use similar::TextDiff;
 
 /// Number of unchanged lines shown before and after each change.
 const AROUND: usize = 3;
 
-/// Planned change of a file, which has not been written yet.
+/// Planned change to a file. It has not been written yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// Current text; `None` if the file does not exist.

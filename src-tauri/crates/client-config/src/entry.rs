@@ -7,7 +7,7 @@ use std::path::Path;
 /// File name of the shim.
 const SHIM: &str = "ironcurtain-shim";
 
-/// Timeout of a call in Goose, in seconds. It exceeds the time for which a question to the user stays open.
+/// Timeout that Goose applies to each call, in seconds. Exceeds the time for which a question to the user stays open.
 const GOOSE_SECONDS: u64 = 300;
 
 /// Command that a client runs to start a server.
@@ -21,7 +21,7 @@ pub struct StartCommand {
     pub env: BTreeMap<String, String>,
 }
 
-/// Server entry in the settings of a client.
+/// Server entry in a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsEntry {
     /// Name of the server.
@@ -77,7 +77,7 @@ impl StartCommand {
         Self { command: shim.display().to_string(), args, env: BTreeMap::new() }
     }
 
-    /// Returns `true` if the command starts the shim, in any directory.
+    /// Returns `true` if the command starts the shim, regardless of its directory.
     #[must_use]
     pub fn is_shim(&self) -> bool {
         Path::new(&self.command).file_stem().is_some_and(|name| name == SHIM)

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Environment variables that select the folder of a client's settings.
+/// Environment variables that set a client's settings folder.
 const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 
 /// Base folders of settings files on this machine.
@@ -15,9 +15,9 @@ pub struct Places {
     pub home: PathBuf,
     /// Folder for application settings: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
     pub config: PathBuf,
-    /// `$XDG_CONFIG_HOME` or `~/.config`, on macOS too; `%APPDATA%` on Windows.
+    /// `$XDG_CONFIG_HOME` or `~/.config`, including on macOS; `%APPDATA%` on Windows.
     pub xdg: PathBuf,
-    /// Settings folders that environment variables select, keyed by variable.
+    /// Settings folders set by environment variables, keyed by variable name.
     pub variables: BTreeMap<String, PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Base {
     Config,
     /// [`Places::xdg`].
     Xdg,
-    /// Folder in this environment variable. Without the variable, the location does not exist.
+    /// Folder named by this environment variable. The location does not exist if the variable is not set.
     Variable(&'static str),
 }
 

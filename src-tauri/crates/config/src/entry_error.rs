@@ -34,17 +34,17 @@ pub(super) enum EntryError {
     /// The same name is defined both inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
-    /// The entry disables the sandbox but asks about unannotated tools, whose effects nothing would then limit.
+    /// The entry disables the sandbox but asks about unannotated tools. Nothing would limit the effects of such tools.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
     AsksUncontained,
-    /// The entry disables the sandbox but asks about each file, which only a sandbox can do.
+    /// The entry disables the sandbox but asks about each file. Asking about files requires a sandbox.
     #[error(
         "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask; remove one of them"
     )]
     OpensUncontained,
-    /// The entry asks about each file, so another setting about files has no effect.
+    /// The entry asks about each file, so a different file setting has no effect.
     #[error(
         "`sandbox.{0}` has no effect while `access` is `ask`, because you are asked about each file; remove one of them"
     )]
@@ -87,7 +87,7 @@ pub(super) enum EntryPathError {
     /// The text is not a valid path.
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
-    /// The path starts with `~name`, the home directory of another user.
+    /// The path starts with `~name`, which means another user's home directory.
     #[error("`{0}`: `~name` is not expanded; write the absolute path")]
     NamedHome(String),
     /// The path is relative.
@@ -106,7 +106,7 @@ pub enum RemoteEntryError {
     NoUrl(String),
     /// The URL contains a user name or password, which can disguise the real host.
     #[error(
-        "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
+        "`url` contains credentials before `@`, in an address that leads to `{0}`; remove them, and set credentials as a header, in `headers`"
     )]
     Login(String),
     /// The URL uses `http` for a host outside this machine and its network.

@@ -50,7 +50,7 @@ pub enum ExportedPaths {
     None,
 }
 
-/// Reason the address of a collector is rejected, as a phrase that follows the name of the setting.
+/// Reason a collector's address is rejected, as a phrase that follows the setting's name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CollectorUrlError {
     /// The address is invalid.
@@ -59,8 +59,8 @@ pub(super) enum CollectorUrlError {
     /// The address contains a login.
     #[error("contains a login; use `headers` with `keyring:NAME`")]
     Login,
-    /// The address is not encrypted.
-    #[error("has `http`, which is allowed only for this machine and its network; use `https`")]
+    /// The address uses `http`, which is not encrypted.
+    #[error("uses `http`, which is allowed only for this machine and its network; use `https`")]
     Unencrypted,
 }
 
@@ -89,7 +89,7 @@ impl ExportConfig {
     }
 }
 
-/// Checks the address of a collector.
+/// Checks a collector's address.
 pub(super) fn checked_url(url: &str) -> Result<(), CollectorUrlError> {
     let url = Url::parse(url).map_err(|_| CollectorUrlError::Invalid)?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -104,7 +104,7 @@ pub(super) fn checked_url(url: &str) -> Result<(), CollectorUrlError> {
     }
 }
 
-/// Omits the values of the headers, which may be credentials.
+/// Omits the header values, because they can be credentials.
 impl fmt::Debug for ExportConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, headers, paths, backlog_mib } = self;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Paths of IronCurtain's directories, its socket and the user's home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The user's home directory, which paths abbreviate as `~`.
+    /// The user's home directory, written as `~` in paths.
     pub person: PathBuf,
     /// Directory of `config.json`, `mcp-servers.json` and `policy/`.
     pub config: PathBuf,
@@ -30,7 +30,7 @@ pub struct Home {
     pub socket: PathBuf,
     /// Directory of IronCurtain's programs, which no agent may change. `None` if it is unknown.
     pub programs: Option<PathBuf>,
-    /// `true` if the keyring may store the newest audit entry. Only set for the account's own directories.
+    /// `true` if the keyring may store the newest audit entry. Set only for the account's own directories.
     pub has_keyring: bool,
     /// Directory that an environment variable selects instead of the account's own, if any.
     pub other: Option<OtherHome>,
@@ -50,7 +50,7 @@ pub enum HomeError {
     Io {
         /// Path of the directory.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// Another user owns the directory.
@@ -62,7 +62,9 @@ pub enum HomeError {
         owner: u32,
     },
     /// Other users can write to the directory or to one of its ancestors.
-    #[error("other users can write `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere")]
+    #[error(
+        "other users can write to `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere"
+    )]
     OthersWrite {
         /// Path of the directory.
         path: PathBuf,
@@ -147,13 +149,13 @@ impl Home {
         self.state.join("audit")
     }
 
-    /// Returns the file with the hash of the newest audit entry. It is outside the log's directory.
+    /// Returns the path of the file with the newest audit entry's hash. The file is outside the log's directory.
     #[must_use]
     pub fn audit_head(&self) -> PathBuf {
         self.state.join("audit-head.json")
     }
 
-    /// Returns the file with the signed heads of the audit log.
+    /// Returns the path of the file with the audit log's signed heads.
     #[must_use]
     pub fn audit_heads(&self) -> PathBuf {
         self.state.join("audit-heads.jsonl")
@@ -171,7 +173,7 @@ impl Home {
         self.state.join("remotes.json")
     }
 
-    /// Returns the file with the state of the export.
+    /// Returns the path of the file with the export's state.
     #[must_use]
     pub fn export_state(&self) -> PathBuf {
         self.state.join("export.json")
@@ -201,7 +203,7 @@ impl Home {
         self.runtime().join("srt")
     }
 
-    /// Returns the directory of the runs' checkpoints.
+    /// Returns the directory for run checkpoints.
     #[must_use]
     pub fn checkpoints(&self) -> PathBuf {
         self.state.join("checkpoints")
@@ -269,8 +271,8 @@ pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
     Ok(found.path)
 }
 
-/// Creates a directory with mode 0700, or checks the owner of an existing one and removes other users' permissions. A
-/// symlink is an error.
+/// Creates a directory with mode 0700, or checks the owner of an existing directory and removes other users'
+/// permissions. A symlink is an error.
 ///
 /// # Errors
 /// Returns a [`HomeError`] that names the directory.
@@ -299,7 +301,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
 }
 
 /// Checks that no other user can replace the directory. Each ancestor must belong to root or this user, and must have
-/// the sticky bit if others can write to it.
+/// the sticky bit if other users can write to it.
 fn safe_above(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {
@@ -330,7 +332,7 @@ mod tests {
         for (dir, mode) in [(home.config.clone(), 0o702), (home.policy(), 0o702), (home.audit(), 0o777)] {
             open(&dir, mode);
             assert!(
-                refused().starts_with(&format!("other users can write `{}`", dir.display())),
+                refused().starts_with(&format!("other users can write to `{}`", dir.display())),
                 "{}",
                 refused()
             );
@@ -340,7 +342,7 @@ mod tests {
         let above = all.path().join("ic");
         open(&above, 0o707);
         assert!(
-            refused().starts_with(&format!("other users can write `{}`", above.display())),
+            refused().starts_with(&format!("other users can write to `{}`", above.display())),
             "{}",
             refused()
         );

@@ -1,5 +1,5 @@
-//! Reads the user's configuration: `config.json`, `mcp-servers.json` and the policy files, and what the user's
-//! organization requires.
+//! Reads the user's configuration (`config.json`, `mcp-servers.json` and the policy files) and the requirements of the
+//! user's organization.
 //!
 //! - If a file is missing, its defaults apply. An error about an invalid file names the file and the position.
 //! - Makes no decisions about calls. Returns the user's settings, and computes the protected paths and the policy
@@ -66,11 +66,11 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Reading the file failed.
-    #[error("`{path}` cannot be read: {source}")]
+    #[error("failed to read `{path}`: {source}")]
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The contents of the file are invalid.
@@ -114,7 +114,7 @@ pub struct Config {
     /// Time until an unanswered question is denied, in seconds. Clients time out calls after 60 s.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// Maximum number of questions per session and minute. A client may ask four times as many in all its sessions.
+    /// Maximum number of questions per session per minute. A client may ask four times as many in all its sessions.
     /// Further calls are denied.
     #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     pub questions_per_minute: usize,
@@ -259,7 +259,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the settings, limited to those that the user's organization permits.
+    /// Returns the settings with the restrictions of the user's organization applied.
     #[must_use]
     pub fn under(mut self, managed: Option<&Managed>) -> Self {
         if let Some(managed) = managed {

@@ -37,7 +37,7 @@ const MAX_INTERVAL: u64 = 24 * 60 * 60;
 /// Maximum long-polling time, in seconds: ten minutes.
 const MAX_WAIT: u64 = 10 * 60;
 
-/// Maximum value of the maximum lifetime of grants, in minutes: one year.
+/// Maximum value of `maxGrantMinutes`: one year.
 const MAX_GRANT_MINUTES: u64 = 365 * 24 * 60;
 
 /// Error returned when the organization's settings cannot be used.
@@ -48,7 +48,7 @@ pub enum ManagedError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A user other than root can modify a file.
@@ -137,9 +137,10 @@ pub struct ManagedSettings {
     pub enforce_sandbox: bool,
     /// If true, servers whose entry has `"sandbox": false` do not start.
     pub forbid_unsandboxed: bool,
-    /// If true, no server and no run starts until the export of the record is configured.
+    /// If true, no server and no run starts until the export of the audit log is configured.
     pub require_export: bool,
-    /// URL of the collector to which the record must be exported. Nothing starts until the export to it is configured.
+    /// URL of the collector to which the audit log must be exported. Nothing starts until the export to it is
+    /// configured.
     pub export_url: Option<String>,
     /// Maximum lifetime of every grant, in minutes.
     #[cfg_attr(test, schemars(range(min = 1, max = 525600)))]
@@ -254,7 +255,7 @@ impl BundleSettings {
     /// Returns the bundle's URL.
     ///
     /// # Errors
-    /// Returns [`ManagedError::Invalid`] if it is not allowed.
+    /// Returns [`ManagedError::Invalid`] if the URL is not allowed.
     pub fn location(&self) -> Result<BundleLocation, ManagedError> {
         BundleLocation::parse(&self.url).map_err(|problem| ManagedError::Invalid(format!("`url`: {problem}")))
     }
@@ -278,7 +279,7 @@ impl BundleSettings {
         self.token_file.as_ref().map(|file| read_root_file(file.as_path())).transpose()
     }
 
-    /// Returns the pauses between downloads.
+    /// Returns the polling interval.
     #[must_use]
     pub fn interval(&self) -> PollInterval {
         let [min, max, long_poll] =

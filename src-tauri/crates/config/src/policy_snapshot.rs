@@ -57,8 +57,8 @@ pub struct PolicyFiles {
     pub annotations: Option<PathBuf>,
     /// Dynamic lists.
     pub lists: Option<PathBuf>,
-    /// `true` to combine `policy` with the rules of the user's organization, which otherwise only apply to the configured
-    /// policy.
+    /// `true` to combine `policy` with the rules of the user's organization. Otherwise, those rules apply only to the
+    /// configured policy.
     pub under_managed: bool,
 }
 
@@ -81,7 +81,7 @@ impl PolicySnapshot {
         Self::of(home, hosts(servers), PolicyTexts::read(home, files)?, managed)
     }
 
-    /// Parses the text of the policy files, and combines it with the rules of the user's organization.
+    /// Parses the text of the policy files, and combines the result with the rules of the user's organization.
     pub fn of(
         home: &Home,
         hosts: Hosts,
@@ -117,7 +117,7 @@ impl PolicySnapshot {
         Ok(snapshot.with_protection_now(home)?)
     }
 
-    /// Returns a copy of the snapshot with other hosts for the servers.
+    /// Returns a copy of the snapshot with these hosts.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let hash = hash(&self.text, &hosts, self.managed.as_deref());
         let gates = AllowedHosts::new(&hosts);
@@ -137,7 +137,7 @@ impl PolicySnapshot {
         Ok(self.with_protection(protected))
     }
 
-    /// Returns a copy of the snapshot with other protected paths.
+    /// Returns a copy of the snapshot with these protected paths.
     pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected: Arc::new(protected), ..self.clone() }
     }
@@ -173,7 +173,7 @@ impl PolicySnapshot {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Returns `true` if a rule of the user's organization overrides a part of a server's grant for a path, which must
+    /// Returns `true` if a rule of the user's organization overrides a part of a server's path grant. The path must
     /// then not stay mounted.
     #[must_use]
     pub fn suspends(&self, server: &str, grant: &StandingGrant) -> bool {

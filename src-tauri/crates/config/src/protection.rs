@@ -1,13 +1,13 @@
 //! Computes the protected paths: those that no call may access, those that are read-only and those that require
 //! approval.
 //!
-//! - This is the only code that computes them, from the lists in `paths` and from IronCurtain's own folders. The
+//! - Only this module computes the protected paths, from the lists in `paths` and from IronCurtain's own folders. The
 //!   policy engine and the sandboxes both use the result.
-//! - A protected symlink also protects its target and every symlink in between, because replacing one of them would
-//!   redirect it.
+//! - A protected symlink also protects its target and every symlink in between, because replacing one of these symlinks
+//!   would redirect the path.
 //! - Symlinks in IronCurtain's folders and in folders with secrets are followed breadth-first, in at most
 //!   [`MAX_FOLDERS`] folders and through at most [`MAX_NAMES`] names in each.
-//! - A symlink never protects the home directory, one of its ancestors or installed software.
+//! - A symlink never causes the home directory, one of its ancestors or installed software to be protected.
 
 mod exposure;
 
@@ -45,7 +45,7 @@ pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths,
         following.close(&own_folder(&own, &following.resolver)?);
     }
     following.follow_links(&own_folder(&home.config, &following.resolver)?, DEPTH);
-    // Servers control the session folders below, so symlinks there are not followed.
+    // Servers control the session folders below these folders, so symlinks there are not followed.
     for flat in [home.state.clone(), home.audit()] {
         following.follow_links(&own_folder(&flat, &following.resolver)?, 0);
     }

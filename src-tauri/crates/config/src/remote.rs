@@ -1,7 +1,7 @@
 //! Address and HTTP headers of a remote server.
 //!
 //! - Unencrypted connections are limited to this computer and its network.
-//! - The address is displayed without its query, because some providers put API keys there.
+//! - The address is displayed without its query, because some providers put API keys in the query.
 
 use super::entry_error::RemoteEntryError;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Url;
 
-/// HTTP headers that the transport sets and that an entry cannot set.
+/// HTTP headers that the transport sets and that an entry must not set.
 const OURS: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONNECTION,
@@ -98,7 +98,7 @@ impl RemoteServer {
         addresses.collect()
     }
 
-    /// Returns `true` if the user's login is sent, because the entry contains no credentials.
+    /// Returns `true` if the user's login is sent with requests, because the entry sets no `Authorization` header.
     #[must_use]
     pub fn uses_login(&self) -> bool {
         self.uses_login
@@ -135,7 +135,7 @@ impl fmt::Display for RemoteServer {
     }
 }
 
-/// Omits the values of the headers, which may be credentials.
+/// Omits the header values, because they can be credentials.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();

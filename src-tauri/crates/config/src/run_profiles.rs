@@ -48,7 +48,7 @@ pub enum RunProfileError {
     Folder {
         /// Path of the directory.
         folder: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: std::io::Error,
     },
     /// No profile has the requested name.
@@ -229,7 +229,7 @@ mod tests {
                 assert_eq!(known.iter().find(touches), None, "{} {path}", profile.name);
             }
         }
-        // The agent's autostart files are those that its profile names.
+        // The agent's settings file is also one of the known client configurations.
         let claude = CanonicalPath::assume_canonical("/home/u/.claude/settings.json").unwrap();
         assert!(clients(&home).contains(&claude));
     }
@@ -259,10 +259,10 @@ mod tests {
             |field: &str| error("x.json", &format!("{{ \"schemaVersion\": 1,\n\"name\": \"x\",\n{field} }}"));
         for (field, problem) in [
             (r#""setings": []"#, "unknown field `setings`"),
-            (r#""settings": ["notes"]"#, "`settings`: `notes` must begin with `~/` or `/`"),
+            (r#""settings": ["notes"]"#, "`settings`: `notes` must start with `~/` or `/`"),
             (r#""settings": ["~/a/../.ssh/"]"#, "`settings`: `~/a/../.ssh/` contains `..`"),
-            (r#""read": ["~"]"#, "`read`: `~` must begin with `~/` or `/`"),
-            (r#""logins": ["~/.ssh"]"#, "`logins`: only shipped profiles open logins"),
+            (r#""read": ["~"]"#, "`read`: `~` must start with `~/` or `/`"),
+            (r#""logins": ["~/.ssh"]"#, "`logins`: only shipped profiles can access credentials"),
             (r#""env": ["*"]"#, "`env`: `*` is too wide; write at least two letters before the `*`"),
             (r#""env": ["A=B"]"#, "`env`: `A=B` is not the name of a variable"),
             (r#""hosts": ["https://a.example/"]"#, "`hosts`: `https://a.example/` is not a host name"),

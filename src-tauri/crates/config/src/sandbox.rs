@@ -129,7 +129,7 @@ impl NetworkSettings {
         Self { allowed_domains: Vec::new(), denied_domains: Vec::new(), ask_unknown: true }
     }
 
-    /// Returns `true` if no host can be reached: none is allowed, and the user is not asked.
+    /// Returns `true` if no host can be reached: no host is allowed, and the user is not asked.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed_domains.is_empty() && !self.ask_unknown
@@ -172,7 +172,7 @@ pub struct LimitSettings {
     /// Memory, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
-    /// Processor time, in percent of one processor.
+    /// CPU time, as a percentage of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<u32>,
     /// Number of processes and threads.
@@ -189,7 +189,7 @@ pub struct LimitSettings {
     pub tmp_size_mib: Option<u64>,
 }
 
-/// Variables of IronCurtain's environment that a server receives.
+/// Variables from IronCurtain's environment that a server receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassEnv {
     /// The variables with these names, if they are set.

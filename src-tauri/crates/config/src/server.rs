@@ -24,15 +24,15 @@ pub struct Server {
     pub args: Vec<String>,
     /// Environment variables that the entry sets.
     pub env: BTreeMap<String, String>,
-    /// Variables of IronCurtain's environment that the server receives.
+    /// Variables from IronCurtain's environment that the server receives.
     pub pass_env: PassEnv,
     /// Files and folders that the server works with. The user must approve each of them for each agent.
     pub works_with: Vec<String>,
-    /// Access of the server to files beyond its sandbox settings.
+    /// The server's access to files beyond its sandbox settings.
     pub access: ServerAccess,
     /// Containment of the server.
     pub sandbox: Sandbox,
-    /// Strategy by which the server writes files.
+    /// Method by which the server writes files.
     pub file_writes: FileWrites,
     /// Treatment of calls to unannotated tools. An unsandboxed local server cannot have `Ask`.
     pub unannotated: Unannotated,
@@ -40,7 +40,7 @@ pub struct Server {
     pub sampling: Sampling,
     /// Treatment of a tool whose definition has changed.
     pub pin: ToolPinning,
-    /// Reason why the user's organization does not let the server start, or `None`.
+    /// Reason the user's organization does not allow the server to start, or `None` if it does.
     pub refused: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub enum Sampling {
     Deny,
 }
 
-/// Value that replaces a withheld secret, because some servers only check that a variable is set.
+/// Placeholder for a withheld secret. Some servers only check that the variable is set.
 const WITHHELD: &str = "withheld";
 
 impl Server {
@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// Returns a copy of the server for a trial run before the user has allowed it to receive secrets. Variables that
-    /// refer to a secret contain a placeholder, and headers that refer to one are removed.
+    /// refer to a secret contain a placeholder, and headers that refer to a secret are removed.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();

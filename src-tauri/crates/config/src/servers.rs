@@ -51,7 +51,7 @@ impl Servers {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
 
-    /// Returns the servers, limited to what the user's organization permits.
+    /// Returns the servers with the restrictions of the user's organization applied.
     #[must_use]
     pub fn under(mut self, managed: Option<&Managed>) -> Self {
         if let Some(managed) = managed {

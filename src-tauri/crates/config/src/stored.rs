@@ -1,4 +1,4 @@
-//! Parses an entry of `mcp-servers.json`, whether written for IronCurtain or copied from an agent client.
+//! Parses an entry in `mcp-servers.json`, whether written for IronCurtain or copied from an agent client.
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
@@ -105,7 +105,7 @@ pub(super) struct StoredServer {
     #[serde(default)]
     works_with: Vec<String>,
     /// Access to files: `grants` (default) for those that the user grants, `ask` to ask the user when the server opens
-    /// another one. `ask` includes `"unannotated": "ask"`.
+    /// a different one. `ask` includes `"unannotated": "ask"`.
     #[serde(default)]
     access: ServerAccess,
     /// Sandbox: absent for the defaults, `false` to run unsandboxed, or an object with the differences from the defaults.
@@ -232,7 +232,7 @@ pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<I
     keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
 }
 
-/// Returns an error if the name of the server is invalid.
+/// Returns an error if a server's name is invalid.
 pub(super) fn checked_name(name: &str) -> Result<(), EntryError> {
     let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(is_taken) { Err(EntryError::Name) } else { Ok(()) }

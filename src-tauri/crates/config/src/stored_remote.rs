@@ -1,4 +1,4 @@
-//! Parses a remote server's entry of `mcp-servers.json`.
+//! Parses a remote server's entry in `mcp-servers.json`.
 
 use super::entry_error::EntryError;
 use super::remote::RemoteServer;

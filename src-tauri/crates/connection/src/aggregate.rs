@@ -1,9 +1,9 @@
 //! Connection from one client to several servers, with one session per server.
 //!
-//! - Each session works as if it were the client's only one: it has its own permissions, questions and grants. This
+//! - Each session works as if it were the client's only session: it has its own permissions, questions and grants. This
 //!   module only keeps the servers' names and ids apart.
-//! - A broken or slow server delays neither the others nor the handshake. It is reported as missing, and its tools
-//!   appear once it starts. Changes to `mcp-servers.json` add and remove servers immediately.
+//! - A broken or slow server delays neither the other servers nor the handshake. It is reported as missing, and its
+//!   tools appear once it starts. Changes to `mcp-servers.json` add and remove servers immediately.
 //! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is
 //!   written.
 
@@ -44,11 +44,12 @@ use tokio_util::sync::CancellationToken;
 use upstream::{FromUpstream, Phase, Upstream};
 pub use upstream::{ToolLookup, UpstreamEvent, UpstreamEvents, UpstreamSession};
 
-/// Maximum number of replies that the client has not read yet. Beyond it, reading from the client stops.
+/// Maximum number of replies that the client has not read yet. At this limit, IronCurtain stops reading from the
+/// client.
 const MAX_UNREAD: usize = 256;
 
-/// Number of copies of a long request that exist while it is judged and sent. The memory reserved for a request is
-/// its length multiplied by this.
+/// Number of copies of a long request that exist while it is judged and sent. The memory reserved for a request is its
+/// length multiplied by this number.
 const COPIES: u32 = 6;
 
 /// Maximum number of distinct warnings to send to one client.
@@ -77,7 +78,7 @@ pub struct AggregateHost {
     /// Looks up the remembered tools of servers, and sends an event for each server.
     pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
     /// Stores the tools of the server with this identity for clients of this kind. `None` deletes the stored tools, so
-    /// that the server is started at once.
+    /// that the next connection starts the server immediately.
     pub remember: Box<dyn Fn(String, String, Option<RememberedTools>) + Send + Sync>,
 }
 
@@ -220,7 +221,7 @@ impl Aggregate {
         self.upstreams.insert(name.to_owned(), upstream);
     }
 
-    /// Opens a server's session, unless it is open already.
+    /// Opens a server's session, unless it is already open.
     fn open_session(&mut self, name: &str, ticket: Option<String>) {
         let Some(upstream) = self.upstreams.get_mut(name) else { return };
         let Some(lines) = upstream.unopened.take() else { return };
@@ -230,7 +231,7 @@ impl Aggregate {
         (self.host.open)(UpstreamSession { connection, config, ticket, lines, events });
     }
 
-    /// Looks up the remembered tools of new servers, once the client's kind is known.
+    /// Looks up the remembered tools of new servers once the kind of client is known.
     fn look_up(&mut self) {
         let Some(client) = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client) else {
             return;
@@ -259,7 +260,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Starts a server for its first call. Until then, only its remembered tools were listed.
+    /// Starts a remembered server for its first call.
     fn wake(&mut self, name: &str) {
         if let Some(upstream) = self.upstreams.get_mut(name) {
             upstream.wake();

@@ -1,7 +1,7 @@
 //! Connections to the trusted process: authenticates peers, receives the client's streams, and connects one client to
 //! several servers.
 //!
-//! - Refuses a peer of another user before reading its input.
+//! - Refuses a peer that belongs to another user before reading its input.
 //! - Opens sessions only through [`AggregateHost::open`], and knows nothing else about them.
 //! - Never judges a call and never asks the user: every request for a server goes to the server's session.
 //!

@@ -1,7 +1,7 @@
 //! Listening socket of the daemon: accepts peers and reads their hello messages.
 //!
 //! - One daemon runs per user: it locks both the state directory and the socket.
-//! - Refuses a peer of another user before reading its input.
+//! - Refuses a peer that belongs to another user before reading its input.
 
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_paths::bounded_read;
@@ -91,7 +91,7 @@ pub struct Peer {
     descriptors: Vec<OwnedFd>,
 }
 
-/// Standard input and output of a client.
+/// A client's standard input and output.
 #[derive(Debug)]
 pub struct ClientStdio {
     /// Stream that the client writes to.
@@ -123,7 +123,7 @@ impl Drop for Lock {
 
 impl Listener {
     /// Acquires both locks and binds the socket. The lock on `state` protects the grants and the audit log even if the
-    /// environment selects another socket path.
+    /// environment selects a different socket path.
     ///
     /// # Errors
     /// Returns [`ListenError`] if another daemon is running or the socket cannot be bound.
@@ -215,7 +215,7 @@ impl Peer {
         send(&mut self.stream, &welcome).await
     }
 
-    /// Sends the peer a refusal, with a code for programs and a message for the user.
+    /// Sends the peer a refusal with a machine-readable code and a message for the user.
     pub async fn refuse(&mut self, code: RefusalCode, message: String) {
         refuse(&mut self.stream, code, message).await;
     }
@@ -270,7 +270,7 @@ impl Peer {
 pub struct RunDescriptors {
     /// Standard input, output and error.
     pub streams: [OwnedFd; 3],
-    /// The run's end of the connection to the process that started it.
+    /// The run's end of the connection to the process that started the run.
     pub link: OwnedFd,
     /// Terminal on which the user answers questions, or `None` if questions are not asked on a terminal.
     pub questions: Option<OwnedFd>,
@@ -335,8 +335,8 @@ async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, because the bytes after it belong to a later reader. Receives descriptors only
-/// if there is a list for them.
+/// Reads the first line byte by byte, because the bytes after it belong to a later reader. Receives descriptors only if
+/// `descriptors` is `Some`.
 async fn read_hello(
     stream: &UnixStream,
     mut descriptors: Option<Vec<OwnedFd>>,

@@ -1,6 +1,7 @@
 //! Tickets with which another daemon process continues a session or connection of this process.
 //!
-//! - The state file is in the sessions directory, which only IronCurtain can write. Its ticket can be used once.
+//! - The state file is in the sessions directory, which only IronCurtain can write. The ticket for it can be used only
+//!   once.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -76,7 +77,7 @@ pub fn redeem<T: DeserializeOwned>(
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }
-    // State of another type belongs to another caller.
+    // If the state has a different type, the ticket belongs to another caller.
     let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);

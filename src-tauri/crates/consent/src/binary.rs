@@ -1,6 +1,6 @@
 //! Describes binary content in arguments by type, size and hash.
 //!
-//! - INVARIANT: only base64 of a known binary format that does not decode to text counts as binary. Everything else
+//! - INVARIANT: only base64 that decodes to a known binary format, and not to text, counts as binary. Everything else
 //!   is shown in full as text.
 
 use super::words;
@@ -69,8 +69,8 @@ pub(super) fn described(text: &str) -> Option<String> {
     Some(summary(kind, &bytes))
 }
 
-/// Describes the base64 data of an MCP block that claims a binary type, including that type. Returns `None` if the data
-/// is text or not valid base64.
+/// Describes the base64 data of an MCP content block, including the block's claimed type. Returns `None` if the data is
+/// text or not valid base64.
 pub(super) fn described_as(claimed: &str, base64: &str) -> Option<String> {
     decoded(base64).map(|bytes| summary(claimed, &bytes))
 }
@@ -93,7 +93,8 @@ pub(super) fn without_binaries(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Decodes base64, which may be a `data:` URL or have line breaks. Returns `None` if the decoded bytes are text.
+/// Decodes base64, optionally in a `data:` URL or with line breaks. Returns `None` if the input is invalid or decodes
+/// to text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let text = match text.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         Some(parts) => parts?.1,

@@ -1,8 +1,8 @@
 //! Asks the user questions and enforces their deadlines.
 //!
-//! - Dropping the future of [`Broker::ask`] withdraws the question.
+//! - Dropping the future returned by [`Broker::ask`] withdraws the question.
 //! - A stop ([`Stops`]) immediately closes all questions to which it applies and overrides their answers.
-//! - A question that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
+//! - A question that cannot be shown ([`WaitingQuestions`]) is denied immediately, with a reason.
 //! - A call is allowed only by an answer that names one of the question's offers and one of that offer's lifetimes.
 //!   [`Broker::deny`] can only deny. Every question has its own outcome.
 
@@ -71,7 +71,7 @@ impl QuestionOutcome {
     }
 }
 
-/// Service that shows all questions of the trusted process and tracks the open ones.
+/// Service that shows all questions of the trusted process and tracks the open questions.
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
@@ -136,7 +136,7 @@ impl Broker {
         self.consent.asked_on()
     }
 
-    /// Uses another front end for this session's questions until [`Self::end_session`] is called.
+    /// Uses a different front end for this session's questions until [`Self::end_session`] is called.
     pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
         self.lock_elsewhere().insert(session.to_owned(), consent);
     }
@@ -161,8 +161,8 @@ impl Broker {
         self.lock_open().iter().map(|open| open.shown.clone()).collect()
     }
 
-    /// Returns `true` if the user can answer this question in one list with an open question of the same agent with
-    /// another server.
+    /// Returns `true` if this question can be listed and answered together with an open question from the same agent
+    /// about a different server.
     pub(super) fn joins_list(&self, question: &Question) -> bool {
         let open = self.lock_open();
         let of_agent =
@@ -203,14 +203,14 @@ impl Broker {
         self.consent.notify(notice);
     }
 
-    /// Removes the denials, stops and expired questions of a closed session.
+    /// Removes a closed session's denials, stops, expired questions and front end.
     pub fn end_session(&self, session: &str) {
         self.stops.end_session(session);
         self.missed.end_session(session);
         self.lock_elsewhere().remove(session);
     }
 
-    /// Applies a denial to the other calls that the user chose to deny at the same time.
+    /// Remembers a denial, and applies it to the other calls that the user chose to deny with it.
     pub(super) fn apply_denial(
         &self,
         inquiry: &Inquiry,
@@ -245,7 +245,7 @@ impl Broker {
     /// Registers a call that is waiting for the answer to an identical question.
     ///
     /// # Errors
-    /// Returns [`NotShowable`] if the session exceeds the limits on shown questions.
+    /// Returns [`NotShowable`] if the question cannot be shown.
     pub(super) fn register_waiting(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         self.by_session.enter(question)
     }

@@ -2,7 +2,7 @@
 //!
 //! - A diff is computed only if the call names one file and fully determines its new content or edits. An unknown
 //!   argument (such as `append`) or an unexpected tool name could change the result, so such calls are not compared.
-//! - INVARIANT: symlinks are not followed, so a link that replaces the judged path later is not read.
+//! - INVARIANT: symlinks are not followed, even if one replaces the path after it was judged.
 //! - File size and time are limited. If the comparison fails, the question shows the reason.
 
 use crate::found_paths::FoundPaths;
@@ -18,9 +18,9 @@ use std::time::Duration;
 const MAX_LEN: u64 = 1024 * 1024;
 /// Maximum size of a diff: 256 KiB, which is also the maximum text of a question.
 const MAX_CHANGE_LEN: usize = 256 * 1024;
-/// Time limit for reading and comparing a file, and for the diff algorithm on its own. A diff that reaches the limit
-/// is correct but not minimal.
+/// Time limit for reading and comparing a file.
 const TIMEOUT: Duration = Duration::from_millis(300);
+/// Time limit for the diff algorithm. A diff that reaches it is correct but not minimal.
 const COMPARING: Duration = Duration::from_millis(100);
 /// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 3;
@@ -49,19 +49,20 @@ pub(super) enum Compared {
         /// Reason the server's result may differ from this diff, if there is one.
         doubt: Option<&'static str>,
     },
-    /// No diff was computed, for this reason, which is shown to the user.
+    /// No diff was computed. Contains the reason to show to the user.
     Not(&'static str),
 }
 
 /// Change described by the call's arguments.
 enum Change {
     Content(String),
-    /// Replacements, as pairs of the old and the new text.
+    /// Pairs of old and new text.
     Edits(Vec<(String, String)>),
 }
 
 impl FileComparison {
-    /// Compares the file with the content that the call would write. Returns `None` if the call does not determine it.
+    /// Compares the file with the content that the call would write. Returns `None` if the call does not fully
+    /// determine the content.
     pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
         let (path, change) = whole_change(call, found)?;
         let stood = file_state(&path);
@@ -81,8 +82,8 @@ impl FileComparison {
     }
 }
 
-/// Returns a text that identifies the file or folder at a path. A file's text also changes when its content or metadata
-/// changes.
+/// Returns a string that identifies the file or folder at a path. For a file, the string also changes when the content
+/// or metadata changes.
 #[must_use]
 pub fn file_state(path: &CanonicalPath) -> String {
     match path.as_path().symlink_metadata() {
@@ -150,7 +151,7 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
-        if refused { "you may not read it" } else { "it could not be read" }
+        if refused { "you do not have permission to read it" } else { "it could not be read" }
     };
     let mut bytes = Vec::new();
     let file = bounded_read::open_without_links(path.as_path()).map_err(unread)?;
@@ -179,7 +180,7 @@ fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'
     Some((text, doubt))
 }
 
-/// Returns the diff with context lines. Distant changes are separated by a line that contains the line number.
+/// Returns the diff with context lines. Distant changes are separated by a line that contains a line number.
 fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
     let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
     let (mut text, mut end) = (String::new(), 0);

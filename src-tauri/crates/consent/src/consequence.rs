@@ -3,8 +3,8 @@
 //! - Every value with a role is shown in full, either in an effect line or as a named argument.
 //! - The line for a tool with unknown effects also shows the first argument, because the tool's name alone says
 //!   little.
-//! - The verb of a line is that of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
-//!   select another verb for that role, but never a milder one. Only the role, not the tool's name, determines
+//! - A line's verb is the verb of the value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name can
+//!   select a different verb for that role, but never a milder one. Only the role, not the tool's name, determines
 //!   whether the line says that a program is run.
 //! - An argument such as `force` can add to a line's note or select a worse verb, but never a milder one.
 
@@ -35,7 +35,7 @@ pub(super) struct CallEffects<'a> {
     pub(super) asked: &'a [PendingApproval],
     /// Amount of content that would be written or changed, or `None` if unknown.
     pub(super) amount: Option<Amount>,
-    /// The user's home directory, to recognize autostart files.
+    /// The user's home directory, used to recognize autostart files.
     pub(super) home: &'a CanonicalPath,
 }
 
@@ -153,7 +153,7 @@ impl<'a> CallEffects<'a> {
             object = vec![title, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
         }
         let found = self.found(given);
-        // Set only if a symlink led to the path. A relative path or `~` is only another spelling.
+        // Set only if a symlink led to the path. A relative path or `~` is only a different spelling.
         let asked_for =
             found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
         let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));

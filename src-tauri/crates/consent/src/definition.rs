@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff, capture_diff_slices_deadline};
 use std::time::{Duration, Instant};
 
-/// Time limit for comparing one text. Once it is reached, the remaining words count as replaced.
+/// Time limit for comparing one text. After the limit, all remaining words count as replaced.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of unchanged lines shown before and after each change.
@@ -42,7 +42,7 @@ pub struct PartChange {
     pub words: Vec<ChangedWords>,
 }
 
-/// Consecutive words of a part, by the texts that contain them.
+/// Consecutive words of a part, classified by the text that contains them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedWords {
     /// Words in both texts.
@@ -54,8 +54,8 @@ pub enum ChangedWords {
 }
 
 impl DefinitionChange {
-    /// Compares two definitions of the tool `name`, both as JSON. `names` contains the names of all tools of its
-    /// server. For a new tool, `before` is an empty definition.
+    /// Compares two definitions of the `name` tool, both as JSON. `names` contains the names of all of the server's
+    /// tools. For a new tool, `before` is an empty definition.
     #[must_use]
     pub fn between(before: &str, after: &str, name: &str, names: &[&str]) -> Self {
         let (before, after) = (fields(before), fields(after));
@@ -103,7 +103,7 @@ fn after_words(words: &ChangedWords) -> Option<&str> {
     }
 }
 
-/// Puts each sentence on a line of its own.
+/// Puts each sentence on its own line.
 fn lines(text: &str) -> String {
     let text = text.replace(". ", ".\n");
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }

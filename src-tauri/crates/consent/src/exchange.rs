@@ -2,9 +2,9 @@
 //!
 //! - Before asking, checks in this order: stops, late approvals, identical pending questions, recent denials and the
 //!   question limit. No other code performs these checks.
-//! - INVARIANT: a question is recorded before the user sees it, an answer before it takes effect, and a grant before
+//! - INVARIANT: a question is recorded before the user sees it, an approval before it takes effect, and a grant before
 //!   it is created.
-//! - The caller chooses the question and the grants; this module only carries them out.
+//! - The caller chooses the question and the grants; this module does not.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
@@ -66,7 +66,7 @@ pub enum ExchangeError {
     /// The system provided no random bytes for the question id.
     #[error("failed to create a question id: {0}")]
     NoQuestion(io::Error),
-    /// The question has no offer that the user can choose, or the answer names none.
+    /// The question has no offer that the user can choose, or the answer names no offer.
     #[error("no offer applies")]
     NoOffer,
     /// Writing the audit log failed.
@@ -98,11 +98,11 @@ impl Exchange<'_> {
         random_name().map_err(ExchangeError::NoQuestion)
     }
 
-    /// Asks the user about a call. If `settled` completes first, or an identical question is closed without a denial,
-    /// returns an error and the caller judges the call again.
+    /// Asks the user about a call. Returns `None` if `settled` completes first, or if an identical question is closed
+    /// without a denial. The caller must then judge the call again.
     ///
     /// # Errors
-    /// Returns an [`ExchangeError`] unless the call was approved.
+    /// Returns an [`ExchangeError`] if the call was not approved or the question could not be recorded.
     pub async fn ask(
         &self,
         mut inquiry: Inquiry,
@@ -179,9 +179,9 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Asks the user a question of a remote machine. Only this computer's stops, question limits and audit log apply:
-    /// the remote machine applies denials and creates grants. Calls `working` whenever the user is active in the
-    /// dialog.
+    /// Asks the user a question from a remote machine. Applies only this computer's stops, question limits and audit
+    /// log. The remote machine applies denials and creates grants itself. Calls `working` whenever the user is active
+    /// in the dialog.
     ///
     /// # Errors
     /// Returns an [`ExchangeError`] if the question was not shown or could not be recorded.
@@ -221,7 +221,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Shows the question and records it and its answer. Calls `denied` with the user's denial.
+    /// Records and shows the question, then records the answer. Calls `denied` if the user denies the call.
     async fn put(
         &self,
         inquiry: &Inquiry,
@@ -283,7 +283,7 @@ impl Exchange<'_> {
         refusal.map_or(Ok(None), |why| Err(why.into()))
     }
 
-    /// Consumes the late approval for this call, which the user gave after the question expired.
+    /// Records that this call uses a late approval, and returns the approval.
     async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
         let entry = Entry { question_id: Some(id), ..inquiry.entry };
         let mut answer =

@@ -14,7 +14,7 @@ use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// Facts about a call: one for each planned value, in the plan's order.
+/// Facts about a call: one fact for each planned value, in the plan's order.
 #[derive(Debug)]
 pub struct ResolvedValues {
     /// Input for [`CallPlan::resolve`].
@@ -96,7 +96,7 @@ impl FoundPaths {
     }
 }
 
-/// Resolves all paths in a call. Every other value gets the fact `other`.
+/// Resolves all paths in a call. Gives every other value the `other` fact.
 ///
 /// # Errors
 /// Returns a denial if a path cannot be resolved.

@@ -35,7 +35,7 @@ pub struct Grantable {
     pub open: Option<CanonicalPath>,
     /// Folder of a program's cache that contains all paths, if they are only read.
     pub cache: Option<CanonicalPath>,
-    /// Hosts that need approval. Empty if anything else needs approval too.
+    /// Hosts that need approval. Empty if anything other than hosts needs approval.
     pub hosts: Vec<HostPort>,
     /// Tool with its fixed values, or `None` if the paths or hosts can be granted instead.
     pub tool: Option<ToolUse>,
@@ -86,7 +86,7 @@ impl Grantable {
         self.tool.as_ref().filter(|tool| JudgedRequest::parse(tool.tool()).is_none())
     }
 
-    /// Returns the folders that can be granted, each with the access that a grant opens.
+    /// Returns the folders that can be granted, each with the access that a grant gives.
     pub(super) fn folders(&self) -> Vec<(CanonicalPath, AccessSet)> {
         if let Some(cache) = &self.cache {
             return vec![(cache.clone(), AccessSet::only(Access::Read))];
@@ -97,7 +97,8 @@ impl Grantable {
         folders
     }
 
-    /// Returns the requested kinds of access, plus reading and writing.
+    /// Returns the access that a grant to change a folder gives: reading, writing and the requested kinds, or full
+    /// access if the folder is mounted.
     pub(super) fn access_to_change(&self) -> AccessSet {
         let both = AccessSet::only(Access::Read).with(Access::Write);
         let change = if self.mounts_folders { EVERYTHING } else { both };
@@ -110,8 +111,8 @@ impl Grantable {
     }
 }
 
-/// Returns the folder that contains each requested path, with all access requested in it. For a folder, returns the
-/// folder itself.
+/// Returns the folder that contains each requested path, with all access requested in it. For a folder that the call
+/// does not delete, returns the folder itself.
 pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;

@@ -75,8 +75,8 @@ pub(super) enum Turn {
     },
 }
 
-/// Guard for the call that asks on behalf of all identical ones. When it is dropped, the waiting calls are judged
-/// again.
+/// Guard for the call that asks the user on behalf of all identical calls. Dropping it causes the waiting calls to be
+/// judged again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,

@@ -71,7 +71,7 @@ impl LateAsking<'_> {
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
-            // Applied before it is recorded, so that a full disk does not cancel the denial.
+            // The denial is applied before it is recorded, so that it takes effect even if the disk is full.
             self.broker.apply_denial(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
@@ -86,7 +86,8 @@ impl LateAsking<'_> {
     }
 }
 
-/// Guard for a question that is shown again. Dropping it reopens the question, unless it was allowed or forgotten.
+/// Guard for a question that is shown again. Dropping the guard reopens the question, unless the question was allowed
+/// or forgotten.
 struct ShownAgain<'a> {
     broker: &'a Broker,
     id: &'a str,
@@ -105,7 +106,7 @@ pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns a copy of the question that says its call was denied and offers only to allow one repetition.
+/// Returns a copy of the question that says that the call was denied and offers only to allow one repeated call.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

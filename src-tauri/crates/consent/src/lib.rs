@@ -103,7 +103,7 @@ pub struct Slot {
 impl Slot {
     /// Sends the user's answer. Does nothing if the question is already closed.
     pub fn answer(self, answer: Answer) {
-        // Sending fails only if the question has ended, which has denied the call.
+        // Sending fails only if the question is already closed, so the answer has no effect.
         let _ = self.answer.send(answer);
     }
 
@@ -124,7 +124,7 @@ impl Slot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Answer {
-    /// Allows an offer for one of its lifetimes.
+    /// Accepts an offer for one of its lifetimes.
     Allow {
         /// Index into [`Question::offers`].
         offer: usize,
@@ -151,7 +151,7 @@ pub enum Answer {
 pub enum DenialReach {
     /// Only this call.
     Call,
-    /// This call and all calls of the same agent that are pending when the user answers.
+    /// This call and all calls from the same agent that are pending when the user answers.
     Waiting,
     /// This call and all calls that [`Question::denial`] describes, until the session ends.
     Session,
@@ -210,12 +210,12 @@ pub struct Question {
     pub remote: bool,
     /// Name of the tool, or `None` if the server makes the request itself.
     pub tool: Option<String>,
-    /// Effects of the call, the worst first. The first one is the headline. Never empty.
+    /// Effects of the call, the worst first. The first effect is the headline. Never empty.
     pub consequences: Vec<Consequence>,
     /// Names and full values of the arguments that appear in no effect.
     pub with: Vec<(String, String)>,
-    /// Additional effects of allowing the call, one sentence each, such as that a folder is opened to create a file.
-    /// Never shortened.
+    /// Additional effects of allowing the call, one sentence each, such as opening a folder to create a file. Never
+    /// shortened.
     pub also: Vec<String>,
     /// Name of the rule that requires approval.
     pub rule: String,
@@ -234,12 +234,12 @@ pub struct Question {
     pub fits_a_batch: bool,
     /// Time until the question is denied. Restarts while the user is active in the dialog.
     pub deadline: Duration,
-    /// Warning that this daemon uses settings other than those of the user's account, or `None`. Set by the broker.
+    /// Warning that this daemon does not use the settings of the user's account, or `None`. Set by the broker.
     pub notice: Option<String>,
 }
 
 impl Question {
-    /// Returns `true` if a server would perform a call. Otherwise, the question is about another desktop.
+    /// Returns `true` if the question is about a server, or `false` if it is about a different desktop.
     #[must_use]
     pub fn has_server(&self) -> bool {
         !self.server.is_empty()
@@ -252,8 +252,8 @@ impl Question {
         self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
 
-    /// Returns `true` if this question can be allowed together with all questions in `batch`. Two questions that change
-    /// the same file cannot: both diffs are against the current file.
+    /// Returns `true` if this question can be allowed together with all questions in `batch`. Questions that change the
+    /// same file cannot be allowed together, because each diff is against the current file.
     #[must_use]
     pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
         let changes_the_same =
@@ -281,11 +281,11 @@ pub struct Consequence {
     pub object: Vec<Piece>,
     /// State of the target before or after the call, such as "new file" or "replaces 12 kB".
     pub note: Option<String>,
-    /// Path or name as the agent wrote it, if a link or a remote's name led to a different object.
+    /// Path or name as the agent wrote it, if a symlink or a remote's name led to a different object.
     pub asked_for: Option<String>,
     /// Folder that a symlink in the path leads out of, or `None`.
     pub out_of: Option<String>,
-    /// `true` if the call may do this without the user's approval.
+    /// `true` if this effect does not need the user's approval.
     pub allowed: bool,
 }
 
@@ -309,7 +309,7 @@ pub enum Piece {
     Foreign(String),
 }
 
-/// Limits of a denial for a server without a sandbox.
+/// Warning that denying a call does not stop an unsandboxed server from acting on its own.
 pub const UNSANDBOXED: &str = "This server is NOT SANDBOXED and has all your rights. Deny stops this call, but not what the server does on its own.";
 
 /// Permission that the user can choose.
@@ -338,11 +338,11 @@ pub enum Reach {
     ProjectToRead,
     /// The surrounding project, for reading and changing.
     ProjectToChange,
-    /// The surrounding folder, which is already open for reading, for changing too.
+    /// The surrounding folder, for changing. The folder is already open for reading.
     OpenFolderToChange,
     /// A host with a port.
     Host,
-    /// A tool with its meaningful values fixed.
+    /// A tool with fixed values for its meaningful arguments.
     Tool,
     /// A tool with any arguments.
     AnyUse,
@@ -361,8 +361,8 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns `true` for a decision about a tool's definition, which holds until the user changes it and grants
-    /// nothing.
+    /// Returns `true` for a decision about a tool's definition. Such a decision holds until the user changes it, and
+    /// grants nothing.
     #[must_use]
     pub fn is_decision(self) -> bool {
         matches!(self, Self::NewDefinition | Self::OldDefinition | Self::NoDefinition)

@@ -1,4 +1,4 @@
-//! A call with canonical values and the paths that must be mounted into the sandbox for it.
+//! A call with canonical values, and the paths that must be mounted into the sandbox for the call.
 
 use crate::RequestedAccess;
 use crate::found_paths::{FoundPath, FoundPaths};
@@ -62,7 +62,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// Returns the paths that must be mounted for the call, except those that the session already has.
+    /// Returns the paths that must be mounted for the call, except paths inside the `sandbox` folder.
     #[must_use]
     pub fn needs(
         &self,

@@ -1,8 +1,9 @@
 //! Remembers questions that expired without an answer. A late approval allows the agent to repeat the call once.
 //!
 //! - INVARIANT: a late approval allows one call, in the same session, with an identical question, byte-identical
-//!   arguments and unchanged files on disk. It ends when it expires or the user denies the same call.
-//! - The number and age of remembered questions are limited. A forgotten question is simply asked again.
+//!   arguments and unchanged files on disk. The approval ends when it expires or when the user denies the same call.
+//! - The number and age of remembered questions are limited. If a question was forgotten, a repeated call simply asks
+//!   it again.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
 use ironcurtain_audit::Entry;
@@ -11,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Maximum number of remembered questions. Beyond it, the agent with the most questions loses its oldest.
+/// Maximum number of remembered questions. Beyond this limit, the oldest question of the agent with the most questions
+/// is removed.
 const MAX_COUNT: usize = 50;
 
 /// Duration for which an expired question is remembered and a late approval is valid: 15 minutes.
@@ -28,7 +30,7 @@ pub struct Inquiry {
     pub identity: QuestionKey,
     /// Key under which a denial of the call is remembered.
     pub call: DeniedKey,
-    /// Calls to which a denial of more than this call would apply.
+    /// Calls to which a session-long denial would apply.
     pub scope: DenialScope,
 }
 
@@ -46,7 +48,7 @@ pub struct MissedQuestion {
 /// State of a question that expired without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissedState {
-    /// Not answered. A repeated call asks again.
+    /// Not answered. A repeated call asks the user again.
     Open,
     /// Shown to the user again.
     Shown,
@@ -63,7 +65,7 @@ pub enum MissedError {
     /// The question is already on the screen or was already answered.
     #[error("the question `{0}` is already shown or answered")]
     NotOpen(String),
-    /// A stop denies the question's call, so it cannot be allowed.
+    /// A stop denies the call, so the user cannot allow it.
     #[error("the question cannot be asked: {0}")]
     Stopped(Stop),
 }
@@ -197,8 +199,8 @@ impl MissedQuestions {
     }
 }
 
-/// Returns the index of the oldest open question of the agent that has the most. An agent that floods the list
-/// displaces only its own questions.
+/// Returns the index of the oldest open question of the agent with the most open questions. An agent that floods the
+/// list displaces only its own questions.
 fn first_to_go(all: &[MissedQuestion]) -> usize {
     let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
     let of_agent = |one: &MissedQuestion| {
@@ -222,7 +224,7 @@ mod tests {
     use ironcurtain_audit::Event;
     use ironcurtain_protocol::ProcessView;
 
-    /// Returns a question of the agent with this process id.
+    /// Returns a question from the agent with this process id.
     fn inquiry(id: &str, agent: u32) -> Inquiry {
         let mut question = Question { session: format!("session of {agent}"), ..question(id) };
         question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];

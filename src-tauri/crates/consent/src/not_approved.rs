@@ -66,7 +66,7 @@ impl NotApproved {
         }
     }
 
-    /// Returns the audit log's decider and rule name for a call that is denied without a question.
+    /// Returns the audit log's decider and rule name for a call that is denied without asking the user.
     pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),

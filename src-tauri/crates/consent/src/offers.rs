@@ -3,8 +3,8 @@
 //! - Ordered from the narrowest to the widest.
 //! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a
 //!   folder that contains or is inside a protected path.
-//! - Permission to delete is never offered permanently, except as part of full access to a folder that a run may
-//!   change.
+//! - Permission to delete is never offered permanently, except as part of full access to a folder that a sandboxed run
+//!   may change.
 
 mod project;
 mod request;
@@ -74,9 +74,10 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// Removes lifetimes that are not available to this client and server, and offers without a lifetime. A new server cannot
-/// get a permanent grant, because its behaviour is unknown. An unidentified client cannot get a grant beyond its session,
-/// because any process could impersonate it. No grant can exceed `max`, the maximum lifetime of the user's organization.
+/// Removes lifetimes that are not available to this client and server, and offers that have no lifetime left. A new
+/// server cannot get a permanent grant, because its behaviour is unknown. An unidentified client cannot get a grant
+/// beyond its session, because any process could impersonate it. No grant can exceed `max`, the maximum lifetime of the
+/// user's organization.
 ///
 /// Decisions about a tool's definition are unchanged, because they grant nothing.
 pub(super) fn limit(offers: &mut Vec<Offer>, principal: &Principal, max: Option<Duration>) {

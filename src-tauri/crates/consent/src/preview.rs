@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 pub enum Preview {
     /// New content, in full.
     Content(String),
-    /// Diff of a file: removed lines start with `-`, added ones with `+`.
+    /// Diff of a file. Removed lines start with `-` and added lines with `+`.
     Diff(String),
     /// Diff of a tool's definition.
     Definition(String),
@@ -44,7 +44,7 @@ impl Preview {
         }
     }
 
-    /// Returns `true` if the lines start with the signs of a diff.
+    /// Returns `true` if the text is a diff.
     #[must_use]
     pub fn is_diff(&self) -> bool {
         match self {
@@ -82,7 +82,7 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
     Some(preview)
 }
 
-/// Returns the preview when no diff is available.
+/// Builds the preview from the call's arguments alone.
 fn from_call(arguments: &Map<String, Value>) -> Option<Previewed> {
     if let Some(content) = arguments.get("content").and_then(Value::as_str) {
         let shown = binary::described(content).unwrap_or_else(|| signed(&[("", content)]));

@@ -1,5 +1,5 @@
-//! Builds the questions that the user sees: about a call, about a host that a server or a program wants to reach,
-//! about a workspace, about a tool that its server changed, and about a server's request for the client's model.
+//! Builds the questions that the user sees: about calls, connections to hosts, workspaces, changed tools, ssh
+//! signatures and sampling requests.
 //!
 //! - Pure: equal inputs produce equal questions.
 

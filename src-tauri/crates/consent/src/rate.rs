@@ -2,13 +2,13 @@
 //!
 //! - Each session has its own limit, so a busy server does not use up another server's limit. Each client also has a
 //!   limit for all its sessions together, so opening more sessions does not raise it.
-//! - A question that the user can answer in one list with open questions of the agent's other servers opens no further
-//!   dialog. It counts only towards a larger total, which is that of a full list.
+//! - A question that joins a list of open questions about the agent's other servers opens no additional dialog. It
+//!   counts towards the session's limit and a larger total, but not towards the client's limit.
 //! - Counts only questions that the user sees, not those that were merged or decided without the user.
 //! - Questions that no call caused (about a host, a workspace or sampling) can use at most half of the limit, so that a
 //!   server cannot block the agent's own questions.
-//! - The number of remembered clients and denials is limited. After a denial is forgotten, the same call leads to a
-//!   question again.
+//! - The number of remembered clients and denials is limited. After a denial is forgotten, the same call prompts the
+//!   user again.
 
 use super::Principal;
 use super::identical::hash;
@@ -22,29 +22,29 @@ use tokio::time::Instant;
 /// Time window in which questions are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Maximum number of clients to track, far more than users run. Beyond it, the client whose last question is oldest
-/// is removed.
+/// Maximum number of clients to track, far more than users run. Beyond this limit, the client whose last question is
+/// oldest is removed.
 const MAX_CLIENTS: usize = 1000;
 
-/// Maximum number of an agent's open questions that further ones may join. A longer list would not be read.
+/// Maximum number of an agent's open questions in one list. Users would not read a longer list.
 pub(super) const MAX_LISTED: usize = 20;
 
 /// Limit for all sessions of a client, as a multiple of the limit for one session.
 const SESSIONS_AT_ONCE: usize = 4;
 
-/// Maximum number of remembered denials. Beyond it, the one that expires first is removed.
+/// Maximum number of remembered denials. Beyond this limit, the denial that expires first is removed.
 const MAX_DENIED: usize = 1000;
 
 /// Maximum duration for which a repeated call is denied without asking.
 const MAX_HOLD: Duration = Duration::from_secs(64 * 60);
 
-/// Limits on the questions that a session may cause.
+/// Limits on the questions that a session can cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionLimits {
-    /// Maximum number of questions per session and minute.
+    /// Maximum number of questions per session per minute.
     pub per_minute: usize,
     /// Duration for which a repeated call is denied without asking after the first denial. Each further denial doubles
-    /// it. Zero means that a repeated call always leads to a question.
+    /// the duration. Zero means that a repeated call always prompts the user.
     pub denial_holds: Duration,
 }
 
@@ -81,8 +81,8 @@ pub(super) struct Asker<'a> {
 }
 
 impl ClientRate {
-    /// Returns the time of the question that must leave the window before another may be asked. Returns `None` if fewer
-    /// than `most` questions are in the window.
+    /// Returns the time of the question that must leave the window before the next question can be asked. Returns
+    /// `None` if fewer than `most` questions are in the window.
     fn holds(&self, most: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> =
             self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();
@@ -97,7 +97,7 @@ pub(super) struct TooMany {
     pub(super) most: usize,
     /// Time until the client may ask again.
     pub(super) wait: Duration,
-    /// `true` for the first refusal since the limit was reached. The user is notified only of this one.
+    /// `true` for the first refusal since the limit was reached. The user is notified only of this refusal.
     pub(super) is_first: bool,
 }
 
@@ -157,12 +157,12 @@ impl QuestionRate {
     }
 }
 
-/// Hash of a call's client, server, tool and arguments, under which its denial is remembered.
+/// Key under which a call's denial is remembered: a hash of the client, server, tool and arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeniedKey(pub(super) [u8; 32]);
 
 impl DeniedKey {
-    /// Returns the key of a call. Arguments with roles are hashed in canonical form.
+    /// Returns the key of a call. The arguments are hashed as passed, so callers pass paths in canonical form.
     #[must_use]
     pub fn of(principal: &Principal, tool: &str, arguments: &Map<String, Value>) -> Self {
         let mut sorted: Vec<String> =
@@ -195,7 +195,7 @@ struct DeniedCall {
 pub(super) struct RecentDenial {
     /// Time until the same call prompts the user again.
     pub(super) left: Duration,
-    /// The user's note with the denial.
+    /// The user's note for the agent, if any.
     pub(super) note: Option<String>,
 }
 
@@ -275,7 +275,7 @@ mod tests {
         }
         assert_eq!(ask("fifth"), Err(TooMany { most: 8, wait: WINDOW, is_first: false }));
         assert_eq!(rate.count(of("python", "fifth"), now, 2), Ok(()), "another client has its own total");
-        // Questions that join a list are limited by session only, and use up nothing of the total.
+        // Questions that join a list count towards the session's limit, but not towards the client's limit.
         let in_list = |session| rate.count(Asker { is_in_list: true, ..of("node", session) }, now, 2);
         assert_eq!((in_list("fifth"), in_list("fifth")), (Ok(()), Ok(())));
         assert_eq!(in_list("fifth"), Err(TooMany { most: 2, wait: WINDOW, is_first: true }));
@@ -290,7 +290,7 @@ mod tests {
             assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
         }
         assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().most, 8);
-        // New sessions do not raise the larger total of the questions in a list.
+        // New sessions do not raise the larger total that applies to listed questions.
         let counted = (0..).map(|n| n.to_string()).take_while(|session| {
             rate.count(Asker { is_in_list: true, ..of("node", session) }, later, 2).is_ok()
         });
@@ -310,7 +310,7 @@ mod tests {
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself_at(60, 5).unwrap();
-        // With a limit of one question per minute, either a call or another cause can use it.
+        // With a limit of one question per minute, either a call or a different cause can use it.
         assert_eq!(rate.count(by_itself("b"), began, 1), Ok(()));
         assert_eq!(rate.count(of("c", "s"), began, 1), Ok(()));
         assert_eq!(

@@ -1,9 +1,9 @@
-//! Questions of remote machines, converted for this computer's dialog.
+//! Questions from remote machines, converted for this computer's dialog.
 //!
-//! - Nothing in such a question is trusted. Its texts are escaped and bounded again, and the machine's name precedes the
-//!   client's name wherever it is shown.
-//! - INVARIANT: a received question never looks like one of this computer: it has a host, no process of this computer,
-//!   an id and a session that this computer chose, and joins no batch.
+//! - Nothing in such a question is trusted. This computer escapes and limits all texts itself, and shows the machine's
+//!   name before the client's name.
+//! - INVARIANT: a received question never looks like a local question: it names its host, contains no processes, gets
+//!   its id and the prefix of its session id from this computer, and joins no batch.
 
 use super::{Piece, Question};
 use ironcurtain_visible as visible;
@@ -20,10 +20,10 @@ const MAX_NAME_CHARS: usize = 80;
 /// Maximum length of a text in a received question, in characters, except in [`LONG`] fields.
 const MAX_TEXT_CHARS: usize = 4096;
 
-/// Maximum length of all texts in a received question together, in bytes, except in [`LONG`] fields.
+/// Maximum total length of all texts in a received question, in bytes, excluding [`LONG`] fields.
 const MAX_TEXTS_BYTES: usize = 256 * 1024;
 
-/// Fields that have the limits of this computer's own calls instead.
+/// Fields to which the limits for local calls apply instead.
 const LONG: [&str; 4] = ["arguments", "preview", "server_command", "with"];
 
 /// Maximum deadline of a received question.
@@ -32,7 +32,7 @@ const MAX_DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// Fields whose texts may have several lines.
 const SEVERAL_LINES: [&str; 3] = ["arguments", "preview", "with"];
 
-/// Texts of [`Piece::Ours`]. Other ones are shown as foreign text.
+/// Known texts of [`Piece::Ours`]. Any other text is shown as foreign text.
 const OURS: [&str; 29] = [
     " ",
     " as ",
@@ -68,10 +68,10 @@ const OURS: [&str; 29] = [
 /// Reason a received question is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceivedError {
-    /// The question is not of the expected form.
+    /// The question is not JSON of the expected form.
     #[error("the question is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// The question has no effect or no offer, or too many.
+    /// The question has no effects or offers, too many of either, or an offer without a lifetime.
     #[error("the question has no effects or offers, or more than {MAX_ITEMS}")]
     Items,
     /// A text or a list is too long.
@@ -82,7 +82,7 @@ pub enum ReceivedError {
     TooLong,
 }
 
-/// Converts the questions of one remote machine.
+/// Converts questions from one remote machine.
 #[derive(Debug, Clone, Copy)]
 pub struct QuestionReceiver<'a> {
     /// Name that the user gave to the machine.
@@ -90,10 +90,10 @@ pub struct QuestionReceiver<'a> {
 }
 
 impl QuestionReceiver<'_> {
-    /// Converts a question, and gives it this id.
+    /// Converts a question and assigns it this id.
     ///
     /// # Errors
-    /// Returns [`ReceivedError`] if the question is malformed.
+    /// Returns [`ReceivedError`] if the question is malformed or exceeds a limit.
     pub fn question(self, json: &str, id: String) -> Result<Question, ReceivedError> {
         let mut value: Value = serde_json::from_str(json)?;
         let mut room = MAX_TEXTS_BYTES;
@@ -128,7 +128,7 @@ impl QuestionReceiver<'_> {
         client.name = format!("{}: {}", self.host, short(&client.name));
         client.says_it_is = client.says_it_is.as_deref().map(short);
         client.label = client.label.as_deref().map(short);
-        // The remote machine's processes, which must not be taken for processes of this computer.
+        // The remote machine's processes must not be mistaken for local processes.
         client.chain.clear();
         question.session = format!("{}: {}", self.host, short(&question.session));
         question.server = short(&question.server);
@@ -138,7 +138,7 @@ impl QuestionReceiver<'_> {
     }
 }
 
-/// Returns the bytes that remain of `room` after a value's texts, or `None` if the value is too long.
+/// Returns the number of bytes left of `room` after a value's texts, or `None` if the value is too long.
 fn remaining(value: &Value, room: usize) -> Option<usize> {
     match value {
         Value::String(text) if text.chars().count() > MAX_TEXT_CHARS => None,
@@ -162,7 +162,7 @@ fn escape(value: &mut Value, has_lines: bool) {
     }
 }
 
-/// [`Piece`] as it was received.
+/// A [`Piece`] as received.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "text")]
 enum ReceivedPiece {

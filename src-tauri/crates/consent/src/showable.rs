@@ -1,4 +1,4 @@
-//! Immediately denies a call whose question cannot be shown, with the reason.
+//! Immediately denies calls whose questions cannot be shown, and gives the reason.
 //!
 //! - Limits the number of pending questions and their memory per session.
 
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of pending questions per session, more than a user can answer before they expire.
+/// Maximum number of pending questions per session. A user cannot answer this many before they expire.
 const MAX_PER_SESSION: usize = 100;
 
 /// Maximum length of a call's text: 256 KiB.
@@ -21,7 +21,8 @@ const MAX_BYTES: usize = 8 * MAX_LEN;
 /// Maximum memory of all pending questions of a session: 32 MiB.
 const MAX_SESSION_BYTES: usize = 32 * 1024 * 1024;
 
-/// Number of file descriptors that the dialog needs for fonts, images and the display. With fewer, it may be blank.
+/// Number of file descriptors that the dialog needs for fonts, images and the display. With fewer, the dialog can be
+/// blank.
 const SPARE: usize = 32;
 
 /// Error for a call with more text than a question may show.
@@ -71,7 +72,7 @@ pub(super) enum NotShowable {
         /// Length of the question's text, in bytes.
         length: usize,
     },
-    /// The change of the tool's definition is too long.
+    /// The change to the tool's definition is too long.
     #[error(
         "the server {server} changed this tool, and the change is {} kB long, too long to show; the tool stays suspended until the user decides with `ironcurtain servers diff {server}`", .length / 1024
     )]
@@ -105,7 +106,7 @@ struct Waiting {
     bytes: usize,
 }
 
-/// Registration of a pending question. Dropping it removes the registration.
+/// Guard for a registered pending question. Dropping it removes the registration.
 #[derive(Debug)]
 pub(super) struct WaitingQuestion {
     all: WaitingQuestions,
@@ -114,10 +115,11 @@ pub(super) struct WaitingQuestion {
 }
 
 impl WaitingQuestions {
-    /// Registers a pending question of its session.
+    /// Registers a pending question for its session.
     ///
     /// # Errors
-    /// Returns [`NotShowable`], without registering the question, if it exceeds a limit.
+    /// Returns [`NotShowable`], without registering the question, if the question exceeds a limit or too few file
+    /// descriptors are free.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
         TooLongToShow::check_length(sent(question))?;

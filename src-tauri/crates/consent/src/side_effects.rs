@@ -5,8 +5,8 @@ use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 use ironcurtain_visible as visible;
 
-/// Returns the reason for the worst role among the values that need approval. If several are equally bad, returns the
-/// first.
+/// Returns the reason for the worst role among the values that need approval. If several roles are equally bad, returns
+/// the first reason.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Maximum number of session-long denials. Beyond it, the oldest is removed.
+/// Maximum number of session-long denials per session. Beyond this limit, the session's oldest denial is removed.
 const MAX_DENIALS: usize = 200;
 
 /// Condition set by the user that denies a call without asking.
@@ -37,7 +37,7 @@ pub enum Stop {
     Denied {
         /// Id of the denial.
         id: String,
-        /// Note for the agent that the user left with the denial, or `None`.
+        /// The user's note for the agent, or `None`.
         note: Option<String>,
     },
 }
@@ -192,7 +192,8 @@ impl Stops {
     /// Turns lockdown on and preserves it across restarts. Returns `false` if it was already on.
     ///
     /// # Errors
-    /// Returns an error if the lockdown file could not be written. Lockdown is on, but would not survive a restart.
+    /// Returns an error if the lockdown file could not be written. Lockdown is then on, but would not survive a
+    /// restart.
     pub fn begin_lockdown(&self) -> io::Result<bool> {
         let began = self.change(|state| !std::mem::replace(&mut state.lockdown, true));
         atomic_file::replace(&self.file, "lockdown is on; `ironcurtain lockdown off` ends it\n")?;

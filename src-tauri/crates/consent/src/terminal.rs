@@ -1,7 +1,7 @@
-//! Asks on a terminal or, if there is none, denies every question. Used on machines without a display.
+//! Asks the user on a terminal, or denies every question if there is no terminal. Used on machines without a display.
 //!
 //! - To allow, the user types the number of an answer at least half a second after the question appeared or changed.
-//!   Any other input denies. If the question does not fit on the screen, the user must first read the details to the
+//!   Any other answer denies. If the question does not fit on the screen, the user must first read the details to the
 //!   end.
 //! - Text from the agent follows a mark and is cut so that the terminal never wraps it: see [`rows`].
 
@@ -26,7 +26,7 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Prompt for the user's input.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Any input other than the number of an answer denies the question, as does end of input.
+/// Front end on a terminal. Any answer other than one of the numbers denies the question, as does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
@@ -38,7 +38,7 @@ pub struct Terminal {
 pub struct NobodyToAsk;
 
 impl Terminal {
-    /// Spawns a thread that asks the user through these descriptors. The thread exits when the value is dropped.
+    /// Spawns a thread that asks the user through these descriptors. The thread exits when this value is dropped.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be spawned.
@@ -107,7 +107,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
                 show_withdrawal(tty, inbox.why_over());
                 continue;
             }
-            // `asked` redraws after a resize, so no resize arrives here.
+            // `asked` handles resizes itself, so only a closed terminal leads here.
             Err(NoInput::Closed | NoInput::Resized) => {
                 let why = "the terminal for questions was closed; restart IronCurtain";
                 Answer::Unavailable { why: why.to_owned() }
@@ -115,7 +115,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
         };
         let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
         let message =
-            if slot.is_over() { "The question was already over; nothing was allowed." } else { message };
+            if slot.is_over() { "The question was already closed. Nothing was allowed." } else { message };
         // A failure is ignored: the next question detects that the terminal is closed.
         let _ = tty.write(&format!(" {message}\n\n"));
         slot.answer(answer);
@@ -223,12 +223,12 @@ fn show_withdrawal(tty: &Tty, why: Withdrawn) {
         Withdrawn::Settled => "another answer settled it",
         Withdrawn::Stopped => "you stopped it",
     };
-    let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
+    let words = rows::wrapped(&format!("Question closed: {why}."), tty.size().columns);
     // A failure is ignored: the next question detects that the terminal is closed.
     let _ = tty.erase().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }
 
-/// Returns one choice for each lifetime of each offer. The screen numbers them from 1.
+/// Returns one choice for each lifetime of each offer. The screen numbers the choices from 1.
 fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
     let with_lifetimes = |(n, offer): (usize, &'_ Offer)| {
         offer.lifetimes.iter().map(|lifetime| (n, *lifetime)).collect::<Vec<_>>()

@@ -12,7 +12,7 @@ pub(super) enum Amount {
     Lines(String),
 }
 
-/// Returns the note in an effect line, which describes the target before or after the call.
+/// Returns an effect line's note. The note describes the target before or after the call.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
     match (target, amount) {

@@ -8,8 +8,8 @@ use std::path::Path;
 /// Variables passed on whenever they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns a server's environment. Fixed variables come first, then those passed on from `ours`, those for the proxy,
-/// and those in the server's entry. Later ones override earlier ones.
+/// Returns a server's environment. Fixed variables come first, followed by variables passed on from `ours`, the proxy's
+/// variables, and the variables in the server's entry. Later values override earlier ones.
 #[must_use]
 pub fn environment(
     server: &Server,
@@ -25,7 +25,7 @@ pub fn environment(
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
     let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // The specification of the sandbox is JSON, which cannot contain invalid UTF-8.
+    // The sandbox specification is JSON, which cannot contain invalid UTF-8.
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));

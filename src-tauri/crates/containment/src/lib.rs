@@ -1,5 +1,5 @@
-//! Determines a local server's sandbox: resolves its `sandbox` entry, creates the settings and command line for `srt`,
-//! and marks errors that the sandbox caused.
+//! Determines the sandbox of a local server: resolves the server's `sandbox` entry, creates the settings and command
+//! line for `srt`, and marks errors that the sandbox probably caused.
 //!
 //! - A server runs in the sandbox that its entry describes. If the machine cannot create sandboxes, the server starts
 //!   only if its entry opts out or `sandboxPolicy` is `warn`.

@@ -1,5 +1,4 @@
-//! Recognizes folders that contain nothing but installed packages, so reading them reveals none of the user's
-//! documents.
+//! Recognizes folders that contain only installed packages. Reading such a folder reveals none of the user's documents.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Converts a profile to the view, limits and writable paths of IronCurtain's own sandbox.
 //!
-//! - An entry cannot open protected paths. Rejected are IronCurtain's own folders and, in a view that cannot hide
-//!   single paths, folders that contain a protected path.
+//! - An entry cannot grant access to protected paths. IronCurtain's own folders are rejected. If the view cannot hide
+//!   single paths, folders that contain a protected path are rejected as well.
 
 use super::resolve::{Profile, expand_home, normal};
 use super::served::{ClosedPaths, served_view};
@@ -34,7 +34,7 @@ pub struct Surroundings {
     pub data: [PathBuf; 2],
 }
 
-/// Kernel file systems, of which every sandbox has its own.
+/// Kernel file systems. Every sandbox has its own instances.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Returns the view selected in a server's settings. By default, it shows only granted paths.
@@ -45,7 +45,7 @@ pub fn view_of(settings: &SandboxSettings) -> FileView {
 
 /// Returns the default access to git repositories' `config` files.
 ///
-/// It is writable for servers whose tools change repositories, because git then writes to it.
+/// The files are writable for servers whose tools change repositories, because git then writes to them.
 #[must_use]
 pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
     let is_of_git =
@@ -90,7 +90,7 @@ impl Surroundings {
     /// Returns the view that a server has without any grant. `program` is the file to run.
     ///
     /// # Errors
-    /// Returns a [`ViewError`] with the path that cannot be opened.
+    /// Returns a [`ViewError`] that names the rejected path.
     pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, ViewError> {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
@@ -98,7 +98,7 @@ impl Surroundings {
         self.permits(profile, kind)?;
         let mut view = match kind {
             FileView::Roots => {
-                // Missing paths are ignored, as in the other view.
+                // Missing paths are ignored, as in the `host-read` view.
                 let programs = read.into_iter().filter(|path| Path::new(path).exists()).collect();
                 View::Roots { session_dir, programs }
             }
@@ -115,20 +115,20 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// Checks the paths that an entry opens.
+    /// Checks that an entry grants access only to permitted paths.
     ///
     /// # Errors
-    /// Returns a [`ViewError`] with the path that cannot be opened.
+    /// Returns a [`ViewError`] that names the rejected path.
     pub fn permits(&self, profile: &Profile, kind: FileView) -> Result<(), ViewError> {
         let (read, writable) = (self.paths(&profile.allow_read), self.paths(&profile.allow_write));
         read.iter().chain(&writable).try_for_each(|path| self.may_be_opened(path, kind))?;
         writable.iter().try_for_each(|path| self.may_be_changed(path, kind))
     }
 
-    /// Returns the view of a server that asks the user before it opens a file. `program` is the file to run.
+    /// Returns the view of a server whose file accesses require the user's approval. `program` is the file to run.
     ///
     /// # Errors
-    /// Returns [`ViewError`] with the path that cannot be opened.
+    /// Returns a [`ViewError`] that names the rejected path.
     pub fn asking_view(&self, profile: &Profile, program: &str) -> Result<View, ViewError> {
         self.permits(profile, FileView::Roots)?;
         let read = self.paths(&profile.allow_read);
@@ -147,7 +147,7 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// Adds the files that a program needs to run to a view.
+    /// Adds to a view the files that a program needs in order to run.
     fn show(&self, view: &mut View, program: &str, kind: FileView) -> Result<(), ViewError> {
         let files = own_files(program);
         if files != program {
@@ -157,7 +157,7 @@ impl Surroundings {
         Ok(())
     }
 
-    /// Returns the paths that the entry closes to the server, and the folders with the data of all servers.
+    /// Returns the paths that the entry hides from the server, and the folders that contain the data of all servers.
     #[must_use]
     pub fn closed(&self, profile: &Profile) -> ClosedPaths {
         let denied = self.paths(profile.deny_read.as_deref().unwrap_or_default());
@@ -165,7 +165,7 @@ impl Surroundings {
         ClosedPaths { hidden: self.with_targets(denied.into_iter().chain(data)) }
     }
 
-    /// Returns these paths and the paths that symlinks in them lead to.
+    /// Returns the given paths, and the path to which each of them resolves.
     fn with_targets(&self, paths: impl Iterator<Item = String>) -> Vec<String> {
         let resolver = Resolver::new(self.home.clone(), self.session_dir.clone());
         let target = |path: &String| Some(resolver.resolve(path).ok()?.path.as_str().to_owned());
@@ -186,12 +186,13 @@ impl Surroundings {
         denied
     }
 
-    /// Returns the data folders to hide. The server's own one is mounted again later.
+    /// Returns the folders that contain the data of all servers, which the view hides. The server's own data folder is
+    /// mounted separately.
     fn data_folders(&self) -> impl Iterator<Item = String> {
         self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
-    /// Returns the paths that the server must not write to, including the existing ones that no server may change.
+    /// Returns the paths that the server must not write to, including existing paths that no server may change.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -223,7 +224,7 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// Returns the paths that the entry makes read-only, including missing ones.
+    /// Returns the paths that the entry makes read-only, including missing paths.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
@@ -265,8 +266,8 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// Returns an error if the user's organization denies access to a path. [`FileView::HostRead`] hides a denied path
-    /// inside the given one.
+    /// Returns an error if the user's organization denies access to a path. With [`FileView::HostRead`], a denied path
+    /// inside the given path is hidden instead.
     fn is_not_denied(&self, path: &CanonicalPath, kind: FileView) -> Result<(), ViewError> {
         let rule = self.protected.closed_by_organization(path, kind == FileView::Roots);
         match rule {
@@ -275,8 +276,8 @@ impl Surroundings {
         }
     }
 
-    /// Returns an error if making `path` writable would also open a read-only path. [`FileView::Roots`] cannot always
-    /// mask such a path.
+    /// Returns an error if making `path` writable would also make a read-only path inside it writable.
+    /// [`FileView::Roots`] cannot always mask such a path.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
@@ -290,14 +291,14 @@ impl Surroundings {
     }
 }
 
-/// Returns the path that a program needs to run: the virtual environment for a symlink inside one, otherwise the
-/// program itself.
+/// Returns the path that a program needs in order to run: its virtual environment if the program is a symlink,
+/// otherwise the program itself.
 fn own_files(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
-/// Converts an entry's limits, with defaults for those it does not set.
+/// Converts an entry's limits. Limits that the entry does not set get their defaults.
 #[must_use]
 pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;

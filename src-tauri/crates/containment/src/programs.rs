@@ -1,4 +1,4 @@
-//! Finds servers' programs, and checks that no other user can change IronCurtain's own.
+//! Finds servers' programs, and checks that no other user can change IronCurtain's own programs.
 
 use ironcurtain_config::Exposure;
 use ironcurtain_packages::Packages;
@@ -7,10 +7,10 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns an error if another server can change the given program.
+/// Function that returns an error if another server can change the given program.
 pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Sources of servers' programs and secrets.
+/// Locations of server programs, packages and secrets.
 #[derive(Debug, Clone)]
 pub struct ServerPrograms {
     /// Directory that contains `ironcurtain-sandbox` and `ironcurtain-filesystem`.
@@ -37,11 +37,11 @@ pub enum ProgramError {
     Unusable {
         /// Path of the program.
         program: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
-    /// A user other than this one and root can change the program.
-    #[error("`{program}` is not started: {source}")]
+    /// A user other than root and the current user can change the program.
+    #[error("refused to start `{program}`: {source}")]
     Refused {
         /// Path of the program.
         program: PathBuf,
@@ -50,8 +50,9 @@ pub enum ProgramError {
     },
     /// Another server can change the program.
     #[error(
-        "`{}` is not started: it is at `{}`, where {} may write; move it to a folder that no server may write, or remove the server's access",
-        .0.file.display(), .0.place, .0.by
+        "refused to start `{}`: {} can write to `{}`; move it to a folder that no server can write to, or \
+         remove the server's access",
+        .0.file.display(), .0.by, .0.place
     )]
     Exposed(Exposure),
 }
@@ -61,8 +62,8 @@ pub enum ProgramError {
 /// The `python` of a virtual environment is returned as a symlink, because Python finds its modules relative to it.
 ///
 /// # Errors
-/// Returns a [`ProgramError`] if the program is not found, or is one of IronCurtain's own that another user can
-/// change.
+/// Returns a [`ProgramError`] if the program is not found, or is one of IronCurtain's own programs and another user can
+/// change it.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
@@ -95,10 +96,10 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
     found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
 }
 
-/// Checks that nobody except root and this user can change a program.
+/// Checks that only root and the current user can change a program.
 ///
 /// # Errors
-/// Returns [`ProgramError::Refused`] otherwise.
+/// Returns [`ProgramError::Refused`] if another user can change the program.
 pub fn trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),
@@ -130,9 +131,12 @@ mod tests {
             find_program(file.to_str().unwrap(), ours).map_err(|e| e.to_string())
         };
         let refused = with(0o777, dir.path()).unwrap_err();
-        assert!(
-            refused.ends_with("is not started: other users can write it: close it with `chmod go-w`"),
-            "{refused}"
+        assert_eq!(
+            refused,
+            format!(
+                "refused to start `{}`: other users can write to it; run `chmod go-w` on it",
+                file.display()
+            )
         );
         assert_eq!(with(0o755, dir.path()), Ok(file.clone()));
         assert_eq!(with(0o777, Path::new("/nonexistent")), Ok(file.clone()));

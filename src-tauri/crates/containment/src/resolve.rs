@@ -26,20 +26,19 @@ pub enum Exemption {
     PlatformUnavailable,
 }
 
-/// Access of a server in its sandbox. Paths are as written, and may contain symlinks. By default, no access is
-/// granted.
+/// A server's access in its sandbox. Paths are as written, and may contain symlinks. By default, no access is granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Writable absolute paths, beginning with the session's sandbox directory.
+    /// Writable absolute paths, starting with the session's sandbox directory.
     pub allow_write: Vec<String>,
     /// Readable paths.
     pub allow_read: Vec<String>,
-    /// Unreadable paths in addition to those for all servers, as written in the entry, or `None` if the entry lists
-    /// none.
+    /// Paths that this server must not read, in addition to the defaults for all servers. Written as in the entry;
+    /// `None` if the entry lists none.
     pub deny_read: Option<Vec<String>>,
     /// Read-only paths, as written in the entry.
     pub deny_write: Vec<String>,
-    /// Autostart files that the server may write, as exceptions from the defaults.
+    /// Autostart files that the server may write, as exceptions to the default rules.
     pub allow_persistence: Vec<String>,
     /// Handling of autostart files that the server creates.
     pub autostart: AutostartSettings,
@@ -49,14 +48,15 @@ pub struct Profile {
     pub network: Option<NetworkSettings>,
     /// `true` if the server may use Unix sockets.
     pub unix_sockets: bool,
-    /// Resource limits, with defaults for missing ones.
+    /// Resource limits from the entry. Limits that the entry does not set get their defaults.
     pub limits: LimitSettings,
 }
 
 /// The machine cannot create the sandbox that the server requires, and `sandboxPolicy` is `enforce`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it requires a sandbox, which this machine cannot create: {missing}{fix}; `sandboxPolicy` is `enforce`"
+    "the server requires a sandbox, but this machine cannot create one: {missing}{fix}; `sandboxPolicy` is \
+     `enforce`"
 )]
 pub struct Unavailable {
     missing: String,
@@ -100,7 +100,7 @@ impl Profile {
             allow_persistence: _,
             autostart: _,
             git_config: _,
-            // A server without other access finds only sockets of its own.
+            // Without other access, a server can reach only its own sockets.
             unix_sockets: _,
             limits: _,
         } = self;
@@ -239,7 +239,7 @@ mod tests {
     fn a_server_runs_without_a_sandbox_only_if_the_user_allows_it() {
         let warned = Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable));
         assert_eq!(resolved("{}", false, SandboxPolicy::Warn), warned);
-        let refused = "it requires a sandbox, which this machine cannot create: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
+        let refused = "the server requires a sandbox, but this machine cannot create one: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
         assert_eq!(resolved("{}", false, SandboxPolicy::Enforce), Err(refused.into()));
     }
 

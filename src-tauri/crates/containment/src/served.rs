@@ -1,4 +1,4 @@
-//! View for a sandbox whose files are served.
+//! View of a sandbox whose files are served through FUSE.
 
 use super::view_error::ViewError;
 use ironcurtain_paths::CanonicalPath;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Top-level folders that the file view does not serve, because the sandbox has its own versions.
 const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
-/// Alternative path of `/etc/machine-id`, which some programs read if the latter does not exist.
+/// Alternative to `/etc/machine-id`. Some programs read it if `/etc/machine-id` does not exist.
 const MACHINE: &str = "/var/lib/dbus/machine-id";
 
 /// Returns a view that serves the home directory and the top-level folders that the sandbox itself does not have.
@@ -40,7 +40,7 @@ pub fn served_view<'a>(
     View::Served { session_dir: None, folders, hidden, programs: vec![], sockets }
 }
 
-/// Paths that a server's entry closes to the server, in addition to the protected ones. Includes missing paths.
+/// Paths that a server's entry hides from the server, in addition to the protected paths. Includes missing paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClosedPaths {
     /// Paths that the server must not see.
@@ -48,13 +48,13 @@ pub struct ClosedPaths {
 }
 
 impl ClosedPaths {
-    /// Returns `true` if the entry closes a path.
+    /// Returns `true` if the entry hides a path.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         self.hidden.iter().any(|closed| path.starts_with(closed))
     }
 
-    /// Returns a closed path that is, contains or is inside `path`.
+    /// Returns a hidden path that equals, contains or is inside `path`, or `None` if there is none.
     #[must_use]
     pub fn overlapping(&self, path: &Path) -> Option<&str> {
         let overlaps = |closed: &&String| path.starts_with(closed) || Path::new(closed).starts_with(path);

@@ -70,7 +70,7 @@ pub enum SrtSettingsError {
     Write {
         /// Path of the settings file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }

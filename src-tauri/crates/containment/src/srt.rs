@@ -51,7 +51,7 @@ enum TrialError {
     /// `srt` was not found, or is not trusted.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The directory of the test cannot be created.
+    /// The test directory cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
     /// The settings file could not be written.

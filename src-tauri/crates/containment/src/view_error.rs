@@ -1,8 +1,8 @@
-//! Error about a path in an entry.
+//! Error for a path in a `sandbox` entry.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// Path in an entry that must stay inaccessible to the server.
+/// Reason a path in an entry is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// The path is invalid.
@@ -22,7 +22,7 @@ pub enum ViewError {
         inside: CanonicalPath,
     },
     /// The user's organization denies access to the path, or to a path inside it.
-    #[error("`{path}` cannot be opened, because of your organization's rule `{rule}`")]
+    #[error("your organization's rule `{rule}` denies access to `{path}` or to a path in it")]
     Managed {
         /// Path in the entry.
         path: CanonicalPath,

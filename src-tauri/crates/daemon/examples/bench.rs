@@ -1,5 +1,5 @@
 //! Benchmarks IronCurtain and comparable programs in the same run, and prints a Markdown table. Run it with `cargo
-//! xtask bench`. With `--smoke`, each benchmark runs with minimal repetitions.
+//! xtask bench`. With `--smoke`, each benchmark runs with the minimum number of repetitions.
 
 #[path = "bench/load.rs"]
 mod load;
@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<()> {
     std::fs::create_dir_all(base.join("person/docs"))?;
     std::fs::write(base.join("person/docs/file.txt"), "hello\n")?;
     home.prepare()?;
-    // The highest limit, so that no question is denied automatically.
+    // Sets the highest limit so that no question is denied automatically.
     let asked_freely = json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 });
     std::fs::write(home.config.join("config.json"), asked_freely.to_string())?;
     let person = Arc::new(AllowOnce::default());
@@ -120,7 +120,7 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures allowed calls during an export of the record to a collector that accepts connections but never answers.
+/// Measures allowed calls during an audit log export to a collector that accepts connections but never answers.
 fn exporting(base: &Path, rounds: &Rounds) -> anyhow::Result<Row> {
     let silent = TcpListener::bind("127.0.0.1:0")?;
     let config = json!({ "export": { "url": format!("http://{}", silent.local_addr()?) } });
@@ -160,8 +160,8 @@ fn through_us(base: &Path) -> anyhow::Result<Conversation> {
     Conversation::begin(shim)
 }
 
-/// Measures the time from an approval to the call's result. Includes judging, mounting, updating the roots and
-/// recording.
+/// Measures the time from an approval to the call's result. Includes evaluating the policy, mounting, updating the
+/// roots and recording.
 fn approval(
     base: &Path,
     questions: usize,
@@ -194,7 +194,7 @@ fn revocation(
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-/// Measures the memory that remains per revoked grant, after a warm-up with twice as many grants.
+/// Measures how much memory each revoked grant leaves in use, after a warm-up with twice as many grants.
 fn churn(
     base: &Path,
     count: u64,

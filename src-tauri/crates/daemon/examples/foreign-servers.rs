@@ -1,8 +1,8 @@
-//! Adds servers from npm and PyPI in a new home each, as a user types it, and calls one tool of each. Prints a Markdown
-//! table. Run it with `cargo xtask servers`, or with the name of one server.
+//! Adds servers from npm and PyPI as a user would, each in a new home, and calls one tool of each server. Prints a
+//! Markdown table. Run it with `cargo xtask servers`, or with the name of one server.
 //!
 //! - The scripted user accepts every question with its narrowest offer.
-//! - Fails unless every server works, names what this computer lacks, or asks about the host that it needs.
+//! - Fails unless every server works, reports what this computer lacks, or asks for access to the host that it needs.
 
 #[path = "foreign-servers/table.rs"]
 mod table;
@@ -25,13 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use table::{Foreign, SERVERS, Wanted};
 
-/// Timeout of one request. A package that loads a model needs longer than other servers.
+/// Timeout of one request, long enough for a package that loads a model.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum length of a result in the table.
 const MAX_RESULT_LEN: usize = 160;
 
-/// User who allows everything as narrowly as possible.
+/// Simulated user who accepts the narrowest offer of every question.
 #[derive(Default)]
 struct Willing(Mutex<Vec<String>>);
 
@@ -57,14 +57,14 @@ impl Consent for Willing {
     fn notify(&self, _: &str) {}
 }
 
-/// Output of a command on a terminal, whose questions were all answered with yes.
+/// Output of a command that ran on a terminal, with yes as the answer to every question.
 struct Typed {
     text: String,
     questions: usize,
     is_ok: bool,
 }
 
-/// Result of one server.
+/// Result for one server.
 struct Row {
     seconds: f64,
     typed: usize,
@@ -168,7 +168,7 @@ fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
         daemon.request(Request::Shutdown).await;
         daemon.ended().await;
     });
-    // Installed packages are read-only.
+    // Makes the installed, read-only packages writable so that they can be deleted.
     Command::new("chmod").args(["--recursive", "u+w"]).arg(&base).status()?;
     let asked = user.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (is_error, result) = called?;
@@ -214,7 +214,7 @@ fn on_terminal(words: &[String], ours: &Path, person: &Path) -> anyhow::Result<T
     Ok(Typed { text, questions, is_ok: child.wait()?.success() })
 }
 
-/// Calls the server's tool. Returns whether the call failed, and its text.
+/// Calls the server's tool. Returns `true` if the call failed, and the text of the result.
 fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(bool, String)> {
     let mut shim = Command::new(built().join("ironcurtain-shim"));
     shim.args(["--server", server.name]).env("IRONCURTAIN_HOME", ours).current_dir("/");
@@ -247,7 +247,7 @@ fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(boo
     Ok((answer.pointer("/result/isError") == Some(&json!(true)), texts.join(" ")))
 }
 
-/// PostgreSQL on a port of this computer, which a user other than root runs.
+/// PostgreSQL server on a local port, run by a user other than root.
 struct Database {
     port: u16,
     process: Child,
@@ -302,7 +302,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Fails only if it has already exited.
+        // Fails only if the process has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

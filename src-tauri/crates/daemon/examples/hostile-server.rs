@@ -15,8 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct State {
     held: Vec<File>,
     heard: Vec<Value>,
-    /// Roots in the last accepted response, and the number of `roots/list` requests.
+    /// Roots in the last accepted response.
     roots: Vec<String>,
+    /// Number of `roots/list` requests.
     asked: usize,
     /// Path of the file that a task reads.
     task: String,

@@ -1,4 +1,4 @@
-//! Approvals across machines: a remote machine's daemon asks through the daemon of the user's desktop.
+//! Approvals across machines: a remote machine's daemon asks the user through the daemon on the user's desktop.
 //!
 //! - The processes that connect the two daemons (`ironcurtain relay`, ssh and `ironcurtain attach`) only copy
 //!   ciphertext. Both daemons hold the keys.
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::UnixStream;
 
-/// Interval between two pings.
+/// Interval between pings.
 const PING: Duration = Duration::from_secs(10);
 
 /// Maximum time without a message from the other side.
@@ -55,7 +55,7 @@ enum AttachError {
     Pairing(#[from] PairingError),
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// One of the two sides refuses the other one.
+    /// One side refused the other.
     #[error("{why}")]
     Refused { why: String, refusal: PairingRefusal },
 }
@@ -66,7 +66,7 @@ impl AttachError {
         Self::Refused { why: why.into(), refusal: PairingRefusal::Final }
     }
 
-    /// Returns a refusal that may not apply later.
+    /// Returns a temporary refusal.
     fn busy(why: impl Into<String>) -> Self {
         Self::Refused { why: why.into(), refusal: PairingRefusal::Busy }
     }
@@ -105,13 +105,13 @@ impl MessageStream {
         Ok(serde_json::from_slice(&self.line().await?)?)
     }
 
-    /// Returns the next message as text.
+    /// Returns the next message as bytes.
     async fn line(&mut self) -> Result<Vec<u8>, AttachError> {
         match self.lines.next().await {
             Ok(Some(Line::Whole(line, _))) => Ok(line),
             Ok(Some(Line::TooLong { .. } | Line::NoRoom { .. })) => Err(AttachError::Unexpected),
             Ok(None) => Err(AttachError::Closed),
-            // The other side was killed.
+            // A killed peer does not close its TLS connection properly.
             Err(problem) if problem.kind() == io::ErrorKind::UnexpectedEof => Err(AttachError::Closed),
             Err(problem) => Err(problem.into()),
         }
@@ -126,7 +126,7 @@ impl MessageStream {
     }
 }
 
-/// Returns this machine's key for channels, which is derived from the device key.
+/// Returns this machine's channel key, derived from the device key.
 async fn channel_key(services: &Services) -> Result<ChannelKey, AttachError> {
     let store = KeyStore::new(&services.home.state, services.home.has_keyring);
     let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
@@ -137,7 +137,7 @@ async fn record(services: &Services, text: String) -> Result<(), AuditError> {
     services.audit.record(Entry::new(Event::Daemon, text)).await.map(|_| ())
 }
 
-/// Takes the peer's socket and welcomes the peer, or refuses it.
+/// Takes the socket that the peer sent and welcomes the peer, or refuses the peer.
 async fn link(peer: &mut Peer) -> Option<UnixStream> {
     match peer.take_link() {
         Ok(link) => peer.welcome(None).await.is_ok().then_some(link),
@@ -148,7 +148,7 @@ async fn link(peer: &mut Peer) -> Option<UnixStream> {
     }
 }
 
-/// Sends a note to the process that attaches or relays. A process that does not read misses it.
+/// Sends a notification to the attaching or relaying process. Drops the notification if the process does not read.
 async fn note(to: &mut (impl AsyncWrite + Unpin), note: &AttachNote) {
     let _ = tokio::time::timeout(PING, send(to, note)).await;
 }

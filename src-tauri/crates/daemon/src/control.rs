@@ -1,4 +1,4 @@
-//! Handles requests to list, revoke and configure, which the user's own programs send over the control socket.
+//! Handles requests from the user's own programs over the control socket: listing, revoking and configuring.
 //!
 //! - No request can answer a question or create a grant. After a lockdown, a pause or a denial ends, the user is asked
 //!   again; nothing is allowed automatically.
@@ -244,7 +244,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
     all
 }
 
-/// Asks the user about an access before a run needs it.
+/// Asks the user to approve an access before a run needs it.
 async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(

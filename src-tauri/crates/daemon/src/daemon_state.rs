@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
-/// Maximum number of sessions that programs of one run can have open. Each session has a server outside the run.
+/// Maximum number of sessions that one run's programs can have open. Each session has a server outside the run.
 const MAX_IN_RUN: usize = 64;
 
-/// Maximum time between the start of a run's program and the addition of the run.
+/// Maximum time between the start of a run's program and the run's addition to the list of active runs.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running daemon's state.
@@ -34,7 +34,7 @@ pub(crate) struct DaemonState {
 #[derive(Debug, Default)]
 struct Places {
     all: usize,
-    /// Number of sessions that programs of a run opened, by the id of the run.
+    /// Number of sessions that a run's programs opened, by run id.
     in_runs: HashMap<String, usize>,
 }
 
@@ -89,12 +89,12 @@ impl Drop for SessionPlace {
 /// Reason why no more sessions or runs can start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPlace {
-    /// This many sessions are open, which is the limit in the user's settings.
+    /// The number of open sessions has reached the limit in the user's settings.
     #[error(
         "{0} sessions are open, the maximum that `maxSessions` in `config.json` allows; end one, or increase `maxSessions`"
     )]
     Setting(usize),
-    /// The number of file descriptors permits only this many sessions, all of which are open.
+    /// The number of open sessions has reached the maximum that the file descriptor limit permits.
     #[error(
         "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
     )]
@@ -157,19 +157,20 @@ impl DaemonState {
 
     /// Returns the active runs, including those whose program has just been started.
     pub(crate) async fn opened_runs(&self) -> Vec<Arc<Run>> {
-        // A run that takes longer is waiting for the process that started it, and has not started its program.
+        // If opening a run takes longer, the run is waiting for the process that requested it and has not started its
+        // program.
         let _ = tokio::time::timeout(OPENING_TIMEOUT, self.opening.write()).await;
         self.runs()
     }
 
-    /// Returns the principal of an active session or run, or `None` if no active one has this id.
+    /// Returns the principal of the active session or run with this id, or `None` if there is none.
     pub(crate) fn principal(&self, id: &str) -> Option<Arc<Principal>> {
         let sessions = self.live().into_iter().map(|session| (session.id.clone(), session.principal.clone()));
         let runs = self.runs().into_iter().map(|run| (run.id.clone(), run.principal.clone()));
         sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
     }
 
-    /// Adds a run, or terminates it if shutdown was requested meanwhile.
+    /// Adds a run. Terminates the run if shutdown was requested in the meantime.
     pub(crate) fn run_began(&self, run: Arc<Run>) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         if self.services.shutdown.is_under_way() {

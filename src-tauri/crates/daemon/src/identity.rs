@@ -13,7 +13,7 @@ const MAX_CHAIN_LEN: usize = 12;
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// Display name of a client with a hidden executable. The process name that it claims appears only among the
+/// Display name of a client with a hidden executable. The process name that the client claims appears only among the
 /// ancestors.
 const HIDDEN: &str = "A program with a hidden executable";
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::task::JoinError;
 use zeroize::Zeroizing;
 
-/// Time after which an invalid configuration is read again.
+/// Delay before an invalid configuration is read again.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Maximum length of the description of a problem, in characters.
@@ -73,13 +73,13 @@ async fn keep(state: &Arc<DaemonState>) {
         let settings = match load().await {
             Ok(Some(settings)) => settings,
             Ok(None) if !is_followed(state) => {
-                // A changed file can name a bundle.
+                // Waits until the settings change, because they can then name a bundle.
                 if snapshots.changed().await.is_err() {
                     return;
                 }
                 continue;
             }
-            // If the configuration is removed while the daemon is running, the reload task reports it.
+            // If the configuration is removed while the daemon is running, the reload task reports the removal.
             Ok(None) => {
                 tokio::time::sleep(AGAIN).await;
                 continue;
@@ -136,7 +136,7 @@ fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     let services = &state.services;
     services.metrics.bundle(updated.as_ref().map_or_else(UpdateError::result, |result| *result));
     let trouble = updated.as_ref().err().map(|problem| {
-        // The problem can contain names from a bundle that was not verified.
+        // The problem can contain names from an unverified bundle.
         let problem = visible::head(&visible::line(&problem.to_string()), MAX_PROBLEM);
         format!("Your organization's rules were not updated: {problem}. The last good rules stay in force.")
     });
@@ -184,7 +184,7 @@ fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, Up
     ManagedPolicy::check(home, &bundle)?;
     let kept = match store.read(key) {
         Ok(kept) => kept,
-        // Treat an invalid bundle as missing. The error is reported when the policy is loaded.
+        // Treats an invalid bundle as missing. The error is reported when the policy is loaded.
         Err(BundleStoreError::Refused(_)) => None,
         Err(
             problem @ (BundleStoreError::Io { .. }

@@ -1,6 +1,6 @@
-//! Exports the record to the collector in the settings, and signs the head of the log.
+//! Exports the audit log to the configured collector, and signs the head of the log.
 //!
-//! - Runs independently of the audit log: no call waits for the export, and its failures deny nothing.
+//! - Runs independently of the audit log: no call waits for the export, and a failed export denies no call.
 //! - While the export is off, no position is stored, so entries from that time are never exported.
 
 use crate::daemon_state::DaemonState;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// Pause before the next attempt to start, for example while the keyring is locked.
+/// Delay between attempts to start the export, for example while the keyring is locked.
 const START_AGAIN: Duration = Duration::from_secs(60);
 
 /// Timeout for the export at shutdown.
@@ -61,7 +61,7 @@ impl RecordExport {
     /// Signs the last head and sends the last entries, unless the collector does not respond.
     pub(crate) async fn end(self) {
         self.ending.cancel();
-        // The rest is sent after the next start.
+        // Remaining entries are sent after the next start.
         let _ = tokio::time::timeout(ENDING, self.task).await;
     }
 }
@@ -101,10 +101,10 @@ async fn changed(settings: &mut watch::Receiver<Arc<SessionSettings>>, from: Opt
     }
 }
 
-/// Returns the form in which paths are exported. `key` is called only if they are hashed.
+/// Returns the form in which paths are exported. `key` is called only if paths are hashed.
 ///
 /// # Errors
-/// Returns the errors of `key`.
+/// Returns the error from `key`.
 pub fn path_form(
     paths: ExportedPaths,
     key: impl FnOnce() -> Result<PathKey, DeviceKeyError>,
@@ -116,10 +116,10 @@ pub fn path_form(
     })
 }
 
-/// Exports until `ending` is cancelled. Tries again while the key or a secret is not available.
+/// Exports until `ending` is cancelled. Retries while the key or a secret is not available.
 async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &CancellationToken) {
     let (head, heads) = watch::channel(None);
-    // Opened first, so that entries recorded while the key or a secret is unavailable are exported later.
+    // The export is opened first so that entries recorded while the key or a secret is unavailable are exported later.
     let mut export = None;
     let (key, exporter) = loop {
         let problem = match start(state, config, heads.clone(), &mut export).await {
@@ -131,7 +131,7 @@ async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &Cancellat
         if let Some(export) = &mut export {
             export.failure = Some(problem);
             let (export, file) = (export.clone(), state.services.home.export_state());
-            // If writing fails, only `export status` lacks the problem.
+            // If writing fails, the only effect is that `export status` does not show the problem.
             let _ = tokio::task::spawn_blocking(move || export.write(&file)).await;
         }
         tokio::select! {
@@ -200,7 +200,7 @@ async fn sign(
     loop {
         let (written, stands) = audit.standing();
         if stands.is_ok() && signed.as_ref() != Some(&written) {
-            // Only what is on disk is signed, so that a power failure cannot make a signed head wrong.
+            // Signs only entries that are on disk, so that a power failure cannot invalidate a signed head.
             let written = audit.settle().await;
             let new = SignedHead::sign(&key, &written, now_ms());
             if let Err(problem) = append(file.clone(), new.clone()).await {

@@ -1,7 +1,7 @@
 //! Runs: programs that the user starts in a sandbox, with the user's own terminal and files.
 //!
 //! - The working folder is mounted. All other files are served ([`ServedFiles`]).
-//! - The network is a proxy that asks about each host.
+//! - The only network access is through a proxy that asks the user about each host.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
 mod denying;
@@ -55,7 +55,7 @@ impl Run {
         self.files.is_ending()
     }
 
-    /// Returns where the run's questions are shown.
+    /// Returns the destination of the run's questions.
     pub(crate) fn ask(&self) -> RunAsk {
         self.files.notes.ask()
     }
@@ -85,7 +85,7 @@ impl Run {
         }
     }
 
-    /// Returns the client of the sessions that programs of the run open. The label is their own.
+    /// Returns the client for sessions that the run's programs open. The programs choose `label` themselves.
     pub(crate) fn client(&self, label: Option<String>) -> Client {
         let mut client = self.principal.client.clone();
         client.view.label = label;

@@ -78,11 +78,11 @@ pub struct Session {
     /// Id of the run whose program opened the session, if any.
     pub(crate) run: Option<String>,
     server: ServerHandle,
-    /// Proxy for the server's network, or `None` if it has no network.
+    /// Proxy for the server's network, or `None` if the server has no network.
     network: Option<Arc<ServerNetwork>>,
     /// `true` if the server runs in a sandbox.
     sandboxed: bool,
-    /// The only folders that the server could access when it started, or `None` if it could access others.
+    /// The server's own folders, or `None` if the server could access anything else when it started.
     own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
@@ -112,21 +112,21 @@ pub struct Session {
     /// Memory budget for the client's messages.
     memory: Allowance,
     queue: CallQueue,
-    /// Cancelled once the user has answered about all paths in the server's entry, so that the server may start.
+    /// Cancelled once the user has answered all questions about paths in the server's entry. The server can then start.
     may_start: CancellationToken,
     end: CancellationToken,
 }
 
 impl Session {
-    /// Starts closing the session if the user's organization has not allowed its server since the session was opened. A
-    /// session whose server was refused from the start stays open, because it reports the reason to the client.
+    /// Starts closing the session if the user's organization no longer allows its server. A session whose server was
+    /// refused from the start stays open, because it reports the reason to the client.
     pub(crate) fn end_if_refused(&self, managed: &Managed) {
         if self.config.refused.is_none() && managed.refuses(&self.config) {
             self.end();
         }
     }
 
-    /// Starts closing the session, without waiting.
+    /// Starts closing the session without waiting for it to close.
     pub fn end(&self) {
         self.end.cancel();
     }
@@ -187,7 +187,8 @@ impl Session {
         }
     }
 
-    /// Returns the paths that the server's entry opens. A server without a sandbox can open any path.
+    /// Returns the paths that the server's entry opens. Returns no paths for an unsandboxed server, which can open any
+    /// path.
     fn always(&self) -> Vec<RootView> {
         let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else {
             return Vec::new();
@@ -196,8 +197,8 @@ impl Session {
         paths.into_iter().map(shown_root).collect()
     }
 
-    /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies it that the
-    /// question is closed.
+    /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies the shim that
+    /// the question is closed.
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that copies the streams itself has no channel for notes, so the error is ignored.
@@ -228,13 +229,14 @@ struct AskingGuard<'a> {
 }
 
 impl AskingGuard<'_> {
-    /// Notifies the shim that the question is closed, and waits until it has received the note. Must be called before
-    /// the request is answered: if the daemon were killed in between, the shim would answer it a second time.
+    /// Notifies the shim that the question is closed, and waits until the shim has received the note. Must be called
+    /// before the request is answered. Otherwise, if the daemon were killed in between, the shim would answer the
+    /// request a second time.
     async fn settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
         if self.notes.send(OutgoingNote { note, written: Some(written) }).is_ok() {
-            // A shim that does not read delays the response by at most this long.
+            // A shim that does not read delays the response by at most this timeout.
             let _ = tokio::time::timeout(NOTE_TIMEOUT, is_written).await;
         }
     }

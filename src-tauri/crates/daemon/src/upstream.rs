@@ -1,7 +1,7 @@
 //! Opens the sessions of a connection to several servers.
 //!
-//! - Each session judges, asks and records as if it were the client's only one. It receives its messages through a
-//!   channel.
+//! - Each session judges and records calls, and asks the user, as if it were the client's only session. It receives its
+//!   messages through a channel.
 
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 /// Reason why a session with a server cannot be opened.
 #[derive(Debug, thiserror::Error)]
 enum UpstreamError {
-    /// The maximum number of sessions is open.
+    /// The maximum number of sessions has been reached.
     #[error(transparent)]
     NoPlace(#[from] NoPlace),
     /// The session from the previous daemon cannot be continued.

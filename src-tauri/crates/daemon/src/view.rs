@@ -42,7 +42,7 @@ pub(crate) fn grants<'a>(
     let now = now_ms();
     let holding = all.map(|g| {
         let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
-        // A grant for a session belongs to the program with which that session started.
+        // A grant for a session belongs to the program that the session started with.
         match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
             Some(runs) => GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view },
             None => view,

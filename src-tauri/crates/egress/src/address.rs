@@ -16,7 +16,7 @@ pub enum AddressScope {
     Loopback,
     /// A link-local address.
     LinkLocal,
-    /// The metadata service of a cloud provider, which hands out this machine's credentials.
+    /// A cloud provider's metadata service, which provides this machine's credentials.
     Metadata,
     /// An address in a private network (RFC 1918, or an IPv6 unique local address).
     Private,
@@ -55,8 +55,8 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// Returns `true` if the address is assigned to this machine, that is, if the kernel's route to it has it as the
-/// source. Sends no packet.
+/// Returns `true` if the address is assigned to this machine. In that case, it is also the source address of the
+/// kernel's route to it. Sends no packet.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
@@ -74,7 +74,8 @@ pub fn is_own(address: IpAddr) -> bool {
 
 fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
     match address.octets() {
-        // The first address is Azure's and otherwise public. The ranges below cover other providers.
+        // Only the first address (Azure) would otherwise count as public. The others are in ranges that the arms below
+        // cover.
         [168, 63, 129, 16]
         | [169, 254, 169, 254]
         | [169, 254, 170, 2 | 23]

@@ -1,6 +1,7 @@
 //! Asks the user about targets that no rule matches.
 //!
-//! - Connections waiting for the same target share one question, which is withdrawn when the last of them closes.
+//! - Connections waiting for the same target share one question. The question is withdrawn when the last of them
+//!   closes.
 //! - The rules are checked again after every answer, and an answer cannot override them.
 
 use crate::BoxFuture;
@@ -20,7 +21,7 @@ pub trait AskHost: Send + Sync + 'static {
 /// The user's answer to a question about a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// Allows the connections waiting for this answer, but no later ones.
+    /// Allows the connections waiting for this answer, but no later connections.
     Once,
     /// The user granted access to the target. The rules are then checked again.
     Granted,
@@ -46,7 +47,7 @@ impl PendingQuestions {
         Self { ask, open: Mutex::default(), bound }
     }
 
-    /// Asks about the target, or waits for the answer to a pending question about it.
+    /// Asks about the target, or waits for the answer to a pending question about the same target.
     pub(crate) async fn ask(&self, target: &HostPort) -> HostAnswer {
         self.question(target).await
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
 const MAX_ANSWER_LEN: usize = 16 * 1024;
-/// Maximum time to wait for the proxy's response. Long, because the user may have to answer a question first.
+/// Maximum time to wait for the proxy's response. The limit is high because the user may have to answer a question
+/// first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// Failure to connect through the proxy.
@@ -79,7 +80,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
 /// Copies in both directions between a connection and a pair of streams until the target closes the connection.
 ///
 /// # Errors
-/// Fails if reading from the target or writing to `output` fails.
+/// Returns an error if reading from the target or writing to `output` fails.
 pub fn copy(
     stream: TcpStream,
     mut input: impl Read + Send + 'static,
@@ -88,7 +89,7 @@ pub fn copy(
     let mut sending = stream.try_clone()?;
     // The thread runs until the process exits, because a blocking read of standard input cannot be interrupted.
     std::thread::spawn(move || {
-        // Ignores the error: the target has closed, which the reader below detects.
+        // An error means that the target has closed the connection. The reader below detects this.
         let _ = pass(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });

@@ -1,5 +1,5 @@
-//! Opens connections that IronCurtain itself makes on behalf of a server, under the same rules, questions and records
-//! as the proxy.
+//! Opens connections that IronCurtain itself makes on behalf of a server, subject to the same rules, questions and
+//! records as the proxy.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::host::HostPort;
@@ -16,7 +16,7 @@ pub struct Dialer(Gate);
 pub struct Dialed {
     /// Stream to the target.
     pub stream: TcpStream,
-    /// Permit for the connection, which counts as open until this is dropped.
+    /// Permit for the connection. The connection counts as open until the permit is dropped.
     pub permit: DialPermit,
 }
 

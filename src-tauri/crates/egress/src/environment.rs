@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-/// Returns the variables for a proxy on loopback port `port`. `program` is the path of `ironcurtain-sandbox` inside
-/// the sandbox, which ssh uses to connect. If `None`, ssh is not configured.
+/// Returns the variables for a proxy on loopback port `port`. `program` is the path inside the sandbox of
+/// `ironcurtain-sandbox`, which ssh uses to connect. If `None`, ssh is not configured.
 #[must_use]
 pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String> {
     const HTTP: [&str; 10] = [

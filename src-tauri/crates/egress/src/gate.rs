@@ -64,7 +64,7 @@ impl Gate {
         }
     }
 
-    /// Connects to the target if it is allowed and reachable. A refusal is recorded before this returns.
+    /// Connects to the target if it is allowed and reachable. A refusal is recorded before this method returns.
     pub(crate) async fn open(
         &self,
         protocol: Protocol,
@@ -148,7 +148,7 @@ impl Gate {
 
     /// Checks the rules. Returns `None` if the user must be asked.
     fn judge(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
-        // Without a sender, nothing could be revoked, so the connection is refused.
+        // Without a sender, permissions could not be revoked, so the connection is refused.
         if self.rules.has_changed().is_err() {
             return Err(ConnectionRefusal::Withdrawn(target.to_string()));
         }
@@ -179,7 +179,7 @@ impl Gate {
             match timeout(self.limits.dial, TcpStream::connect(SocketAddr::new(*address, target.port))).await
             {
                 Ok(Ok(stream)) => {
-                    // Ignores the error: small writes are merely delayed.
+                    // An error is ignored, because it only delays small writes.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -244,7 +244,7 @@ impl Permit {
     }
 }
 
-/// Checks an address to which a target's name resolved. A single refused address refuses the whole name.
+/// Checks an address to which a target's name resolved. If one address is refused, the whole name is refused.
 fn judge_address(
     rules: &HostRules,
     (target, by): (&HostPort, &PermittedBy),

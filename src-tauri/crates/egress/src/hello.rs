@@ -15,7 +15,7 @@ const MAX_NAME_LEN: usize = 255;
 /// Parts of a ClientHello that the proxy uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// Server name as sent, or `None` without a `server_name` extension.
+    /// Server name as sent, or `None` if there is no `server_name` extension.
     pub name: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
         }
         rest = after;
     }
-    // Checks the announced length too, so that an oversized message is refused without buffering it.
+    // The announced length is also checked, so that an oversized message is refused without buffering it.
     let announced = message_length(&message)?.unwrap_or_default();
     if bytes.len().max(announced) > MAX_LEN { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// Returns the length of the message with its header, or `None` if the header is incomplete.
+/// Returns the length of the message including its header, or `None` if the header is incomplete.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);

@@ -1,4 +1,4 @@
-//! Target host in canonical form, which rule checks, resolution and comparison all use.
+//! Target host in canonical form, as used for rule checks, resolution and comparison.
 //!
 //! - A name is ASCII, lower case and without a trailing dot.
 //! - Text that a resolver would parse as an address, in any notation, is a [`Host::Address`] rather than a name.
@@ -28,7 +28,7 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// Text that is not a valid host.
+/// Error returned for text that is not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid host name", text = .0.escape_debug())]
 pub struct HostError(pub String);
@@ -42,7 +42,7 @@ impl Host {
         read(text).ok_or_else(|| HostError(text.chars().take(MAX_NAME_LEN).collect()))
     }
 
-    /// Returns `true` if the host names this machine or one in its local network.
+    /// Returns `true` if the host names this machine or a machine in its local network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];

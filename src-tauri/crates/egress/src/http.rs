@@ -1,7 +1,7 @@
 //! HTTP proxy. CONNECT opens a tunnel, requests with an absolute URL are forwarded, and all others are refused.
 //!
 //! - hyper parses and writes every message, so the proxy and the target cannot interpret it differently.
-//! - Each request is checked and connected separately, including the one after a redirect.
+//! - Each request is checked and connected separately, including the request after a redirect.
 
 mod forward;
 
@@ -54,7 +54,7 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
         return gate.cut(&permit, &refusal).await;
     }
     let State { tunnel, permit, .. } = state;
-    // Releases the request's permit. The tunnel has its own.
+    // Releases the request's permit. The tunnel has its own permit.
     drop(permit);
     if let Some((upgrade, passage)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
         && let Ok(upgraded) = upgrade.await

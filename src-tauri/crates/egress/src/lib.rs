@@ -7,7 +7,7 @@
 //! - A connection is opened only after a [`HostDecision`] allows it and [`Record`] has recorded it.
 //! - Names are resolved once. Every address is checked, and only checked addresses are connected to.
 //! - On port 443, no byte is forwarded before a ClientHello has named the allowed host.
-//! - Every wait is limited. Dropping the future of [`serve`] closes all connections.
+//! - Every wait is limited. Dropping the future returned by [`serve`] closes all connections.
 //! - TLS is never decrypted, no secrets are held and no process is started.
 
 pub mod address;

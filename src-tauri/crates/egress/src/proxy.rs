@@ -28,7 +28,7 @@ pub struct Proxy {
     pub limits: ProxyLimits,
 }
 
-/// Limits of a proxy on sizes, durations and the number of connections.
+/// A proxy's limits on sizes, durations and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
     /// Maximum number of open connections. Further connections wait in the kernel's backlog.
@@ -38,7 +38,7 @@ pub struct ProxyLimits {
     /// Timeout for each message of the client's handshake: the first byte, the HTTP head, SOCKS messages and the
     /// ClientHello.
     pub handshake: Duration,
-    /// Timeout of a name lookup.
+    /// Timeout for a name lookup.
     pub resolve: Duration,
     /// Timeout for connecting to each address.
     pub dial: Duration,

@@ -13,7 +13,7 @@ pub enum ConnectionRefusal {
     /// The target matches no pattern and no grant.
     #[error("`{0}` is not on the list of allowed domains")]
     NotAllowed(String),
-    /// The target is an IP address that no allowed pattern contains.
+    /// The target is an IP address that no allowed pattern covers.
     #[error("`{0}` is an IP address, which the list of allowed domains does not cover")]
     Address(String),
     /// The target is not a valid host.
@@ -58,7 +58,7 @@ pub enum ConnectionRefusal {
     Unreachable {
         /// Requested host and port.
         target: String,
-        /// Error of the last attempt.
+        /// Error from the last attempt.
         why: String,
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.

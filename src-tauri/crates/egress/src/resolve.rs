@@ -15,15 +15,15 @@ pub trait Resolve: Send + Sync + 'static {
     /// Returns the addresses of a name, in the order in which to try them.
     ///
     /// # Errors
-    /// Fails if the name has no address or the lookup fails.
+    /// Returns an error if the name has no address or the lookup fails.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Maximum number of concurrent lookups of one resolver. A lookup blocks a thread for as long as the name server takes,
+/// Maximum number of concurrent lookups per resolver. A lookup blocks a thread for as long as the name server takes,
 /// even if the caller has given up.
 const MAX_LOOKUPS: usize = 32;
 
-/// Resolver of the operating system (`getaddrinfo`).
+/// Operating system resolver (`getaddrinfo`).
 #[derive(Debug, Clone)]
 pub struct SystemResolver(Arc<Semaphore>);
 

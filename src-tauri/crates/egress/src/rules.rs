@@ -3,9 +3,9 @@
 //! - Denied patterns are checked first, then allowed patterns, then grants. Any other target requires approval or is
 //!   denied.
 //! - `*.x` matches every subdomain of `x`, but not `x` itself. `*` alone is valid only as a denied pattern.
-//! - An allowed pattern without a port covers ports 80 and 443; a denied one covers all ports.
-//! - A name pattern covers neither IP addresses nor names that resolve to non-public addresses. Those are covered only
-//!   by a pattern that contains the address itself.
+//! - An allowed pattern without a port covers ports 80 and 443; a denied pattern without a port covers all ports.
+//! - A name pattern covers neither IP addresses nor names that resolve to non-public addresses. Such addresses are
+//!   covered only by a pattern that contains the address itself.
 
 use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
@@ -37,7 +37,7 @@ pub struct GrantedHost {
     pub target: HostPort,
 }
 
-/// Decision of the rules on a target.
+/// Decision on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
@@ -71,7 +71,7 @@ pub enum PermittedBy {
     Once,
 }
 
-/// Invalid pattern.
+/// Error returned for an invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// The pattern is a URL or contains parts of one.
@@ -143,8 +143,8 @@ impl HostRules {
         Self { ask_unknown: true, ..Self::default() }
     }
 
-    /// Returns the same rules, but with approval required for services on this computer. Has no effect on rules that
-    /// never ask.
+    /// Returns these rules, but requires approval for services on this computer. Has no effect on rules that never
+    /// require approval.
     #[must_use]
     pub fn with_local_services(self) -> Self {
         Self { local_services: self.ask_unknown, ..self }
@@ -190,7 +190,7 @@ impl HostRules {
         hosts
     }
 
-    /// Returns `true` if these rules allow no target at all, so no proxy is needed.
+    /// Returns `true` if these rules allow no target at all. In that case, no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown

@@ -12,7 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Accepts connections until the listener fails, and returns its error. Dropping the future closes all connections.
+/// Accepts connections until the listener fails, and returns the listener's error. Dropping the future closes all
+/// connections.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let accepting = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
     let listener = match accepting {
@@ -55,7 +56,7 @@ fn is_passing(problem: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, gate: &Gate) {
-    // Ignores the error: small writes are merely delayed.
+    // An error is ignored, because it only delays small writes.
     let _ = stream.set_nodelay(true);
     let mut first = [0];
     let Ok(Ok(1)) = timeout(gate.limits.handshake, stream.peek(&mut first)).await else { return };
@@ -64,7 +65,7 @@ async fn connection(stream: TcpStream, gate: &Gate) {
         match first {
             [socks::VERSION] => socks::serve(stream, gate).await,
             [b'A'..=b'Z'] => http::serve(stream, gate).await,
-            // An unknown protocol: closes the connection.
+            // The protocol is unknown, so the connection is closed.
             _ => {}
         }
     };

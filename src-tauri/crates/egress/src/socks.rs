@@ -117,7 +117,7 @@ async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Resul
 }
 
 async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
-    // Reports 0.0.0.0 as the bound address, to hide the real one from the sandbox.
+    // Reports 0.0.0.0 as the bound address, to hide the real address from the sandbox.
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 

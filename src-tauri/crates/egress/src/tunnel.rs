@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Port on which the client must send a TLS ClientHello that names the allowed host.
 pub(crate) const HTTPS: u16 = 443;
 
-/// Relays a tunnel until either side closes it, it is idle for too long, or it is no longer allowed.
+/// Relays data until either side closes the tunnel or the rules no longer allow it.
 pub(crate) async fn run(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     passage: OpenConnection,
@@ -21,12 +21,12 @@ pub(crate) async fn run(
     let carried = async {
         if watched.target.port == HTTPS {
             let greeting = greeting(&mut client, &watched, gate).await?;
-            // The target has already closed the connection.
+            // An error means that the target has already closed the connection.
             if stream.write_all(&greeting).await.is_err() {
                 return Ok(());
             }
         }
-        // Ignores the error, which closes both directions.
+        // An error closes both directions, so it is ignored.
         let _ = copy_bidirectional(&mut client, &mut stream).await;
         Ok(())
     };
@@ -43,7 +43,8 @@ pub(crate) async fn run(
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
-/// Reads a complete ClientHello and checks that it names the allowed host. Returns its bytes, to be forwarded.
+/// Reads a complete ClientHello and checks that it names the allowed host. Returns the message's bytes, which must be
+/// forwarded.
 async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,

@@ -1,7 +1,7 @@
-//! Simulation of 10,000 desktops with one bundle server and one collector. Prints a Markdown table.
+//! Simulates 10,000 desktops with one bundle server and one collector. Prints a Markdown table.
 //!
-//! - The desktops run the production clients: downloads, export, spool, pauses and backoff. Only the network, the clock
-//!   and the random numbers are simulated, so that the figures do not depend on the machine.
+//! - The desktops run the production client code: downloads, export, spool, pauses and backoff. Only the network, the
+//!   clock and the random numbers are simulated, so that the figures do not depend on the machine.
 //! - Every desktop starts at the same moment, which is the worst case.
 //! - Fails if a server gets more requests in a second than [`bounds::maximum`] allows, or if an entry is lost or
 //!   arrives twice after removing duplicates by id.
@@ -34,7 +34,7 @@ use spool::Spool;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Number of calls that are enough for each desktop.
+/// Number of calls in the log, enough for each desktop.
 const CALLS: usize = 150;
 
 fn main() {
@@ -70,7 +70,7 @@ fn shown(load: Load) -> String {
     format!("{mean:.1} a second, at most {busiest}{bound}")
 }
 
-/// Returns the busiest second of a load, compared with the mean of another one.
+/// Returns the busiest second of a load and its ratio to the mean of the usual load.
 fn compared(load: Load, usual: Load) -> String {
     let Load { busiest, bound, .. } = load;
     format!("{busiest} ({:.1}x of the usual mean; bound: {bound})", busiest as f64 / usual.mean)

@@ -1,7 +1,8 @@
-//! Pauses of the export: exponential backoff with jitter, or the pause that the collector requests.
+//! Pauses between export attempts: exponential backoff with jitter, or the pause that the collector requests.
 //!
 //! - INVARIANT: every pause is random, and its range is at least half as wide as its shortest pause. Devices whose
-//!   pauses begin at the same moment, for example because the collector restarts, therefore do not continue together.
+//!   pauses start at the same moment, for example because the collector restarts, therefore do not retry at the same
+//!   moment.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
@@ -27,12 +28,12 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the next pause. `asked` is the collector's `Retry-After`, and `random` a number from 0 to 1.
+    /// Returns the next pause. `asked` is the collector's `Retry-After`, and `random` is a number from 0 to 1.
     pub(crate) fn next(&mut self, asked: Option<Duration>, random: f64) -> Duration {
         let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DURATION);
         self.failures = self.failures.saturating_add(1);
         let pause = spread(longest, random);
-        // A collector can request the time until the end of its maintenance, which is the same moment for all devices.
+        // A collector can ask all devices to wait until the same moment, such as the end of its maintenance.
         asked.map_or(pause, |asked| asked.min(MAX_RETRY_AFTER).mul_f64(1.0 + random / 2.0).max(pause))
     }
 }
@@ -78,8 +79,8 @@ mod tests {
             "all return within the longest pause: {first} to {last}"
         );
         let peak = per_second.values().max().unwrap();
-        // Without jitter, all devices return in the same second. Spread evenly over half of the longest pause, 67 of
-        // them return per second.
+        // Without jitter, all devices return in the same second. With returns spread evenly over half of the longest
+        // pause, 67 devices return per second.
         assert!(*peak <= 134, "{peak} desktops return in the same second");
     }
 

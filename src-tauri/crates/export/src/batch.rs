@@ -6,7 +6,7 @@ use crate::reader::ReadEntry;
 use ironcurtain_audit::{LogPlace, LostRange};
 use std::collections::VecDeque;
 
-/// Change to the export's state after a record was accepted.
+/// Change to the export's state to make after a record was accepted.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// The position advances.
@@ -25,7 +25,7 @@ pub(crate) struct Batch(VecDeque<Record>);
 struct Record {
     event: ExportedEvent,
     done: Done,
-    /// Length of the line in the log, in bytes.
+    /// Length of the record's line in the log, in bytes.
     bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl Batch {
         self.0.iter().map(|record| &record.event)
     }
 
-    /// Removes the first records.
+    /// Removes the first `count` records and returns their state changes.
     pub(crate) fn take(&mut self, count: usize) -> impl Iterator<Item = Done> {
         self.0.drain(..count.min(self.0.len())).map(|record| record.done)
     }

@@ -2,8 +2,8 @@
 //!
 //! - The collector is the user's choice, so its host may be on this machine or network. Redirects are not followed.
 //! - The collector is not trusted: the size and time of its responses are limited, and their text is never shown.
-//! - Only the response that OTLP/HTTP requires counts as success: status 200 with a protobuf message and its content
-//!   type. A captive portal's login page, for example, does not.
+//! - Only the response that OTLP/HTTP requires counts as success: status 200, the protobuf content type and a protobuf
+//!   message. A captive portal's login page, for example, does not count.
 
 use crate::endpoint::Endpoint;
 use crate::otlp;
@@ -52,7 +52,7 @@ pub enum DeliveryError {
     NotOtlp,
     /// The collector responded with a redirect.
     #[error(
-        "the collector answered with a redirect ({0}), which is not followed; set the address that it moved to"
+        "the collector responded with a redirect ({0}), which is not followed; configure the new address"
     )]
     Redirect(u16),
     /// Credentials are missing or were refused.
@@ -124,7 +124,7 @@ impl Collector {
         Ok(Self { endpoint, dialer, headers, kept: None })
     }
 
-    /// Sends log records. Returns the number that the collector rejected permanently.
+    /// Sends log records. Returns the number of records that the collector rejected permanently.
     pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
         let answer = self.post("logs", body).await?;
         let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;

@@ -25,10 +25,11 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Parses a base address. Requests go to `/v1/logs` and `/v1/metrics` below it. The header values are secret.
+    /// Parses a base address. Requests go to `/v1/logs` and `/v1/metrics` below it. The header values are treated as
+    /// secrets.
     ///
     /// # Errors
-    /// Returns [`EndpointError::Address`] if it is not an HTTP address.
+    /// Returns [`EndpointError::Address`] if `url` is not an HTTP URL.
     pub fn new(
         url: &str,
         headers: impl IntoIterator<Item = (String, String)>,

@@ -130,7 +130,7 @@ impl ExportedEvent {
         }
     }
 
-    /// Adds a text with secrets redacted.
+    /// Adds a text attribute, truncated and with secrets redacted.
     fn text(&mut self, name: &'static str, value: Option<&str>) {
         let Some(value) = value else { return };
         let kept = value.get(..value.floor_char_boundary(MAX_NAME_LEN)).unwrap_or_default();

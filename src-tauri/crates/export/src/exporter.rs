@@ -1,7 +1,7 @@
 //! Task that sends the log to a collector.
 //!
-//! - Sends only entries that are on disk, so that no exported entry can be lost in a power failure.
-//! - Memory is bounded by one batch. While the collector does not respond, the log itself is the queue.
+//! - Sends only entries that are on disk, so that a power failure cannot remove an exported entry from the log.
+//! - Memory is bounded by one batch. While the collector does not respond, the log itself acts as the queue.
 
 use crate::backoff::{Backoff, random, spread};
 use crate::batch::{Batch, Done};
@@ -35,7 +35,7 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Maximum interval between metrics requests. The mean is 60 s.
 const METRICS: Duration = Duration::from_secs(80);
 
-/// Time limit at shutdown for the request in flight, and again for the remaining entries.
+/// Time limit at shutdown, applied once to the request in flight and once to the remaining entries.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Number of consecutive failures before the user is notified.
@@ -47,7 +47,8 @@ const NANOS_PER_MS: u64 = 1_000_000;
 pub struct ExporterParts {
     /// Collector.
     pub endpoint: Endpoint,
-    /// Reads the credentials again and returns the collector's endpoint, or `None` if they are not available.
+    /// Reads the credentials again and returns the collector's endpoint, or `None` if the credentials are not
+    /// available.
     pub renewed: Box<dyn Fn() -> BoxFuture<'static, Option<Endpoint>> + Send + Sync>,
     /// Form in which paths are sent.
     pub paths: PathForm,
@@ -59,13 +60,14 @@ pub struct ExporterParts {
     pub state: PathBuf,
     /// Id of this device: its public key.
     pub instance: String,
-    /// Position up to which entries are on disk, as the log's writer reports it.
+    /// Position up to which entries are on disk, as reported by the log's writer.
     pub synced: watch::Receiver<Written>,
     /// Newest signed head.
     pub head: watch::Receiver<Option<SignedHead>>,
     /// Returns the metrics in the Prometheus text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
-    /// Called with a message while the collector does not accept entries, and with `None` once it does.
+    /// Called with a message while the collector does not accept entries, and with `None` once the collector accepts
+    /// them again.
     pub trouble: Box<dyn Fn(Option<String>) + Send + Sync>,
 }
 
@@ -83,13 +85,13 @@ pub struct Exporter {
     writer: StateWriter,
     reader: Reader,
     batch: Batch,
-    /// Maximum number of records in the next request, which is lower after a refusal.
+    /// Maximum number of records in the next request. A refusal lowers it.
     most: usize,
     failures: u32,
     /// Start of the period that the metrics cover.
     began_ms: u64,
     metrics_due: Instant,
-    /// Returns numbers from 0 to 1, which spread the load of many devices.
+    /// Returns random numbers from 0 to 1, used to spread the load from many devices.
     random: Box<dyn FnMut() -> f64 + Send>,
 }
 
@@ -126,7 +128,7 @@ impl Exporter {
         })
     }
 
-    /// Returns this exporter with another dialer and source of random numbers from 0 to 1.
+    /// Returns this exporter with a different dialer and a different source of random numbers from 0 to 1.
     #[must_use]
     pub fn simulated(
         mut self,
@@ -168,7 +170,7 @@ impl Exporter {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // An unresponsive collector must not delay the shutdown. The rest is sent after the next start.
+        // An unresponsive collector must not delay the shutdown. The remaining entries are sent after the next start.
         if self.failures == 0 {
             let _ = tokio::time::timeout(LAST, self.send_rest()).await;
         }
@@ -237,9 +239,9 @@ impl Exporter {
         Ok(has_records)
     }
 
-    /// Sends the first records, and halves their number while the collector refuses them. A refused single record is
-    /// skipped and counted. It also counts as a failure, so that pauses limit how many records a collector that refuses
-    /// everything can cause to be skipped.
+    /// Sends the first records of the batch, and halves their number while the collector refuses them. If the collector
+    /// refuses a single record, the record is skipped and counted. This also counts as a failure: the resulting pauses
+    /// limit how many records are skipped if the collector refuses everything.
     async fn send_records(&mut self) -> Result<(), AttemptError> {
         let (count, rejected, problem) = loop {
             let count = self.batch.len().min(self.most);
@@ -280,11 +282,11 @@ impl Exporter {
         let covered = Covered { start: nanos(self.began_ms), now: nanos(now_ms()) };
         let metrics = converted(&(self.parts.metrics)(), covered);
         let request = otlp::metrics(metrics, &self.parts.instance).encode_to_vec();
-        // A collector may accept only logs. Values are cumulative, so nothing is lost.
+        // A collector may accept only logs. The metrics are cumulative, so nothing is lost.
         let _ = self.collector.send_metrics(request).await;
     }
 
-    /// Drops the oldest entries if more than the limit is unsent.
+    /// Drops the oldest entries if the unsent part of the log exceeds the limit.
     async fn give_up_beyond_limit(&mut self) -> Result<(), AttemptError> {
         if self.reader.behind().await? + self.batch.bytes() <= self.parts.backlog {
             return Ok(());
@@ -320,7 +322,7 @@ impl Exporter {
     }
 
     fn unsent_head(&self) -> Option<SignedHead> {
-        // A log that was replaced has fewer entries.
+        // The comparison is `!=` because a replaced log can have fewer entries.
         self.parts.head.borrow().clone().filter(|head| head.entries != self.state.head)
     }
 

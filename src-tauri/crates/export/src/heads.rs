@@ -1,6 +1,6 @@
 //! Signed heads. A signed head proves, on any machine, that the log had a certain entry at a certain position.
 //!
-//! - A log that contains the newest signed head has the same entries up to it as when the head was signed.
+//! - If a log contains the newest signed head, the entries up to that head are unchanged since it was signed.
 //! - Entries removed by retention may be missing if the newest head covers the entry that records their removal.
 //! - Heads prove nothing about entries after the newest head, or about entries written after the key was stolen.
 
@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// First line of a signed message, which separates these signatures from any other use of the key.
+/// First line of a signed message. It separates these signatures from any other use of the key.
 const PURPOSE: &str = "ironcurtain audit head v1";
 
 /// Maximum interval between signed heads. The mean is 60 s.
@@ -117,7 +117,7 @@ pub enum HeadsError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A line is not a signed head.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     impl Stage {
-        /// Writes entries and signs the head after each.
+        /// Writes entries and signs the head after each entry.
         async fn new() -> Self {
             let stage = Self { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
             let audit = Audit::open(&stage.log(), |_| ()).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         }
         let checked = stage.check();
         assert_eq!((checked.log.entries, checked.heads, checked.removed), (9, 0, 0));
-        assert_eq!(checked.problem.as_deref(), Some("line 1: it is not the entry that was written"));
+        assert_eq!(checked.problem.as_deref(), Some("line 1: it does not match the recorded entry"));
     }
 
     #[tokio::test]
@@ -286,7 +286,7 @@ mod tests {
             SignedHead::sign(&DeviceKey::generate().unwrap(), &Written { entries: 1, head: "x".into() }, 9);
         std::fs::write(stage.heads(), format!("{text}{}\n", other.line())).unwrap();
         assert_eq!(stage.check().problem.as_deref(), Some("line 5 of the heads is signed with another key"));
-        // A line that a killed process left incomplete is no forgery.
+        // A line that a killed process left incomplete is not a forgery.
         std::fs::write(stage.heads(), format!("{text}{{\"entries\":5,")).unwrap();
         assert_eq!(stage.check().problem, None);
         let last: SignedHead = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -341,7 +341,7 @@ mod tests {
             sign(&audit);
         }
         drop(audit);
-        // Without a retention time, the log removes its closed files when it is opened.
+        // With a retention time of zero, the log removes its closed files when it is opened.
         let audit = Audit::keep(Keeping { keep: Duration::ZERO, ..keeping }, |_| ()).unwrap();
         let bound = Instant::now() + Duration::from_secs(60);
         let count = || {

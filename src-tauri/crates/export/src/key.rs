@@ -1,4 +1,4 @@
-//! Device key, which signs the log's heads. The key that hashes paths is derived from it.
+//! Device key, which signs the log's heads. The key that hashes paths is derived from the device key.
 //!
 //! - The caller stores the key in the keyring or in a file that only the user can read. The secret is never exported.
 
@@ -25,15 +25,15 @@ pub enum DeviceKeyError {
     #[error("failed to create a device key: the system provides no random numbers")]
     Random,
     /// The stored key is invalid.
-    #[error("the stored device key is invalid; remove `{0}` and the key to create another one")]
+    #[error("the stored device key is invalid; remove `{0}` and the key to create a new one")]
     Invalid(PathBuf),
-    /// The stored key does not belong to the public key.
+    /// The stored key does not match the public key.
     #[error(
-        "the device key is not the key of `{0}`; restore that key, or remove the file to use the new one"
+        "the device key does not match `{0}`; restore the matching key, or remove the file to use the new one"
     )]
     Differs(PathBuf),
-    /// The public key's file exists, but the key does not.
-    #[error("the device key of `{0}` is missing; restore it, or remove the file to create another key")]
+    /// The public key's file exists, but the device key does not.
+    #[error("the device key of `{0}` is missing; restore it, or remove the file to create a new key")]
     Missing(PathBuf),
     /// The keyring is locked.
     #[error("the keyring with the device key is locked; unlock it")]
@@ -46,7 +46,7 @@ pub enum DeviceKeyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }
@@ -102,7 +102,7 @@ impl DeviceKey {
         PathKey::derived(self.seed.as_ref())
     }
 
-    /// Returns a seed for the key of channels to other machines.
+    /// Returns a seed for the key that is used in channels to other machines.
     #[must_use]
     pub fn channel_seed(&self) -> Zeroizing<[u8; LENGTH]> {
         let mut text = Zeroizing::new(b"ironcurtain channel key\n".to_vec());

@@ -1,4 +1,4 @@
-//! Storage of the device key: the keyring or, without a keyring, a file that only the user can read.
+//! Storage of the device key: the keyring or, if there is no keyring, a file that only the user can read.
 //!
 //! - The file with the public key records that a key exists, so a locked keyring does not lead to a second key.
 
@@ -16,7 +16,7 @@ pub struct KeyStore {
 }
 
 impl KeyStore {
-    /// Creates the storage for a state directory. Without `has_keyring`, the key is always in a file.
+    /// Creates the storage for a state directory. If `has_keyring` is `false`, the key is always in a file.
     #[must_use]
     pub fn new(dir: &Path, has_keyring: bool) -> Self {
         Self { dir: dir.to_path_buf(), has_keyring }
@@ -57,7 +57,7 @@ impl KeyStore {
             return match known {
                 Some(known) if known != key.public() => Err(DeviceKeyError::Differs(self.public_file())),
                 Some(_) => Ok(key),
-                // The file can be missing after a kill between the two steps below.
+                // The file can be missing if the process was killed between the two steps below.
                 None => self.write_public(&key.public()).map(|()| key),
             };
         }
@@ -94,7 +94,7 @@ impl KeyStore {
         }
     }
 
-    /// Returns the key's name in the keyring, which is unique for each state directory.
+    /// Returns the key's name in the keyring. The name is unique for each state directory.
     fn name(&self) -> Result<SecretName, DeviceKeyError> {
         let place = digest::digest(&digest::SHA256, self.dir.as_os_str().as_encoded_bytes());
         let place: String = place.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(store.public_file()).unwrap();
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
-        // The public key that the user noted would not verify heads of another key.
+        // The public key that the user wrote down would not verify heads signed with a different key.
         DeviceKey::generate().unwrap().write(&dir.path().join("device-key")).unwrap();
         assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Differs(_))));
         key.write(&dir.path().join("device-key")).unwrap();

@@ -32,7 +32,7 @@ pub(crate) struct Covered {
     pub(crate) now: u64,
 }
 
-/// Converts the text format. Skips metrics of an unknown type.
+/// Converts metrics from the text format. Skips metrics of an unknown type.
 pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut help = ("", "");

@@ -54,7 +54,7 @@ pub const PATHS: &str = "ironcurtain.paths";
 pub const LOST_FIRST: &str = "ironcurtain.lost.first";
 /// Sequence number of the last lost entry.
 pub const LOST_LAST: &str = "ironcurtain.lost.last";
-/// Hash of the entry before the first lost one.
+/// Hash of the entry before the first lost entry.
 pub const LOST_AFTER: &str = "ironcurtain.lost.after";
 /// Hash of the last lost entry.
 pub const LOST_UNTIL: &str = "ironcurtain.lost.until";
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(missing, [""; 0]);
         let metrics = super::METRICS.iter().flat_map(|metric| [metric.ours, metric.name]);
         assert!(metrics.into_iter().all(|name| page.contains(&format!("`{name}`"))));
-        // Nothing else is attached to an event.
+        // Events have no other attributes.
         let event = include_str!("event.rs");
         for call in ["text(\"", "id(\"", "number(\"", "push((\""] {
             assert!(!event.contains(call), "attributes are named by constants only");

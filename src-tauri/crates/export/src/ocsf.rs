@@ -1,7 +1,7 @@
 //! OCSF API Activity events (class 6003), one JSON object per line.
 //!
-//! - The file stores its own position: the last line contains the hash of the last exported entry, after which a
-//!   later run continues.
+//! - The file stores its own position: the last line contains the hash of the last exported entry. The next run
+//!   continues after that entry.
 
 use crate::event::ExportedEvent;
 use crate::event::Severity;
@@ -26,7 +26,7 @@ const CLASS: u32 = 6003;
 /// First bytes of every event.
 const PREFIX: &[u8] = b"{\"activity_id\":";
 
-/// Maximum length of the last line that is searched at the end of the file, in bytes.
+/// Number of bytes at the end of the file that are searched for the last line.
 const LAST_LINE: u64 = 1024 * 1024;
 
 /// Error returned when events cannot be written.

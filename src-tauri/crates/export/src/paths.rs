@@ -6,7 +6,7 @@ use std::fmt;
 /// Length of a hash, in bytes. Collisions are negligible at this length.
 const HASH: usize = 16;
 
-/// Key that hashes paths. It never leaves the machine, so a collector cannot guess paths by hashing them.
+/// Key that hashes paths. It never leaves the machine, so a collector cannot verify guessed paths by hashing them.
 #[derive(Clone)]
 pub struct PathKey(hmac::Key);
 

@@ -32,7 +32,7 @@ pub(crate) struct ReadEntries {
 pub(crate) struct Reader {
     log: PathBuf,
     form: PathForm,
-    /// `None` while a thread uses it, and after that thread has failed.
+    /// Log follower, or `None` while a thread uses it and after such a thread has failed.
     follower: Option<Follower>,
     place: LogPlace,
     /// `true` once the stored position has been compared with the log.
@@ -64,7 +64,7 @@ impl Reader {
         self.with(move |follower| follower.skip_to(limit)).await
     }
 
-    /// Compares the stored position with the log on the first call, and returns the range that is lost, if any.
+    /// Compares the stored position with the log on the first call, and returns the lost range, if any.
     pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
         if self.is_compared {
             return Ok(None);
@@ -74,8 +74,8 @@ impl Reader {
         Ok(lost)
     }
 
-    /// Reads entries up to the position `synced`, or returns a lost range. The writer knows the hash at that
-    /// position, so an edit of the file is an error even if the hashes after it are valid.
+    /// Reads entries up to the position `synced`, or returns a lost range. The writer knows the hash at that position,
+    /// so an edited file is an error even if the hashes after the edit are valid.
     pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
         let (form, log) = (self.form.clone(), self.log.clone());
         self.with(move |follower| {
@@ -100,7 +100,7 @@ impl Reader {
                         break;
                     }
                     Some(FollowedEntry::Lost(_)) => {
-                        // Report the loss again once the preceding entries have been sent.
+                        // The loss is reported again once the preceding entries have been sent.
                         *follower = Follower::resume(&log, before);
                         break;
                     }

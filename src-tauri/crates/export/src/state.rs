@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of lost ranges kept until they are reported. Later ones extend the last range.
+/// Maximum number of lost ranges kept until they are reported. Further losses extend the last range.
 const MAX_RANGES: usize = 100;
 
 /// State of the export.
@@ -26,7 +26,7 @@ pub struct ExportState {
     pub refused: u64,
     /// Time of the last success, in milliseconds since the Unix epoch.
     pub last_success: Option<u64>,
-    /// Description of the failure since the last success, or `None` if there was none.
+    /// Description of the failure since the last success, or `None` if there was no failure.
     pub failure: Option<String>,
     /// Ranges of unsent entries that have not been reported yet.
     pub lost: Vec<LostRange>,
@@ -74,7 +74,7 @@ impl ExportState {
     }
 
     /// Reads an export's state. If the file does not exist, creates and stores a state that starts after the newest
-    /// entry. Replaces a damaged state with one that sends the newest entries up to the limit again. Blocks.
+    /// entry. Replaces a damaged state with a state that sends the newest entries again, up to the limit. Blocks.
     ///
     /// # Errors
     /// Returns [`StateError::Log`] if the log cannot be read.
@@ -85,7 +85,7 @@ impl ExportState {
             Err(_) => within(log, limit),
         };
         let state = Self::starting_at(place.map_err(StateError::Log)?);
-        // Ignore the error, for example a full disk: the position is stored later.
+        // An error, such as a full disk, is ignored, because the position is stored later.
         let _ = state.write(file);
         Ok(state)
     }
@@ -133,7 +133,7 @@ impl StateWriter {
         Self { file, count: 0, newest: Arc::default() }
     }
 
-    /// Stores a state. A failure, for example a full disk, only means that a restart sends entries again.
+    /// Stores a state. A failure, such as a full disk, only means that entries are sent again after a restart.
     pub(crate) async fn write(&mut self, state: ExportState) {
         self.count += 1;
         let (number, newest, file) = (self.count, self.newest.clone(), self.file.clone());

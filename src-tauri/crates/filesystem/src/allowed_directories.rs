@@ -1,10 +1,10 @@
-//! Directories that the server is allowed to access, and the check of requested paths against them.
+//! Directories that the server is allowed to access, and checks of requested paths against them.
 //!
 //! - A path is allowed if both its text and its real path are in an allowed directory.
 //! - A [`ResolvedPath`] can be opened only inside its allowed directory, so a symlink created after the check has no
 //!   effect.
 //! - A name matches only the entry with exactly that name. The reference server also accepts other Unicode forms of a
-//!   name, so a path could refer to a different file than the one that the trusted process judged.
+//!   name. A path could then refer to a different file than the one that the trusted process judged.
 //! - An empty list allows nothing.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::error::ToolError;
 use crate::paths;
 use crate::resolved_path::ResolvedPath;
 
-/// Immutable set of allowed directories. A change of the roots replaces the whole set.
+/// Immutable set of allowed directories. A change to the roots replaces the whole set.
 #[derive(Debug, Default)]
 pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
@@ -35,7 +35,7 @@ impl AllowedDirectories {
         self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
     }
 
-    /// Marks this set as replaced by `next`. If `next` allows less, running calls are cancelled.
+    /// Marks this set as replaced by `next`. If `next` lacks a directory of this set, running calls are cancelled.
     pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
             self.narrowed.store(true, Ordering::Release);
@@ -47,7 +47,7 @@ impl AllowedDirectories {
         self.narrowed.load(Ordering::Acquire)
     }
 
-    /// Checks a path from an agent. Its last components need not exist.
+    /// Checks a path that an agent sent. The last components of the path need not exist.
     pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
@@ -66,8 +66,8 @@ impl AllowedDirectories {
         self.place(real)
     }
 
-    /// Makes a path absolute. A relative path is looked up in each allowed directory, and is relative to the first one
-    /// if none contains it.
+    /// Makes a path absolute. Joins a relative path to the first allowed directory for which the result is in an
+    /// allowed directory, or to the first allowed directory if there is none.
     fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() {
             return paths::normalize(path);

@@ -1,4 +1,4 @@
-//! Errors of tool calls, as shown to agents.
+//! Tool call errors, as shown to agents.
 //!
 //! - The texts match those of the reference server, and therefore Node.js, including capitalization and codes, because
 //!   agents and the trusted process look for `Access denied`, `ENOENT`, `EACCES` and similar strings.
@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error of a tool call. Sent as a result with `isError`, never as a protocol error.
+/// Tool call error. Sent as a result with `isError`, never as a protocol error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("Access denied - path outside allowed directories: {path} not in {allowed}")]
@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// I/O error with the paths of the call.
+/// I/O error with the failed system call and its paths.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,
@@ -53,12 +53,12 @@ pub(crate) struct IoError {
 }
 
 impl ToolError {
-    /// Creates the error of the system call `call` on a path.
+    /// Creates the error for a failed system call `call` on a path.
     pub(crate) fn io(error: io::Error, call: &'static str, path: &Path) -> Self {
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination: None })
     }
 
-    /// Creates the error of a system call with a source and a destination path.
+    /// Creates the error for a failed system call with a source and a destination path.
     pub(crate) fn io_between(error: io::Error, call: &'static str, path: &Path, destination: &Path) -> Self {
         let destination = Some(destination.to_path_buf());
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination })

@@ -1,8 +1,8 @@
 //! `ironcurtain-filesystem`: the built-in MCP filesystem server.
 //!
 //! Offers the 14 tools of the npm reference server, with the same arguments and results, over standard input and
-//! output. In IronCurtain's sandbox, the kernel restricts its access. Elsewhere, the server itself enforces its
-//! allowed directories.
+//! output. In IronCurtain's sandbox, the kernel restricts the server's access. Outside the sandbox, the server itself
+//! enforces its allowed directories.
 //!
 //! - Nothing outside the allowed directories is accessed, even through symlinks or races.
 //! - No file or directory stays open between calls, so mounts can be removed immediately.
@@ -99,7 +99,7 @@ async fn serve(roots: Arc<Roots>) -> anyhow::Result<()> {
             service.waiting().await?;
             Ok(())
         }
-        // Disconnecting before the handshake is not an error.
+        // A client is allowed to disconnect before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }

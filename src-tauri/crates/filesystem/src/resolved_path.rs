@@ -1,7 +1,7 @@
-//! Checked path that later changes on disk cannot redirect.
+//! Checked path that cannot be redirected by later changes on disk.
 //!
 //! - The allowed directory is opened by its real path, without following symlinks. Everything else is opened relative
-//!   to that handle and cannot leave it (`openat2` where available).
+//!   to that handle and cannot leave the directory (`openat2` where available).
 //! - A value lives only for the duration of one call.
 
 use std::ffi::OsStr;
@@ -94,7 +94,7 @@ fn open_directory(path: &Path) -> io::Result<Dir> {
     open_real(path)
 }
 
-/// Opens a directory whose path contains no symlinks, where `openat2` is unavailable.
+/// Opens a directory without `openat2`. Returns an error if the path contains a symlink.
 fn open_real(path: &Path) -> io::Result<Dir> {
     let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     if std::fs::canonicalize(path)? == path {

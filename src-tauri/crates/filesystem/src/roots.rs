@@ -1,9 +1,8 @@
 //! Currently allowed directories: those from the command line until the client sends its roots.
 //!
-//! - A call that arrives after the announcement of a change waits at most [`TIMEOUT`] for the new roots and uses
-//!   them.
-//! - Access is never widened by accident. An empty list of roots, roots that are not directories, and a client that
-//!   fails to resend its roots allow nothing.
+//! - After a change is announced, a call waits at most [`TIMEOUT`] for the new roots and uses them.
+//! - Access is never widened by accident. Nothing is allowed if the list of roots is empty, if no root is a directory,
+//!   or if the client fails to resend its roots.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +20,7 @@ use crate::{note, paths, root_uri};
 /// Timeout for the client's response to `roots/list`.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Allowed directories and pending changes of the client's roots.
+/// Allowed directories and pending changes to the client's roots.
 #[derive(Debug)]
 pub(crate) struct Roots {
     current: Mutex<Current>,
@@ -40,7 +39,7 @@ impl Roots {
     /// Allows the directories from the command line.
     ///
     /// # Errors
-    /// Returns an error if directories were given and none is usable.
+    /// Returns an error if directories were given but none of them is usable.
     pub(crate) fn from_command_line(directories: &[PathBuf]) -> anyhow::Result<Self> {
         let home = paths::home();
         let mut usable = Vec::new();
@@ -72,12 +71,12 @@ impl Roots {
         })
     }
 
-    /// Records that the client announced a change of its roots. Must be called in message order.
+    /// Records that the client announced a change to its roots. Must be called in message order.
     pub(crate) fn announce(&self) {
         self.announced.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Requests the client's roots and allows them, until no newer change has been announced.
+    /// Requests and applies the client's roots, and repeats this until all announced changes are applied.
     pub(crate) async fn refresh(&self, client: &Peer<RoleServer>) {
         let _one_at_a_time = self.refreshing.lock().await;
         loop {
@@ -96,8 +95,8 @@ impl Roots {
     pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
-        // `refresh` has its own timeout, so this one only guards against bugs. It allows nothing, because the previous
-        // directories may no longer be allowed.
+        // `refresh` has its own timeout, so this timeout only guards against bugs. On timeout, nothing is allowed,
+        // because the previous directories may no longer be allowed.
         match timeout(TIMEOUT * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),

@@ -1,8 +1,8 @@
 //! MCP server: capabilities and dispatch of tool calls.
 //!
-//! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25), which roots require.
-//! - A call waits for announced changes of the roots, then runs on a blocking thread. A panic there becomes an error
-//!   response.
+//! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25), because roots require a handshake.
+//! - A call waits for announced changes to the roots, then runs on a blocking thread. A panic on that thread becomes an
+//!   error response.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Transport over standard input and output, one JSON message per line.
 //!
-//! - One thread reads and another one writes, so a slow client does not delay calls, and the descriptors, which other
-//!   programs may share, stay in blocking mode.
-//! - Changes of the roots are announced here, before any later message is passed on.
+//! - Reading and writing use separate threads, so a slow client does not delay calls. The descriptors stay in blocking
+//!   mode, because other programs may share them.
+//! - Changes to the roots are announced here, before any later message is passed on.
 //! - Invalid input never stops the server. A line that is not JSON is logged. JSON that is not a message, and a line
 //!   longer than [`LINE_LIMIT`], get an error response.
 
@@ -50,7 +50,7 @@ struct Refusal {
 }
 
 impl Stdio {
-    /// Spawns the reading and the writing thread.
+    /// Spawns the reader and writer threads.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be spawned.
@@ -187,7 +187,7 @@ fn write(mut output: impl io::Write, mut messages: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { message, done }) = messages.blocking_recv() {
         let outcome = write_line(&mut output, &message);
         let broken = outcome.is_err();
-        // Ignores the error: the task that was waiting has been cancelled.
+        // Sending fails only if the waiting task was cancelled.
         let _ = done.send(outcome);
         if broken {
             return;

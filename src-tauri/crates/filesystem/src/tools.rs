@@ -1,7 +1,7 @@
 //! The 14 tools of the filesystem server.
 //!
 //! - Tools access the disk only through a [`ResolvedPath`].
-//! - Long operations stop when the call is cancelled or its directories are no longer allowed.
+//! - Long operations stop when the call is cancelled or an allowed directory is revoked.
 
 mod arguments;
 mod catalogue;
@@ -48,7 +48,7 @@ impl Call<'_> {
         self.allowed.resolve(path)
     }
 
-    /// Returns an error if the call was cancelled or its directories are no longer allowed.
+    /// Returns an error if the call was cancelled or an allowed directory was revoked.
     fn check(&self) -> Result<(), ToolError> {
         if self.allowed.narrowed() || (self.cancelled)() { Err(ToolError::Stopped) } else { Ok(()) }
     }

@@ -3,7 +3,8 @@
 //! - An included file's settings apply at the position of the include. Its path is resolved relative to the path under
 //!   which the including file was opened, as git does.
 //! - Settings that git reads before any include, namely repository extensions, are taken from the file itself.
-//! - If a repository redirects its connections or stores remotes outside its configuration, its addresses are unknown.
+//! - If a repository redirects its connections or stores remotes outside its configuration, its addresses are reported
+//!   as unknown.
 
 use super::UnknownAddress;
 use super::files::{MayLook, is_empty, is_there, read};
@@ -24,7 +25,7 @@ pub(super) fn read_settings(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<GitSettings, UnknownAddress> {
-    // Git reads remotes from these folders if the configuration has none.
+    // Git reads remotes from these folders if the configuration does not contain them.
     for legacy in ["remotes", "branches"] {
         if !is_empty(&place.common, legacy, may_look)? {
             return Err(UnknownAddress::Legacy);
@@ -73,7 +74,7 @@ fn objection(key: &str) -> Option<UnknownAddress> {
         | ("remote", "proxy")
         | ("core", "sshcommand" | "gitproxy")
         | ("fetch", "bundleuri") => Some(UnknownAddress::Connected),
-        // Git then uses the setting's name as the remote's name.
+        // If the remote's name is empty, git uses the setting's name as the remote's name.
         ("remote", _) if before == "remote." => Some(UnknownAddress::NotUnderstood),
         _ => None,
     }
@@ -91,7 +92,7 @@ impl SettingsReader<'_> {
         text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
-    /// Adds a file's settings, with those of included files at the positions of the includes.
+    /// Adds a file's settings, with the settings of included files at the positions of the includes.
     fn with_included(
         &self,
         own: GitSettings,

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Maximum size of a file in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Returns `true` if a path may be accessed.
+/// Function that returns `true` if a path may be accessed.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
 /// Reads a file as text, or returns `None` if it does not exist. Symlinks in `path` are resolved first.

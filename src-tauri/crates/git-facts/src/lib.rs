@@ -6,11 +6,12 @@
 //! - Git itself reads the user's and the machine's configuration (`git config --file` and `--system`), because its own
 //!   rules determine which files they include. With `GIT_DIR` set, git reads only `HEAD` and `config` there, to
 //!   evaluate conditional includes.
-//! - Runs are limited in time, memory and output. An address that cannot be determined is replaced by one that no
+//! - Runs are limited in time, memory and output. An address that cannot be determined is replaced by a text that no
 //!   pattern covers, so that the call requires approval or is denied.
-//! - This crate neither decides, nor connects, nor writes.
-//! - All possible addresses are reported: every push URL, with and without the user's configuration if the server may
-//!   be unable to see it, and with and without the machine's if the environment may make git ignore it.
+//! - This crate makes no decisions, opens no connections and writes no files.
+//! - All possible addresses are reported, including every push URL. They are determined with and without the user's
+//!   configuration if the server may be unable to see it, and with and without the machine's configuration if the
+//!   environment may make git ignore it.
 
 mod address;
 mod config;
@@ -85,13 +86,13 @@ enum UnknownAddress {
 struct KnownRemotes {
     /// Remotes configured in the call's repositories.
     there: Vec<Remotes>,
-    /// Remotes configured outside any repository, if git may use those.
+    /// Remotes configured outside any repository, if git may use them.
     anywhere: Vec<Remotes>,
 }
 
 impl RemoteQuestion {
-    /// Collects a call's remotes, or returns `None` if it has none. `paths` are folders that may be in repositories.
-    /// Addresses in the call must be in the form that is sent to the server.
+    /// Collects a call's remotes, or returns `None` if the call has no remotes. `paths` are folders that may be in
+    /// repositories. Addresses in the call must be in the form that is sent to the server.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -142,10 +143,10 @@ impl RemoteQuestion {
 
     /// Returns the remotes of each repository, with the user's configuration and, in a sandbox, also without it.
     ///
-    /// - A call that creates a repository uses no existing one, and git ignores repositories above its folder.
-    /// - Another call without a path uses the repository of an earlier call or of the server's folder. Settings there
-    ///   could redirect the address anywhere, so its addresses are unknown.
-    /// - Push and fetch require a repository. Other operations also work outside one, or if git rejects the
+    /// - A call that creates a repository uses no existing repository, and git ignores repositories in parent folders.
+    /// - Any other call without a path uses the repository of an earlier call or of the server's folder. Settings there
+    ///   could redirect the address anywhere, so the call's addresses are unknown.
+    /// - Push and fetch require a repository. Other operations also work outside a repository, or if git rejects the
     ///   repository.
     fn all_settings(
         &self,
@@ -187,7 +188,7 @@ fn inside(
     // Detects unsupported content before git reads the repository.
     let local = config::read_settings(place, runner, may_look)?;
     let branch = place.branch(&local, may_look)?;
-    // With a separate worktree, git resolves names relative to it.
+    // If the worktree is elsewhere, git resolves names relative to that worktree.
     let is_elsewhere = local.last("core.worktree").is_some();
     let known = |own| {
         let remotes = Remotes::new([own, local.clone()], branch.clone());
@@ -197,7 +198,7 @@ fn inside(
 }
 
 /// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only the
-/// machine's, and the environment may make git ignore those.
+/// machine's settings, and the environment may make git ignore the machine's settings.
 fn own_layers(
     git: &GitContext,
     runner: &GitRunner,

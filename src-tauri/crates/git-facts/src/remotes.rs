@@ -15,7 +15,7 @@ pub(super) enum RemoteUse {
     Push,
     /// Creates a new repository from the remote, ignoring any existing one.
     Clone,
-    /// Unknown from the tool's name.
+    /// The tool's name does not reveal the operation.
     Either,
 }
 
@@ -87,8 +87,8 @@ impl Remotes {
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// Adds every address that a name can mean: those of a remote or of a group's remotes, or the name itself as an
-    /// address.
+    /// Adds every address that a name can mean: the addresses of a remote or of a group's remotes, or the name itself
+    /// as an address.
     fn named(
         &self,
         name: &str,
@@ -109,7 +109,7 @@ impl Remotes {
             self.named(member, pushes, met, all)?;
         }
         let own = self.remote(name, pushes)?;
-        // Only fetches accept a group. Other operations treat its name as a remote.
+        // Only fetches accept a group. Other operations treat the group's name as a remote.
         if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
             all.extend(own);
         }
@@ -213,8 +213,9 @@ impl Remotes {
         Ok(names)
     }
 
-    /// Replaces the longest matching prefix of an address, or returns `None` if none matches. Among prefixes of that
-    /// length, git uses the replacement that it read first, even if it belongs to another prefix.
+    /// Replaces the longest matching prefix of an address, or returns `None` if no prefix matches. If several
+    /// replacements have a matching prefix of that length, git uses the replacement that it read first, even if it
+    /// first read that replacement with a different prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();

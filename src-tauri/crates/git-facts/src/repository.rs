@@ -13,7 +13,7 @@ use ironcurtain_paths::CanonicalPath;
 /// Characters that git strips from the end of a file that contains a folder's path.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// Characters that git strips around a branch name.
+/// Characters that git strips from both ends of a branch name.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Folders of a repository.
@@ -28,7 +28,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that git would use in a folder, or returns `None` outside any repository.
+    /// Finds the repository that git would use in a folder, or returns `None` if the folder is in no repository.
     pub(super) fn find(
         folder: &CanonicalPath,
         may_look: &MayLook<'_>,
@@ -122,7 +122,7 @@ fn is_object_name(text: &str, settings: &GitSettings) -> bool {
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns `true` if git accepts a text as a branch name. Git ignores other branches.
+/// Returns `true` if git accepts a text as a branch name. Git ignores branches with other names.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

@@ -1,7 +1,7 @@
 //! Runs git restricted to parsing configuration.
 //!
 //! - Git runs in `/`, without a terminal, with known environment variables only and with the given input.
-//! - It is killed after a timeout. Its memory is limited, and it cannot write files.
+//! - Git is killed after a timeout. Its memory is limited, and it cannot write files.
 
 use super::UnknownAddress;
 use super::repository::Repository;
@@ -16,21 +16,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Timeout for all of a call's git runs together.
+/// Total timeout for all git runs of a call.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of git's output in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Maximum address space of git in bytes.
+/// Maximum size of git's address space in bytes.
 #[cfg(target_os = "linux")]
 const MAX_MEMORY: u64 = 512 * 1024 * 1024;
 
 /// Environment variables with which the user can select other configuration files.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
-/// Makes git ignore the machine's configuration unless it is requested explicitly. The server's environment may or may
-/// not contain this variable.
+/// Environment variable that makes git ignore the machine's configuration unless it is requested explicitly. The
+/// server's environment may or may not contain this variable.
 const NO_MACHINE: &str = "GIT_CONFIG_NOSYSTEM";
 
 /// Variables that prevent git from prompting, locking, fetching and tracing.
@@ -60,7 +60,7 @@ impl GitRunner {
     }
 
     /// Returns the user's settings as they apply to a repository. Both of the user's files are read, although
-    /// `--global` might skip one.
+    /// `--global` might skip one of them.
     pub(super) fn of_user(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
@@ -141,12 +141,12 @@ impl GitRunner {
         };
         let (send, receive) = mpsc::channel();
         std::thread::scope(|threads| {
-            // Ignores the error: git exited before reading everything, which its exit status shows.
+            // An error means that git exited before reading everything. Its exit status shows this.
             threads.spawn(move || drop(stdin.write_all(input)));
             threads.spawn(move || {
                 let mut output = Vec::new();
                 let read = stdout.take(MAX_BYTES + 1).read_to_end(&mut output);
-                // Ignores the error: after a timeout, the receiver has been dropped.
+                // An error means that the receiver was dropped after a timeout.
                 let _ = send.send(read.map(|_| output));
             });
             let left = self.until.saturating_duration_since(Instant::now());
@@ -165,7 +165,7 @@ impl GitRunner {
     }
 }
 
-/// Returns the `PATH` for git. Tests put a fake git into theirs.
+/// Returns the `PATH` for git. Tests use the process's own `PATH`, which can contain a fake git.
 fn search_path() -> OsString {
     if cfg!(test) { std::env::var_os("PATH").unwrap_or_default() } else { SYSTEM_PATH.into() }
 }
@@ -192,7 +192,7 @@ fn limit(_: &Child) {}
 
 fn end(child: &Child) {
     if let Some(pid) = pid(child) {
-        // Ignores the error: the process may have exited.
+        // An error is ignored, because the process may have exited.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }

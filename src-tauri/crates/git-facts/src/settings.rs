@@ -2,7 +2,7 @@
 
 use super::UnknownAddress;
 
-/// Names and values of settings. Section and key are in lower case, the subsection is as written.
+/// Names and values of settings. Section and key are in lower case. The subsection is as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 
@@ -38,7 +38,7 @@ impl GitSettings {
         }
     }
 
-    /// Iterates over those subsections of a section that set a key, with the key's value.
+    /// Iterates over the subsections of a section that set a key, with the key's value.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

@@ -104,7 +104,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     user.git(&["init", "-q", "--bare", "bare.git"]);
     user.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
     assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
-    // Git evaluates conditional includes in the user's configuration by itself.
+    // Git itself evaluates conditional includes in the user's configuration.
     user.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
     user.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
@@ -290,7 +290,7 @@ fn secrets_in_addresses_are_not_passed_on() {
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
         assert_eq!(shown(hidden), unknown, "{hidden}");
     }
-    // Surrounding whitespace, and characters that some programs ignore or treat as a slash.
+    // These addresses have surrounding whitespace, or characters that some programs ignore or treat as a slash.
     for odd in [" https://github.com/a", "git@h:x\u{a0}", "https://github.com/a\tb", "git@h:a\\b"] {
         assert_eq!(shown(odd), unknown, "{odd}");
     }

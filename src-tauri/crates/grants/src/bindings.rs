@@ -1,9 +1,9 @@
 //! Binds each server name to the program that owns the grants and data stored under the name.
 //!
-//! - Identities are opaque text here. The crate `server-identity` creates and compares them.
+//! - Identities are opaque text here. The `server-identity` crate creates and compares them.
 //! - The daemon binds and suspends names. The user's own programs write the user's decisions to the same table. No
 //!   request on the socket can make such a decision.
-//! - Every change is a single statement or transaction, so that concurrent processes cannot interleave.
+//! - Every change is a single statement or transaction, so that concurrent processes cannot interleave their changes.
 
 use super::StoreError;
 use super::store::schema;
@@ -17,14 +17,14 @@ pub struct Binding {
     pub server: String,
     /// Identity of the owner, or `None` if it is unknown. An unknown owner differs from every program.
     pub owner: Option<String>,
-    /// Identity of another program that now uses the name, if any. While it is set, the grants and data are
+    /// Identity of a different program that now uses the name, if any. While this field is set, the grants and data are
     /// suspended.
     pub found: Option<String>,
-    /// The user's decision about the other program, until the audit log contains the decision.
+    /// The user's decision about the different program. Kept until the audit log contains the decision.
     pub decided: Option<IdentityDecision>,
 }
 
-/// The user's decision about a name that is now used by another program.
+/// The user's decision about a name that a different program now uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityDecision {
     /// Transfer the grants and data to the new program.
@@ -117,15 +117,15 @@ impl Bindings {
         Ok(())
     }
 
-    /// Records the identity of another program that uses the name, or `None` when the owner uses it again.
+    /// Records the identity of a different program that uses the name, or `None` when the owner uses it again.
     pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
         Ok(())
     }
 
-    /// Makes the identity `found` the owner and records the user's decision. Returns `false` if another identity was
-    /// found in the meantime or a decision was already made.
+    /// Makes the identity `found` the owner and records the user's decision. Returns `false` if a different identity
+    /// was found in the meantime or a decision was already made.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.

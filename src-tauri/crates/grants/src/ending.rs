@@ -23,7 +23,7 @@ impl EndReason {
     fn sentence(self) -> &'static str {
         match self {
             Self::Revoked => "a grant was revoked",
-            Self::Expired => "a grant ended by the clock",
+            Self::Expired => "a grant expired",
             Self::NotStored => "a grant could not be stored, and is not in force",
         }
     }
@@ -43,7 +43,7 @@ impl EndReason {
     }
 }
 
-/// Termination of a grant that is not stored yet.
+/// Termination that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     /// Id of the grant.
@@ -54,7 +54,7 @@ pub struct Ending {
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Error of the last attempt to store the termination; `None` before the first attempt.
+    /// Error from the last attempt to store the termination; `None` before the first attempt.
     pub trouble: Option<String>,
     /// Audit log entry about the termination.
     pub(super) entry: Box<Entry>,

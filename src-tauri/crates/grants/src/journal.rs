@@ -33,8 +33,8 @@ pub enum JournalError {
     },
     /// A line in the journal is invalid.
     #[error(
-        "line {line} of the grant journal `{path}` is damaged, so revoked grants may be in force again: check the grants, \
-         revoke what should not be there, and remove the file"
+        "line {line} of the grant journal `{path}` is damaged, so revoked grants may be active again; review the grants, \
+         revoke any that you do not want, and delete the file"
     )]
     Damaged {
         /// Path of the journal.
@@ -116,8 +116,8 @@ impl Journal {
 
     /// Removes all lines from the journal.
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
-        // Readers stop at the first zero byte. If a crash leaves other lines, they are stored again, which has
-        // no effect.
+        // Readers stop at the first zero byte. If a crash leaves some of the lines, their terminations are stored
+        // again, which has no effect.
         self.blank(0, self.length)?;
         self.length = 0;
         Ok(())

@@ -1,10 +1,10 @@
-//! Standing grants, from which the policy's exceptions, the servers' roots and their mounts are derived.
+//! Standing grants. The exceptions to the policy, the servers' roots and the servers' mounts are derived from them.
 //!
 //! - Readers take the published [`GrantTable`] without waiting. Revoking a grant first removes it from the table. A
 //!   thread then records and stores the termination.
 //! - The table contains no expired grants, so the judge needs no clock.
 //! - A permission for a single call or connection is not a grant.
-//! - This crate neither asks the user nor judges calls. Callers ask before they create a grant.
+//! - This crate neither asks the user nor judges calls. Callers ask the user before they create a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -127,7 +127,7 @@ pub enum GrantState {
     Ending(Box<Ending>),
     /// The grant has ended, and its termination is stored.
     Ended(Ended),
-    /// No grant has this id, or the record of its termination was removed to make room for later ones.
+    /// No grant has this id, or the record of its termination was removed to make room for newer records.
     Unknown,
 }
 
@@ -151,7 +151,8 @@ impl Grants {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // The database contains only grants that were recorded, so such a grant stays active.
+        // The database contains only grants that were recorded in the audit log, so a grant that it contains stays
+        // active.
         for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
@@ -275,7 +276,7 @@ impl Grants {
     /// Removes the grants for a session that was closed.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
-        // If the thread has exited, no grants are created any more.
+        // If the thread has exited, no more grants are created.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 

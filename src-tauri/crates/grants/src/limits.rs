@@ -12,7 +12,7 @@ pub struct GrantLimits<'a> {
 }
 
 impl GrantLimits<'_> {
-    /// Returns `true` if the folder and everything below it may be granted.
+    /// Returns `true` if the folder, with everything below it, can be granted.
     #[must_use]
     pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
         !folder.contains(self.home) && !self.protected.iter().any(|protected| protected.overlaps(folder))

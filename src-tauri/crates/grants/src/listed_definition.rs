@@ -1,4 +1,4 @@
-//! Canonical form of a tool definition, in which definitions are pinned and compared.
+//! Canonical form of tool definitions. Definitions are pinned and compared in this form.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Computes the mounts that a server needs, and the steps to reach them from its current mounts. Performs no I/O.
 //!
 //! - A server has exactly the mounts that active grants and in-flight calls need.
-//! - Removing a mount also removes the mounts below it. Those that are still needed are added again.
+//! - Removing a mount also removes the mounts below it. Mounts that are still needed are then added again.
 //! - INVARIANT: a mount that is needed both before and after a change is never removed in between, because in-flight
 //!   calls use it.
 
@@ -63,8 +63,8 @@ pub fn need(
     }
 }
 
-/// Merges needs. A path is writable if any of its needs is, and limited to a file if any of them is. Omits a need
-/// that the mount of a parent folder meets.
+/// Merges needs. A path is writable if any of its needs is writable, and limited to a file if any of its needs is.
+/// Omits a need that a parent folder's mount meets.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
@@ -75,10 +75,10 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
         first.named |= is_same && later.named;
         is_same
     });
-    // The mount of a parent folder meets the need if it is writable or the path need not be.
+    // A parent folder's mount meets the need if the mount is writable or the path does not have to be.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
-    // In a mounted folder, autostart files are read-only, so an approved one needs its own mount.
+    // In a mounted folder, autostart files are read-only, so an approved autostart file needs its own mount.
     let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
@@ -94,8 +94,8 @@ pub enum MountStep {
     Remove(CanonicalPath),
 }
 
-/// Returns the mounts that [`united`] returns for all needs, and existing mounts that are still needed, because
-/// removing a mount would terminate a server that has it open.
+/// Returns the mounts that [`united`] returns for all needs, plus the existing mounts that are still needed. Removing
+/// such a mount would terminate a server that has it open.
 #[must_use]
 pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     let mut wanted = united(needs.iter().cloned());

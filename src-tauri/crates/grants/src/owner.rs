@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Delay before a failed attempt to store a termination is repeated.
+/// Delay before retrying a failed attempt to store a termination.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Delay before use counts and remaining times are stored, so that one transaction contains many of them.
@@ -57,7 +57,7 @@ pub enum Stored {
     NotStored(String),
 }
 
-/// End that is not stored yet, with the steps that have succeeded.
+/// Termination that is not stored yet, with the steps that have succeeded.
 struct Pending {
     ending: Ending,
     noted: bool,

@@ -5,8 +5,8 @@
 //! - A definition that differs from its pin suspends the tool until the user decides. A tool that disappears keeps
 //!   its pin, so that removing and adding the tool does not replace its definition.
 //! - A tool that is added later is pinned and marked as new until the user has seen it.
-//! - The trusted process compares and suspends. Only the user's own programs decide, by writing to the same table. No
-//!   request on the socket can.
+//! - The trusted process compares definitions and suspends tools. Only the user's own programs record the user's
+//!   decisions, by writing to the same table. No request on the socket can make such a decision.
 
 use super::StoreError;
 use super::listed_definition::ListedDefinition;
@@ -15,7 +15,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Deletes the lists of tools that were made with a server's pins.
+/// Deletes a server's stored tool lists, which were made with its pins.
 const FORGET_LISTS: &str = "DELETE FROM tool_lists WHERE server = ?1";
 
 /// Maximum number of a server's tools that can be pinned for one kind of client. A longer list is rejected.
@@ -36,8 +36,8 @@ pub struct PinKey {
 pub struct Listing<'a> {
     /// Tools in the server's order.
     pub tools: &'a [ListedDefinition],
-    /// `true` for a complete list on one page. Pinned tools that are missing from it were removed, and unpinned ones
-    /// were added later.
+    /// `true` for a complete list on one page. Pinned tools that are missing from the list were removed from the
+    /// server, and unpinned tools were added to it later.
     pub is_whole: bool,
 }
 
@@ -54,9 +54,9 @@ pub struct ToolPin {
     pub found: Option<String>,
     /// The user's decision about the different definition, if any.
     pub decided: Option<PinDecision>,
-    /// Position in the server's last list; `None` if the server no longer lists the tool.
+    /// Position in the server's latest list; `None` if the server no longer lists the tool.
     pub position: Option<u64>,
-    /// `true` if the server added the tool later and the user has not seen it.
+    /// `true` if the server added the tool after its first list and the user has not seen the tool.
     pub is_new: bool,
 }
 
@@ -115,7 +115,7 @@ impl ToolPin {
         self.found.is_some() && self.decided.is_none()
     }
 
-    /// Returns `true` if the user must decide: the tool is suspended, and its server lists it.
+    /// Returns `true` if the user must decide: the tool is suspended, and its server still lists it.
     #[must_use]
     pub fn needs_decision(&self) -> bool {
         self.is_suspended() && self.position.is_some()
@@ -227,8 +227,8 @@ impl Pins {
         Ok(pins.unwrap_or_default())
     }
 
-    /// Applies the user's decision to every pin of a tool whose listed definition is this one. Returns `false` if
-    /// there is no such pin.
+    /// Applies the user's decision to every pin of a tool whose listed definition is `listed`. Returns `false` if there
+    /// is no such pin.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.

@@ -49,7 +49,7 @@ pub enum Granted {
 pub struct Files {
     /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// Extent of the grant: only the path itself, or everything below it too.
+    /// Extent of the grant: only the path itself, or also everything below it.
     pub kind: GrantKind,
     /// Permitted kinds of access.
     pub access: AccessSet,

@@ -21,7 +21,7 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of terminations to keep in the database. Beyond it, the oldest are removed.
+/// Maximum number of terminations to keep in the database. Beyond this number, the oldest terminations are removed.
 const MAX_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
@@ -52,7 +52,7 @@ impl Store {
     /// or replaced. A restart would then read a different file, in which revoked grants are still active.
     ///
     /// # Errors
-    /// Returns [`StoreError::Lost`] if the path leads to another file or to none.
+    /// Returns [`StoreError::Lost`] if the path leads to a different file or to no file.
     pub(super) fn check_file(&self) -> Result<(), StoreError> {
         let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
         match identity(&self.path) {
@@ -202,14 +202,14 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
     Ok(())
 }
 
-/// Stored expiry of a grant on the boot clock.
+/// Expiry of a grant on the boot clock, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
     /// Id of the boot to which `ends_ms` refers.
     pub(super) boot: String,
     /// Time of expiry, in milliseconds since that boot.
     pub(super) ends_ms: u64,
-    /// Time that remained when this was stored, in milliseconds. Used after a reboot.
+    /// Time that remained when the expiry was stored, in milliseconds. Used after a reboot.
     pub(super) left_ms: u64,
 }
 

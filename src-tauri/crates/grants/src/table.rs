@@ -197,8 +197,8 @@ impl Published {
         });
     }
 
-    /// Sets the error of storing a termination. If `trouble` is `None`, the termination is stored and therefore
-    /// removed.
+    /// Sets the error from storing a termination. If `trouble` is `None`, the termination has been stored and is
+    /// removed from the table.
     pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };

@@ -162,7 +162,7 @@ async fn expired_grants_are_removed_at_once_and_at_the_next_start() {
     grants.watch().wait_for(|table| table.grants.is_empty()).await.unwrap();
     stored(&grants).await;
     assert_eq!(place.ends_on_record("x"), 1);
-    assert!(place.log().contains("a grant ended by the clock"));
+    assert!(place.log().contains("a grant expired"));
     grants.close().await;
     let store = |sql: &str| rusqlite::Connection::open(place.database()).unwrap().execute(sql, []).unwrap();
     let grants = place.open();
@@ -293,7 +293,7 @@ async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // Simulates kills after the audit entry: one before the database is changed, and one right after it.
+    // Simulates kills after the audit entry: one before the database is changed, and one right after the change.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
     let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();

@@ -1,6 +1,6 @@
-//! Tools that servers last listed, so that a client can read the list before it starts the servers.
+//! Tools that servers listed last. A client can read the list before it starts the servers.
 //!
-//! - Contains what the client received: pinned definitions of changed tools, and no removed tools.
+//! - Contains the tools as the client received them: pinned definitions of changed tools, and no removed tools.
 //! - A client chooses its own kind, so the number of kinds per server is limited, and the newest are kept.
 //! - A decision about a server's tools deletes its lists, so a list never outlives the pins with which it was made.
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of kinds of clients per server.
 const MAX_KINDS: u32 = 32;
 
-/// Maximum length of a kind, in bytes. Lists for a longer one are not stored.
+/// Maximum length of a kind, in bytes. Lists for a longer kind are not stored.
 const MAX_KIND_LEN: usize = 4096;
 
 /// Tools of one server for clients of one kind.
@@ -27,7 +27,7 @@ pub struct RememberedTools {
     pub tools: Vec<String>,
 }
 
-/// Table of remembered tools in the grants database.
+/// Table of stored tool lists in the grants database.
 #[derive(Debug, Clone)]
 pub struct ToolMemory {
     database: PathBuf,
@@ -40,8 +40,8 @@ impl ToolMemory {
         Self { database: database.to_path_buf() }
     }
 
-    /// Returns the remembered tools of the servers with these identities for one kind of client, in the same order.
-    /// `None` means that a server's list is missing or unreadable.
+    /// Returns the stored tools of the servers with these identities for one kind of client, in the same order. `None`
+    /// means that a server's list is missing or unreadable.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -109,7 +109,7 @@ mod tests {
         memory.remember("other", "0", Some(&tools)).unwrap();
         for kind in 0..=MAX_KINDS {
             memory.remember("a", &kind.to_string(), Some(&tools)).unwrap();
-            // The kind that is used most often stays.
+            // A kind whose list is stored again counts as the newest, so it stays.
             memory.remember("a", "usual", Some(&tools)).unwrap();
         }
         assert!(has("a", "usual") && has("a", &MAX_KINDS.to_string()) && has("other", "0"));

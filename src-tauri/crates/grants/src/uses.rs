@@ -1,6 +1,6 @@
 //! Counts the uses of grants in memory. The thread that owns the database stores the counts in batches.
 //!
-//! - Only active grants are counted, so the number of counters is limited.
+//! - Only uses of active grants are counted, so the number of counters is limited.
 
 use super::StandingGrant;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ impl AllUses {
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts one use of each grant. Returns `true` if any of them had no unstored uses before.
+    /// Counts one use of each grant. Returns `true` if any of the grants had no unstored uses before.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;

@@ -13,7 +13,7 @@ const ANY_TOOL: &str = "any tool";
 const FOLDER: &str = "folder";
 
 impl JudgingContext {
-    /// Decides on one kind of access to everything in a folder.
+    /// Returns the decision on one kind of access to everything in a folder.
     pub fn decision_in(&self, folder: &CanonicalPath, access: Access) -> Decision {
         let role = match access {
             Access::Read => Role::ReadPath,

@@ -38,7 +38,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Inputs of the policy decision for one call.
+/// Data needed for the policy decision on one call.
 #[derive(Debug, Clone)]
 pub struct JudgingContext {
     /// The policy, the annotations and the protected paths.
@@ -65,7 +65,7 @@ pub struct JudgingContext {
     pub reach: ServerReach,
     /// `true` if the server has no network and can access only its own folders and granted paths.
     pub confined: bool,
-    /// Names of the tools that only read, according to hints that currently count.
+    /// Names of the tools that the server declares as read-only, if that declaration currently counts.
     pub reading_hints: Arc<HashSet<String>>,
 }
 
@@ -210,7 +210,7 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes: None })
     }
 
-    /// Returns the verdict on a call.
+    /// Returns the verdict on a call, and the details for the audit log.
     #[must_use]
     pub fn judge(&self, located: LocatedCall) -> CallJudgement {
         let denial = self.exposed_protected(&located);
@@ -347,7 +347,7 @@ fn git_failed() -> Denial {
     Denial::invalid("failed to query git about the remote")
 }
 
-/// Converts the reason for an approval to its name in the audit log.
+/// Returns the name that the audit log uses for the reason for an approval.
 pub fn allowed_by(by: AllowedBy) -> DecidedBy {
     match by {
         AllowedBy::Rule => DecidedBy::Rule,
@@ -359,7 +359,7 @@ pub fn allowed_by(by: AllowedBy) -> DecidedBy {
     }
 }
 
-/// Converts the reason for a denial to its name in the audit log.
+/// Returns the name that the audit log uses for the reason for a denial.
 pub fn denied_by(by: DeniedBy) -> DecidedBy {
     match by {
         DeniedBy::Rule => DecidedBy::Rule,

@@ -1,7 +1,8 @@
-//! Adapts a stateless client (2026-07-28) to the core. The core is the session logic, which speaks the handshake
-//! versions. The core reads its client through [`ClientReader`].
+//! Adapts a stateless client (2026-07-28) to the core. The core is the session logic and uses the handshake versions.
+//! The core reads its client through [`ClientReader`].
 //!
-//! - The first message determines the version. Messages from and to a handshake client pass unchanged.
+//! - The first message determines the protocol version. Messages from and to a handshake client are forwarded
+//!   unchanged.
 //! - The core is initialized once, with the capabilities that the client's first request declares.
 //! - A server request during a call is sent to the client as an `input_required` result, which completes the client's
 //!   request. The call itself continues. The client's retry answers the server. Outside a call, the server gets an
@@ -10,7 +11,7 @@
 //!   error.
 //! - INVARIANT: a state (`requestState`) cannot be guessed, can be used once and only for its own call in this
 //!   session, and expires after a few minutes.
-//! - Ids, progress tokens and protocol fields are translated; everything else passes unchanged.
+//! - Ids, progress tokens and protocol fields are translated. Everything else is forwarded unchanged.
 
 mod conversation;
 #[cfg(feature = "fuzzing")]

@@ -1,8 +1,8 @@
 //! Model Context Protocol: messages, framing, and both kinds of protocol versions.
 //!
-//! - Independent of policy, consent and grants: never decides which messages may pass.
+//! - Independent of policy, consent and grants: never decides which messages are forwarded.
 //! - Reads the output of clients and servers, and limits the memory that their messages occupy.
-//! - Results and parameters pass byte for byte; only ids and protocol fields are rewritten.
+//! - Results and parameters are forwarded byte for byte. Only ids and protocol fields are rewritten.
 //!
 //! ```
 //! use ironcurtain_mcp::wire::{Id, request_line};

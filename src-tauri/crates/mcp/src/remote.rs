@@ -1,8 +1,8 @@
-//! Remote server over streamable HTTP with the interface of a local process: the same lines in both directions, and our
-//! own log lines in place of standard error.
+//! Remote server over streamable HTTP, with the same interface as a local process: the same lines in both directions,
+//! and our own log lines in place of standard error.
 //!
-//! - Messages pass unchanged, except that the server's secrets are redacted. Only transport headers and configured
-//!   headers are added.
+//! - Messages are forwarded unchanged, except that the server's secrets are redacted. Only transport headers and
+//!   configured headers are added.
 //! - INVARIANT: a message that the server may have carried out is never sent again, so an interrupted call fails. A
 //!   message that the server rejected because it is busy or has forgotten the session is sent again.
 //! - Connects only to the host in the URL, under the same network rules and audit records as every server. Redirects
@@ -66,10 +66,11 @@ pub struct RemoteOptions<'a> {
     pub redact: Redact,
     /// Returns the message for a refused login.
     pub refused: RefusedLogin,
-    /// Login whose token is sent; `None` if the entry has its own credentials.
+    /// Login whose token is sent, or `None` if the entry has its own credentials.
     pub login: Option<ServerLogin>,
-    /// Called with `true` when the server first refuses a request for lack of a login, and again after each new login, and
-    /// with `false` when it then accepts a request or accepts the first one.
+    /// Called with `true` the first time that the server refuses a request for lack of a login, and the first time
+    /// after each new login. Called with `false` for the first accepted request, and for the first accepted request
+    /// after each reported refusal.
     pub needs_login: Box<dyn Fn(bool) + Send + Sync>,
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
@@ -96,7 +97,7 @@ pub enum RemoteError {
     /// A header value is invalid.
     #[error("`headers.{0}` has a character that is not allowed in a header")]
     Header(String),
-    /// TLS cannot be used.
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The streams could not be created.
@@ -114,13 +115,13 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Returns whether the server refuses requests because the user must log in.
+    /// Returns `true` if the server refuses requests because the user must log in.
     #[must_use]
     pub fn needs_login(&self) -> bool {
         self.needs_login.load(Ordering::Relaxed)
     }
 
-    /// Returns the reason the connection closed; `None` if it is open or was closed by us.
+    /// Returns the reason the connection closed, or `None` if it is open or IronCurtain closed it.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
@@ -136,7 +137,7 @@ impl RemoteHold {
 /// Sets up the connection. Nothing is sent before the first message.
 ///
 /// # Errors
-/// See [`RemoteError`].
+/// Returns [`RemoteError`] if the connection cannot be set up.
 pub async fn connect(
     endpoint: RemoteEndpoint<'_>,
     options: RemoteOptions<'_>,

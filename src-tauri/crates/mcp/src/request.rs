@@ -33,7 +33,7 @@ pub enum RequestBody<'a> {
         name: &'a str,
         /// Arguments, if the client sent any.
         arguments: Option<&'a Map<String, Value>>,
-        /// Options of the task to create; `None` if the call creates none.
+        /// Options for the task to create, or `None` if the call creates no task.
         task: Option<TaskOptions>,
     },
     /// `resources/read`.
@@ -55,7 +55,7 @@ pub enum RequestBody<'a> {
     List {
         /// Name of the list method.
         method: &'static str,
-        /// Cursor of the page, as the server issued it; `None` for the first page.
+        /// Cursor of the page, as the server issued it, or `None` for the first page.
         cursor: Option<&'a str>,
     },
     /// `logging/setLevel`.
@@ -69,10 +69,10 @@ pub enum RequestBody<'a> {
     },
 }
 
-/// Options of a task that a call creates.
+/// Options for a task that a call creates.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TaskOptions {
-    /// Time for which the server should keep the task, in milliseconds.
+    /// Duration for which the server should keep the task, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u64>,
 }
@@ -103,7 +103,7 @@ impl ServerRequest {
     /// Builds a request.
     ///
     /// # Errors
-    /// Fails if a field cannot be serialized as JSON.
+    /// Returns an error if a field cannot be serialized as JSON.
     pub fn new(body: RequestBody<'_>, meta: &RequestMeta) -> Result<Self, serde_json::Error> {
         let fields = body.fields();
         let params = Params { meta, fields: &fields };
@@ -124,7 +124,7 @@ impl ServerRequest {
         self.params.as_deref()
     }
 
-    /// Creates a request from unchecked parts, for tests of the code that sends it.
+    /// Creates a request from unchecked parts, for testing the code that sends requests.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(method: &str, params: Option<Box<RawValue>>) -> Self {

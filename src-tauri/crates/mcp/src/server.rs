@@ -1,13 +1,13 @@
 //! Connection to one server process.
 //!
-//! - Results, errors and notification parameters reach the client unchanged and in order; only ids are translated.
+//! - Results, errors and notification parameters reach the client unchanged and in order. Only ids are translated.
 //! - INVARIANT: the only messages without an id that reach the client are notifications defined by the protocol.
-//! - `roots/list` and `ping` are answered here. Other server requests reach the client only if it declared the
+//! - `roots/list` and `ping` are answered here. Other server requests reach the client only if the client declared the
 //!   capability.
 //! - Applies backpressure: stops reading from a server that does not read our responses.
 //! - Invalid lines are counted and logged, and have no other effect.
 //! - Every request is answered exactly once: by the server, or with an error.
-//! - A single task reads. Senders write directly, so that a call wakes only its server.
+//! - A single task reads the server's output. Senders write directly, so that a call wakes only its server.
 
 mod client_answer;
 mod client_request;
@@ -44,13 +44,13 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// Maximum number of characters of a client's cancellation reason that are forwarded.
+/// Maximum length of a forwarded cancellation reason, in characters.
 const MAX_REASON_LEN: usize = 1000;
 
 /// Notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
 
-/// Share of a session's memory. It is released when its last holder drops it, after the bytes were written or
+/// Share of a session's memory. The share is released when the last holder drops it, after the bytes were written or
 /// discarded.
 pub type MemoryShare = Option<Arc<Share>>;
 
@@ -89,7 +89,7 @@ pub struct ConnectionOptions {
     pub stdout: Input,
     /// Sends lines to the client.
     pub client: Outbox,
-    /// Memory for messages that the client has not read. Reading pauses while none is available.
+    /// Memory for messages that the client has not read. Reading pauses while no memory is available.
     pub memory: Allowance,
     /// Source of the roots that the server may request.
     pub roots: Arc<dyn RootsSource>,
@@ -132,7 +132,7 @@ impl ServerConnection {
         (connection, ReaderTask { ended, task })
     }
 
-    /// Returns whether the server's output has reached EOF.
+    /// Returns `true` if the server's output has reached EOF.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.asked.is_over()
@@ -140,11 +140,11 @@ impl ServerConnection {
 
     /// Switches the connection to the stateless protocol version.
     fn set_stateless(&self, server: StatelessServer) {
-        // Happens at most once.
+        // The state is set at most once.
         let _ = self.stateless.set(Arc::new(server));
     }
 
-    /// Returns whether the server is stateless.
+    /// Returns `true` if the server is stateless.
     pub fn is_stateless(&self) -> bool {
         self.stateless.get().is_some()
     }
@@ -153,14 +153,14 @@ impl ServerConnection {
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
-        // Fails if the caller has cancelled, which drops the receiver.
+        // Sending fails if the caller cancelled the request, which drops the receiver.
         let then = move |answered, _| drop(answer.send(answered));
         self.pass((method, params.map(ToOwned::to_owned)), None, Box::new(then));
         PendingRequest::new(answered)
     }
 
-    /// Sends a client request, and holds `held` until it is written. `then` receives the response before any later
-    /// server message is processed.
+    /// Sends a client request, and holds `held` until the request is written. `then` receives the response before any
+    /// later server message is processed.
     pub fn ask(
         &self,
         request: ServerRequest,
@@ -200,7 +200,7 @@ impl ServerConnection {
     /// response is discarded.
     pub(crate) async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
         let (answer, answered) = oneshot::channel();
-        // Fails if the caller has cancelled, which drops the receiver.
+        // Sending fails if the caller cancelled the request, which drops the receiver.
         let then: OnAnswer = Box::new(move |answered, _| drop(answer.send(answered)));
         self.send_request(method, params, None, then);
         PendingRequest::new(answered).answer().await
@@ -219,7 +219,8 @@ impl ServerConnection {
         }
     }
 
-    /// Sends `notifications/initialized`, or subscribes at a stateless server. Only the first call has an effect.
+    /// Sends `notifications/initialized`, or subscribes to a stateless server's notifications. Only the first call has
+    /// an effect.
     pub fn send_initialized(&self, line: &[u8]) {
         if self.initialized.swap(true, Ordering::Relaxed) {
             return;

@@ -41,7 +41,7 @@ pub struct PackageRecord {
     pub folder: String,
     /// SHA-256 hash of all files in the package's folder.
     pub hash: String,
-    /// SHA-256 hash of the files' metadata, including `ctime`, so that it changes with every write.
+    /// SHA-256 hash of the files' metadata. The metadata includes `ctime`, so the hash changes with every write.
     pub stamp: String,
     /// Program to start.
     #[serde(rename = "run")]
@@ -64,7 +64,7 @@ pub struct EntryPoint {
 pub enum Runtime {
     /// `node`, looked up in `PATH`.
     Node,
-    /// The virtual environment's Python. Contains the real path of the system Python that created it.
+    /// Python of the virtual environment. Contains the real path of the system Python that created the environment.
     Python(PathBuf),
 }
 

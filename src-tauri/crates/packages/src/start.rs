@@ -1,4 +1,4 @@
-//! Starts a server from its installed package, provided that the package has not changed since.
+//! Starts a server from its installed package, provided that the package has not changed since its installation.
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
@@ -58,7 +58,8 @@ pub enum PackageError {
     NotUnderstood(RequestError),
     /// The installed package is unreadable or has changed.
     #[error(
-        "its package `{package}` changed since it was installed: {problem}; find out why, then run `ironcurtain servers install {server}`"
+        "its package `{package}` changed since it was installed: {problem}; check why, then reinstall it \
+         with `ironcurtain servers install {server}`"
     )]
     Changed {
         /// Name of the server.
@@ -196,7 +197,7 @@ impl FolderLock {
     }
 }
 
-/// Checks that the Python that created the virtual environment is still the system's.
+/// Checks that the Python that created the virtual environment is still installed.
 fn is_still(then: &Path) -> Result<(), PackageChange> {
     let now = system_python()?;
     if now == then || installed_pythons().iter().any(|python| python == then) {

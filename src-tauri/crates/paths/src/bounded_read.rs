@@ -2,7 +2,7 @@
 //! device, or a folder.
 //!
 //! - Opening never blocks, and only regular files are read.
-//! - IronCurtain's own files are opened for writing only if this user owns them, no other user can write them, and
+//! - IronCurtain's own files are opened for writing only if this user owns them, no other user can write to them, and
 //!   the path is not a symlink.
 
 use crate::is_written_by_others;
@@ -41,7 +41,7 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     only_a_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
 }
 
-/// Fails, because only Linux can reject symlinks in a whole path.
+/// Fails, because only Linux can reject symlinks anywhere in a path.
 #[cfg(not(target_os = "linux"))]
 pub fn open_without_links(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
@@ -50,7 +50,7 @@ pub fn open_without_links(_: &Path) -> io::Result<File> {
 /// Opens one of IronCurtain's own files for reading and appending, creating it if it does not exist.
 ///
 /// # Errors
-/// Returns an error if opening fails, the path is a symlink, or another user owns the file or can write it.
+/// Returns an error if opening fails, the path is a symlink, or another user owns the file or can write to it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
@@ -80,7 +80,8 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 /// locks that this process holds on it, including SQLite's.
 ///
 /// # Errors
-/// Returns an error if the file does not exist, the path is a symlink, or another user owns the file or can write it.
+/// Returns an error if the file does not exist, the path is a symlink, or another user owns the file or can write to
+/// it.
 pub fn check_own(path: &Path) -> io::Result<()> {
     let found = path.symlink_metadata()?;
     if found.is_symlink() {
@@ -95,7 +96,7 @@ fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
             Err(refused(format!("it belongs to user {owner}, not to you")))
         }
         FileType::RegularFile if is_written_by_others(mode, group) => {
-            Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
+            Err(refused("other users can write to it; run `chmod go-w` on it".to_owned()))
         }
         // Devices are accepted, because only root can create them.
         FileType::RegularFile | FileType::CharacterDevice => Ok(()),
@@ -227,7 +228,7 @@ mod tests {
         }
         assert!(!path("elsewhere").exists());
         std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o602)).unwrap();
-        assert_eq!(refused("log"), "other users can write it: close it with `chmod go-w`");
+        assert_eq!(refused("log"), "other users can write to it; run `chmod go-w` on it");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         assert_eq!(refused("pipe"), "it is not a regular file");
         if rustix::process::geteuid().is_root() {

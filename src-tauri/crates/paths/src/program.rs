@@ -1,6 +1,6 @@
 //! Starts IronCurtain's own programs through the file descriptor that was checked.
 //!
-//! - A program is started only if root or this user owns it and no other user can write it.
+//! - A program is started only if root or this user owns it and no other user can write to it.
 //! - The process list shows the program's path rather than the descriptor.
 
 use rustix::process::{getegid, geteuid};
@@ -29,8 +29,8 @@ impl OwnProgram {
     /// Opens and checks a program.
     ///
     /// # Errors
-    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user other
-    /// than root and this one.
+    /// Returns an error if the program cannot be opened, is not a regular file, or can be changed by a user other than
+    /// root and this user.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -42,7 +42,7 @@ impl OwnProgram {
             return refused(format!("it belongs to user {}, who is neither you nor root", found.uid()));
         }
         if is_written_by_others(found.mode(), found.gid()) {
-            return refused("other users can write it: close it with `chmod go-w`".to_owned());
+            return refused("other users can write to it; run `chmod go-w` on it".to_owned());
         }
         Ok(Self { file, path: path.to_path_buf() })
     }
@@ -113,7 +113,7 @@ mod tests {
         let (dir, path) = program();
         let mode = |mode| set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         mode(0o757);
-        assert_eq!(refused(&path), "other users can write it: close it with `chmod go-w`");
+        assert_eq!(refused(&path), "other users can write to it; run `chmod go-w` on it");
         mode(0o755);
         assert!(OwnProgram::open(&path).is_ok());
         assert_eq!(refused(dir.path()), "it is not a regular file");
@@ -123,7 +123,7 @@ mod tests {
             assert!(is_trusted_owner(0) && !is_trusted_owner(12345));
             chown(&path, Some(0), Some(12345)).unwrap();
             mode(0o775);
-            assert_eq!(refused(&path), "other users can write it: close it with `chmod go-w`");
+            assert_eq!(refused(&path), "other users can write to it; run `chmod go-w` on it");
             chown(&path, Some(0), Some(0)).unwrap();
             assert!(OwnProgram::open(&path).is_ok());
         }

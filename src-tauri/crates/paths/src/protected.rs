@@ -1,7 +1,8 @@
 //! Paths that no agent may read or change, because they give access to everything else. Each entry names its source.
 //!
 //! - The paths are not resolved. The caller resolves them and adds IronCurtain's own folders.
-//! - The lists contain the paths of all platforms. Paths of other platforms do no harm, because they do not exist.
+//! - The lists contain the paths of all platforms. A path of a different platform does no harm, because it does not
+//!   exist.
 //! - Sandboxes hide the same paths, independently of the policy.
 
 mod clients;

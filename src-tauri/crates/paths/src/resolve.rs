@@ -4,12 +4,12 @@
 //!   would create a file.
 //! - Components that do not exist or are below a file are appended as written, and a `..` there removes one
 //!   component. The kernel would reject such a path, but this is safe because the resolved path is sent instead.
-//! - A name that exists only in another Unicode form is an error, because a server may treat the two forms as the
+//! - A name that exists only in a different Unicode form is an error, because a server may treat the two forms as the
 //!   same name.
 //! - Other errors, after which the caller must deny access: a magic link (`/proc/self/fd/0`), a symlink loop, too
 //!   many symlinks, a NUL, `~name`, an empty path, a symlink to a name that is not UTF-8, and a folder without search
 //!   permission.
-//! - A result can become outdated at any time, so a path must be resolved again before it is used later.
+//! - A result can become outdated at any time, so a path must be resolved again before each later use.
 
 mod unicode_twins;
 mod walk;

@@ -1,4 +1,4 @@
-//! Finds the calls that become less or more strict when one policy replaces another.
+//! Finds the calls that are judged less or more strictly when one policy replaces another.
 //!
 //! - Rules are compared by name. Decisions are compared on probes: calls that are generated for every annotated tool
 //!   and match its server's schema, with values that either policy mentions and values that neither mentions.

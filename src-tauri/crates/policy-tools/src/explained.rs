@@ -35,7 +35,7 @@ pub fn about(step: &ExplanationStep) -> String {
 /// Describes the reason for a step's decision.
 #[must_use]
 pub fn reason_of(step: &ExplanationStep) -> String {
-    const OUTSIDE: &str = "it is not among the hosts of this server";
+    const OUTSIDE: &str = "it is not one of this server's allowed hosts";
     match &step.settled_by {
         SettledBy::SessionFolder => "it is inside the session sandbox".to_owned(),
         SettledBy::Grant(id) => format!("by the grant `{id}`"),

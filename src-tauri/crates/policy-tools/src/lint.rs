@@ -1,7 +1,7 @@
 //! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, probable mistakes
 //! in names and folders, and tools that no rule covers.
 //!
-//! - Not every rule that never decides is found, but every reported one is certain.
+//! - Not every rule that never decides is found, but every reported rule is certain never to decide.
 
 mod broad;
 mod dead;
@@ -24,7 +24,7 @@ pub struct LintFinding {
     pub kind: LintKind,
 }
 
-/// Kind of a finding, with its details.
+/// Kind of finding, with its details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LintKind {
     /// Earlier rules already decide everything that the rule covers.

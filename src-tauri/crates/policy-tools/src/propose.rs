@@ -2,7 +2,7 @@
 //!
 //! - Pure and without a list of known tools: names, descriptions and schemas are the evidence, and each proposal
 //!   states its reason.
-//! - A server's hints can make a proposal stricter. Its `readOnlyHint` never makes one less strict.
+//! - A server's hints can make a proposal stricter. Its `readOnlyHint` never makes a proposal less strict.
 //! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A tool
 //!   with resources inside nested arguments cannot be annotated, so its calls remain denied.
 
@@ -50,8 +50,8 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does so regardless of
-    /// `readOnlyHint`, which defaults to false in MCP.
+    /// Returns `true` if the hints declare that the tool changes something. A destructive tool counts as changing
+    /// something regardless of `readOnlyHint`, which defaults to false in MCP.
     fn declare_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }

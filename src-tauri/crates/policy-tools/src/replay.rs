@@ -1,4 +1,4 @@
-//! Judges recorded calls by another policy and reports the calls that become less or more strict.
+//! Judges recorded calls by a different policy, and reports the calls that are judged less or more strictly.
 //!
 //! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and a
 //!   call that a grant allowed is judged as if the grant were still active.
@@ -73,7 +73,7 @@ pub enum Obstacle {
     /// The call's server is no longer configured.
     #[error("the server `{0}` is no longer configured")]
     ServerRemoved(String),
-    /// A path now resolves to another target.
+    /// A path now resolves to a different target.
     #[error("`{path}` now leads to `{leads_to}`")]
     Moved {
         /// Path that was judged.
@@ -125,7 +125,7 @@ impl Recorded {
             .collect()
     }
 
-    /// Returns a tool grant for the call's use of the tool. Empty if no grant allowed the call.
+    /// Returns a tool grant for the call's tool use. Empty if no grant allowed the call.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);

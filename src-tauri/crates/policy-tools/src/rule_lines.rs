@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// Byte offset at which each line begins.
+    /// Byte offset at which each line starts.
     begins: Vec<usize>,
 }
 
@@ -40,8 +40,8 @@ impl<'a> RuleLines<'a> {
         }
     }
 
-    /// Returns the line number of a rule's field, given as a dotted path. If the field does not exist, returns that
-    /// of the innermost existing parent.
+    /// Returns the line number of a rule's field, given as a dotted path. If the field does not exist, returns the line
+    /// number of its innermost existing parent.
     #[must_use]
     pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
         let rule: &RawValue = self.rules.get(rule)?;

@@ -33,7 +33,7 @@ pub struct Scenario {
     pub arguments: Map<String, Value>,
     /// Expected decision.
     pub expected: Decision,
-    /// Name of the rule that must decide, or `None` if any rule may.
+    /// Name of the rule that must decide, or `None` if any rule may decide.
     pub rule: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Scenarios {
         }
         let is_whole = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
         if !stored.sandbox.as_ref().is_none_or(is_whole) {
-            return wrong("sandbox", "`sandbox`: must be absolute or begin with `~/`".to_owned());
+            return wrong("sandbox", "`sandbox`: must be absolute or start with `~/`".to_owned());
         }
         let all = stored.scenarios.into_iter().map(Scenario::from).collect();
         Ok(Self { sandbox: stored.sandbox, all })

@@ -1,12 +1,13 @@
-//! Benchmarks the judge on twenty calls of a coding session. Prints the rows of a Markdown table.
+//! Benchmarks the judge on twenty calls from a coding session. Prints the rows of a Markdown table.
 //!
-//! - Measures four durations for each policy: `judge` alone with canonical paths; a `Resolver` that finds every path
-//!   on disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path found on
-//!   disk. The duration of `judge` alone includes copying the call.
-//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000 rules that name
-//!   server and tool, and the existing system's coding policy if it is next to the checkout or at `IRONCURTAIN_PEER`.
-//! - Each duration is that of the fastest of many short batches, to exclude interference from other processes. It
-//!   includes dropping the created values.
+//! - Measures four durations for each policy: `judge` alone with canonical paths; a `Resolver` that resolves every path
+//!   on disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path resolved
+//!   on disk. The duration of `judge` alone includes copying the call.
+//! - Policies: the shipped policy plus rules for the other servers, generated policies of 10 and 1,000 rules that each
+//!   name a server and a tool, and the existing system's coding policy if it is next to the checkout or at
+//!   `IRONCURTAIN_PEER`.
+//! - Each duration is that of the fastest of many short batches, to exclude interference from other processes. The
+//!   duration includes dropping the created values.
 //! - `judge-bench --smoke` measures every duration with a single batch.
 //! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the table) repeats the
 //!   calls ROUNDS times and prints nothing. Use it with tools that count instructions (`valgrind --tool=callgrind`),
@@ -170,8 +171,8 @@ fn print(rows: &[Row], calls: usize) {
     }
 }
 
-/// Compares the durations for 10 and 1,000 rules that name a server and a tool. Returns `None` if either was not
-/// measured.
+/// Compares the durations for 10 and 1,000 rules that name a server and a tool. Returns `None` if either duration was
+/// not measured.
 fn growth(rows: &[Row]) -> Option<String> {
     let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);

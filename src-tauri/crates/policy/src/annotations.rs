@@ -72,7 +72,7 @@ pub struct ArgumentRoles {
     pub when: Vec<ConditionalRoles>,
 }
 
-/// Roles of an argument if a condition on another argument holds.
+/// Roles of an argument that apply if a condition on another argument holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionalRoles {
     /// Name of the argument that the condition checks.
@@ -86,15 +86,15 @@ pub struct ConditionalRoles {
 /// Condition on the value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentCondition {
-    /// The value equals this one.
+    /// The value equals the given value.
     Equals(Value),
-    /// The value equals one of these.
+    /// The value equals one of the given values.
     In(Vec<Value>),
     /// The argument is present and not null.
     Present,
     /// The argument is missing or null.
     Absent,
-    /// The argument is present, and not null, `false`, zero or the empty string.
+    /// The argument is present and is not null, `false`, zero or the empty string.
     Truthy,
     /// The argument is missing, null, `false`, zero or the empty string.
     Falsy,
@@ -103,7 +103,7 @@ pub enum ArgumentCondition {
 }
 
 impl ToolAnnotation {
-    /// Returns `true` if some calls to the tool can be recursive, so that a folder includes everything in it.
+    /// Returns `true` if calls to the tool can be recursive. In a recursive call, a folder includes everything in it.
     #[must_use]
     pub fn may_descend(&self) -> bool {
         self.descends || !self.deep.is_empty()
@@ -133,7 +133,7 @@ impl Annotations {
         self.known(server, tool).map(|known| &known.annotation)
     }
 
-    /// Returns an annotated tool, shared with the calls to it, or `None` if the tool is unannotated.
+    /// Returns a shared reference to an annotated tool, or `None` if the tool is unannotated.
     pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }

@@ -1,4 +1,4 @@
-//! Calls with canonical values: the form that the judge decides on and that is sent to the server.
+//! Calls with canonical values, as judged and as sent to the server.
 
 use crate::annotations::{AnnotatedTool, is_truthy};
 use crate::domains::Destination;
@@ -32,7 +32,7 @@ pub struct ResolvedCall {
     judged: Vec<Role>,
     /// Values that have a role.
     given: Vec<ResolvedValue>,
-    /// `true` if the server declares that the tool only reads, and cannot currently do anything else.
+    /// `true` if the server declares that the tool only reads, and the server cannot currently change or send anything.
     is_hinted: bool,
 }
 
@@ -112,8 +112,8 @@ impl ResolvedCall {
         Self { is_hinted, ..self }
     }
 
-    /// Returns `true` if the tool only reads, according to its annotation or, for an unannotated tool, to its
-    /// server's declaration ([`Self::with_reading_hint`]).
+    /// Returns `true` if the tool only reads, according to its annotation or, if it is unannotated, its server's
+    /// declaration ([`Self::with_reading_hint`]).
     #[must_use]
     pub fn only_reads(&self) -> bool {
         self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted
@@ -198,7 +198,8 @@ impl ResolvedCall {
             (Category::Path, Fact::Path(path)) => {
                 if self.tool.request.is_some() && file_address(&path).is_none() {
                     let reason = format!(
-                        "`{path}` has no `file:` URI that all servers read alike; use a tool of the server"
+                        "`{path}` has no `file:` URI that all servers interpret the same way; use one of the \
+                         server's tools"
                     );
                     return Err(Denial::invalid(reason));
                 }
@@ -228,7 +229,8 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Adds a remote's URLs. If git knows none, the remote becomes an address that matches no pattern.
+    /// Adds a remote's URLs. If git knows no URL, the remote itself is judged as an address, and an omitted remote as
+    /// an unknown address.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -282,7 +284,7 @@ impl ResolvedCall {
     }
 }
 
-/// Converts a text to lower case, without copying if it is lower case already.
+/// Converts text to lower case. Does not copy ASCII text that is already lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
     let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Decision of a rule, ordered from lenient to strict.
+/// Decision of a rule. The variants are ordered from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision {
     /// Allows the call.
@@ -15,7 +15,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Returns the keyword in policy files.
+    /// Returns the decision's keyword in policy files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Decision {
     }
 }
 
-/// Reason a call is allowed. If several reasons apply, the first one in this list is used.
+/// Reason a call is allowed. If several reasons apply, a rule takes precedence, followed by an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
@@ -50,11 +50,11 @@ pub enum AllowedBy {
 pub enum DeniedBy {
     /// A policy rule denies the call.
     Rule,
-    /// No rule, grant or approval covers a value that needs one.
+    /// A value is not covered by a rule, grant or approval.
     NoRule,
-    /// The path is protected, or read-only and the call would change it.
+    /// A path is protected, or the call would change a read-only path.
     ProtectedPath,
-    /// An argument is unknown, invalid or cannot be resolved.
+    /// An argument is unknown or invalid, or it cannot be resolved.
     InvalidArgument,
     /// The tool is unannotated.
     UnknownTool,

@@ -24,7 +24,7 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
-    /// The address as the client wrote it, if it differs from `text` and may be sent unchanged.
+    /// The address as the client wrote it, if it differs from `text` and can be sent unchanged.
     written: Option<String>,
     site: Option<Site>,
     port: Option<u16>,
@@ -81,7 +81,7 @@ impl Destination {
         self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
-    /// Returns the host and port to connect to, or `None` unless both are known.
+    /// Returns the host and port to connect to, or `None` if either is unknown.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
         Some((self.site.as_ref()?.host(), self.port?))
@@ -179,7 +179,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// Returns `true` if the host is a name, so that it can have subdomains, and not an IP address.
+    /// Returns `true` if the host is a name rather than an IP address. Only names can have subdomains.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -203,9 +203,9 @@ impl AllowedHosts {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an unknown address,
-    /// for a local host name if the server may reach every host, and for an address with an unsupported scheme on an
-    /// allowed host.
+    /// Returns `true` if it is certain whether a server's allowed hosts include an address. This is uncertain for an
+    /// unknown address, for a local host name if the server may reach every host, and for an address with an
+    /// unsupported scheme if its host is allowed or the server may reach every host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -260,8 +260,8 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
 }
 
 /// Returns `true` if every parser finds the same host and port in an address: the address is printable ASCII, and its
-/// host and port are in canonical form. The rest of the address is not checked. Schemes other than web schemes always
-/// pass.
+/// host and port are in canonical form. The rest of the address is not checked. For non-web schemes, the host and port
+/// are not checked either.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {

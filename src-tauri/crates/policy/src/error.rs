@@ -1,4 +1,4 @@
-//! Errors in policy files. If a file is invalid, the previous policy stays in use.
+//! Errors in policy files. If a file is invalid, the previous policy stays in effect.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use std::fmt;

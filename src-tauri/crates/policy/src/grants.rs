@@ -50,7 +50,7 @@ pub struct ToolGrant {
 /// Calls to a server's tools to which a grant applies. A call that names a path, an address or a host is in no scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolScope {
-    /// One tool with its meaningful values fixed.
+    /// One tool with certain argument values.
     Use(ToolUse),
     /// One tool with any arguments.
     Tool(String),
@@ -69,14 +69,14 @@ pub enum GrantKind {
     Tree,
 }
 
-/// Set of access kinds.
+/// Set of kinds of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessSet {
-    /// `true` if the set contains reading.
+    /// `true` if the set includes reading.
     pub read: bool,
-    /// `true` if the set contains creating and changing.
+    /// `true` if the set includes creating and changing.
     pub write: bool,
-    /// `true` if the set contains deleting.
+    /// `true` if the set includes deleting.
     pub delete: bool,
 }
 

@@ -8,8 +8,8 @@
 //!   rules that deny or require approval also apply to the session sandbox.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
 //! - A call to an unannotated tool requires approval if the server's entry says so. The only allow rules that apply to
-//!   it are those for servers that reach nothing, because the sandbox then limits any arguments. A deny rule applies if
-//!   it might cover the call.
+//!   such a call are those for servers that reach nothing, because the sandbox of such a server limits the call
+//!   regardless of its arguments. A deny rule applies if it might cover the call.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -37,7 +37,7 @@ use ruling::Ruling;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
-/// Inputs of the judge besides the policy and the call.
+/// Data that the judge needs in addition to the policy and the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Session sandbox directory, or `None` if the session has none.
@@ -134,15 +134,14 @@ fn is_introspection(policy: &Policy, context: &Context<'_>, call: &ResolvedCall)
         && Judging::new(policy, context, call).ruling_for_call().restriction().is_none()
 }
 
-/// Call that is being judged, with the inputs of the decision.
+/// Call that is being judged, with the policy and the context.
 struct Judging<'a> {
     policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
     /// Session sandbox, or `None` if it does not apply to this server.
     sandbox: Option<&'a CanonicalPath>,
-    /// Rules that can apply to the tool. Computed on first use, because values in the session
-    /// sandbox need none.
+    /// Rules that can apply to the tool. Computed on first use, because values in the session sandbox need no rules.
     rules: OnceCell<RulesFor<'a>>,
 }
 
@@ -174,9 +173,9 @@ impl<'a> Judging<'a> {
         evaluation
     }
 
-    /// Returns `true` if the call names resources and also runs a command that could access others.
+    /// Returns `true` if the call names resources and also runs a command that could access other resources.
     ///
-    /// A confined server's command can access only granted resources, so judging the named ones is enough.
+    /// A confined server's command can access only granted resources, so judging the named resources is enough.
     fn runs_unconfined_command(&self) -> bool {
         let runs = self.call.values(Role::Command).next().is_some();
         runs && !self.context.confined && !self.call.roles().is_empty()
@@ -254,8 +253,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the autostart entry that matches if the value writes an autostart file. Files in the session sandbox
-    /// do not count, because clients never run them.
+    /// Returns the matching autostart entry if the value writes an autostart file. Files in the session sandbox do not
+    /// count, because clients never run them.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -265,8 +264,8 @@ impl<'a> Judging<'a> {
     }
 
     /// Returns `true` if an address requires approval because it is outside the server's allowed hosts. If no rule
-    /// covers the address, no approval is requested for an address that git added, because the agent did not ask for
-    /// it, or for an unknown address, because the effect of an approval would be unclear.
+    /// covers the address, approval is not requested in two cases: for an address that git added, because the agent did
+    /// not ask for it, and for an unknown address, because the effect of an approval would be unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -280,7 +279,8 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if the value is an address that is certainly outside the server's allowed hosts.
+    /// Returns `true` if the value is an address and it is certain whether the server's allowed hosts include the
+    /// address.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)

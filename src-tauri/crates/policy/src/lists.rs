@@ -2,7 +2,8 @@
 //!
 //! - A list contains its values and additions, minus its removals.
 //! - A removal may be spelled differently from the value that it matches. In an allow rule, every value that the
-//!   removal may match is removed. In a rule that asks or denies, only values with the same spelling are removed.
+//!   removal may match is removed. In a rule that denies or requires approval, only values with the same spelling are
+//!   removed.
 //! - A policy that refers to an undefined list is invalid, because a deny rule with a missing list would deny
 //!   nothing.
 
@@ -21,7 +22,7 @@ pub struct DynamicLists {
 /// A list's values after additions and removals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// Values for rules that ask or deny: all except those with the same spelling as a removal.
+    /// Values for rules that deny or require approval: all except those with the same spelling as a removal.
     values: Vec<String>,
     /// Values for allow rules: all except those that a removal may match.
     certain: Vec<String>,
@@ -45,7 +46,7 @@ impl DynamicLists {
         Ok(Self { lists })
     }
 
-    /// Returns a list's values for rules that ask or deny. Empty if the list does not exist.
+    /// Returns a list's values for rules that deny or require approval. Empty if the list does not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], |list| &list.values)
@@ -141,7 +142,7 @@ impl StoredList {
     }
 }
 
-/// Converts a host to lower case and removes its trailing dot, because matching ignores both.
+/// Converts a host to lower case and removes its trailing dot, because matching ignores case and trailing dots.
 fn plain(value: &str) -> String {
     value.trim_end_matches('.').to_lowercase()
 }

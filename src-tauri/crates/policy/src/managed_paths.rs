@@ -1,8 +1,8 @@
 //! Paths that an organization's rules close to every server.
 //!
-//! - Such a path is closed like a protected path: besides denying calls, sandboxes do not show it.
+//! - Such a path is treated like a protected path: calls that access it are denied, and sandboxes do not show it.
 //! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule for all servers
-//!   and tools allows or asks about something in it. The judge alone applies all other rules.
+//!   and tools allows or requires approval for something in it. All other rules are applied only by the judge.
 //! - A sandbox shows the same files to all tools, so an earlier rule for certain servers or tools opens nothing.
 
 use crate::protected::ManagedPath;
@@ -55,7 +55,7 @@ fn is_only_about_a_folder(rule: &Rule) -> bool {
         && !condition.reaches_nothing
 }
 
-/// Returns `true` if an earlier rule can except a file operation on a path from a later denial, regardless of the
+/// Returns `true` if an earlier rule can exempt a file operation on a path from a later deny rule, regardless of the
 /// server and tool.
 fn may_except(earlier: &Rule, path: &CanonicalPath) -> bool {
     let condition = &earlier.condition;

@@ -15,8 +15,8 @@ pub struct OpenFolder {
 }
 
 /// Returns the folders that a policy always opens to a server. Such a folder is the only condition of a rule that
-/// allows reading, and no earlier rule requires approval or denies access there. If the rule is managed, this applies
-/// to later rules too. Other folders are mounted only while a call needs them.
+/// allows reading, and no earlier rule requires approval or denies access there. If the rule is managed, no later rule
+/// does so either. Other folders are mounted only while a call needs them.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -43,8 +43,8 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     open
 }
 
-/// Returns `true` if a managed rule overrides a server's grant for the granted path or for a path inside it, so that the
-/// granted path must not stay mounted. Rules that apply only to some tools are left to the judge.
+/// Returns `true` if a managed rule overrides a server's grant for the granted path or for a path inside it, so that
+/// the granted path must not stay mounted. Rules that apply only to some tools are left to the judge.
 #[must_use]
 pub fn is_suspended(policy: &Policy, server: &str, grant: &PathGrant) -> bool {
     let managed = policy.rules().iter().take_while(|rule| rule.is_managed());

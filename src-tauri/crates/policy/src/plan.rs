@@ -134,7 +134,7 @@ impl PlannedValue<'_> {
         self.raw.unwrap_or_default()
     }
 
-    /// Returns `true` if the value may have [`Fact::Remotes`](crate::Fact::Remotes).
+    /// Returns `true` if the value can have [`Fact::Remotes`](crate::Fact::Remotes).
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)

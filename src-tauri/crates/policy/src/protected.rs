@@ -11,7 +11,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
-/// Set of protected paths. It is built once, and each path in a call is checked against it.
+/// Set of protected paths. The set is built once. Each path in a call is checked against it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
@@ -45,7 +45,7 @@ pub(crate) struct ManagedPath {
 pub enum ReadOnlyReason {
     /// The folder contains IronCurtain's own programs, which run outside every sandbox.
     OurPrograms,
-    /// The file is a configuration from which an agent client starts programs.
+    /// The file is an agent client's configuration, from which the client starts programs.
     ClientConfiguration,
     /// A rule of the user's organization denies changes.
     Organization,
@@ -131,7 +131,8 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// Returns a protected path that mounting a folder would expose, or a read-only path that it would make writable.
+    /// Returns a protected path that mounting a folder would expose, or a read-only path that mounting the folder would
+    /// make writable.
     #[must_use]
     pub fn exposed_by(&self, folder: &CanonicalPath, writable: bool) -> Option<&CanonicalPath> {
         let masked = self.masked_in(folder);
@@ -140,7 +141,8 @@ impl ProtectedPaths {
     }
 
     /// Returns the read-only paths in a folder. The sandbox mounts a mask over each of them, so that the rest of the
-    /// folder can be writable. They contain IronCurtain's own programs, which always exist while it is running.
+    /// folder can be writable. These paths contain IronCurtain's own programs, so they exist as long as IronCurtain is
+    /// running.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -150,13 +152,13 @@ impl ProtectedPaths {
     }
 
     /// Returns the read-only path that contains `path`. If the call removes `path` (`taken_away`), a read-only path
-    /// inside it counts too.
+    /// inside it also counts.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
     /// Returns the autostart entry that matches a path. With `brings_folder`, a folder that may contain an autostart
-    /// file matches too.
+    /// file also matches.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));

@@ -57,7 +57,7 @@ impl JudgedRequest {
         matches!(self, Self::ReadResource | Self::SubscribeResource)
     }
 
-    /// Returns the arguments to judge. Replaces the `uri` of a file by its `path`.
+    /// Returns the arguments to judge. Replaces a file's `uri` with its `path`.
     ///
     /// # Errors
     /// Returns [`AddressError`] if parsers could interpret the `uri` differently.

@@ -111,7 +111,7 @@ roles! {
 }
 
 impl Role {
-    /// Returns `true` if a folder with this role always includes everything in it, as for deletion.
+    /// Returns `true` if a folder with this role always includes everything in it, as in a deletion.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
@@ -127,7 +127,7 @@ impl Role {
     }
 }
 
-/// Set of roles, as a bit set.
+/// Set of roles, stored as a bit set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RoleSet(u32);
 

@@ -31,7 +31,7 @@ pub enum Layer {
     User,
     /// Rules from the user's organization.
     Managed,
-    /// Rule for a setting of the user's organization.
+    /// Rules that enforce the settings of the user's organization.
     Setting,
 }
 
@@ -50,8 +50,8 @@ pub struct Rule {
     pub condition: RuleCondition,
     /// Layer of the rule.
     pub layer: Layer,
-    /// Time at which a managed rule started to apply on this machine, in milliseconds since the Unix epoch. Older grants
-    /// do not satisfy a managed rule that requires approval.
+    /// Time at which a managed rule started to apply on this machine, in milliseconds since the Unix epoch. Older
+    /// grants do not satisfy a managed rule that requires approval.
     pub(crate) since_ms: u64,
     pub(crate) examples: Vec<Example>,
 }
@@ -74,8 +74,8 @@ impl Policy {
         Self { rules, index }
     }
 
-    /// Adds the rules of a policy that was parsed from the same text with another home directory. Each differing rule
-    /// follows its counterpart.
+    /// Adds the rules of a policy that was parsed from the same text with a different home directory. Each differing
+    /// rule follows its counterpart.
     #[must_use]
     pub fn with_variants(self, others: Self) -> Self {
         let pairs = self.rules.into_iter().zip(others.rules);

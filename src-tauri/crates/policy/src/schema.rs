@@ -17,7 +17,8 @@ use std::sync::Arc;
 /// Mismatch between an argument and the schema.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
-    /// Dotted path of the argument, or `None` for the arguments as a whole. An empty path is a valid argument name.
+    /// Dotted path of the argument, or `None` for the arguments as a whole. The path can be empty, because an
+    /// argument's name can be empty.
     path: Option<String>,
     message: String,
 }

@@ -1,6 +1,6 @@
-//! Resources that a server can access beyond its session, to the extent that the judge needs to know.
+//! Reach of a server: the resources that it can access beyond its session.
 //!
-//! - The caller derives this from the server's sandbox and its current mounts.
+//! - The caller derives the reach from the server's sandbox and current mounts.
 
 /// Resources that a server can currently access beyond its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! Tool uses that a grant can permit beyond one call: a tool and the values of its arguments that have a role.
 //!
 //! - A call that names a path, an address or a host has no tool use, because these are granted individually.
-//! - A tool use includes every value with a role, whether it is judged or not. Later calls may differ in commands and
-//!   in values without a role.
+//! - A tool use includes every value with a role, whether or not the value is judged. Later calls may differ in
+//!   commands and in values without a role.
 //! - For an unannotated tool, the tool use includes all arguments, so it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};

@@ -1,4 +1,4 @@
-//! Verbs that describe the action of a call in prompts.
+//! Verbs that describe a call's action in prompts.
 //!
 //! - Verbs are ordered by harm, least harmful first. A prompt shows a call's most harmful verb.
 //! - The role registry assigns a verb to each role. A tool's name can imply a more specific verb.

@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// Permission for one call, with the call as it was judged and will be sent.
+/// Permission for one call. Contains the call as it was judged and will be sent.
 #[derive(Debug, PartialEq)]
 #[must_use = "forwarding a call requires its permit"]
 pub struct Permit {
@@ -60,7 +60,7 @@ pub struct Permit {
 pub struct Escalation {
     /// The call, as it was judged.
     pub call: ResolvedCall,
-    /// First rule that requires approval, or the first one of the user's organization.
+    /// First rule that requires approval. Rules of the user's organization take precedence.
     pub by: RuleReason,
     /// Values that require approval. Never empty.
     pub values: Vec<PendingApproval>,
@@ -81,14 +81,14 @@ pub struct PendingApproval {
     pub by: RuleReason,
 }
 
-/// Resource or call that an approval is about.
+/// Resource or call to which an approval applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// A file or folder.
     Path(CanonicalPath),
     /// A URL or a name.
     Text(Arc<str>),
-    /// Role that requires approval although the call contains no value with it.
+    /// Role that requires approval although the call contains no value with that role.
     Absent,
     /// The call as a whole, because its tool names no resources.
     Call,

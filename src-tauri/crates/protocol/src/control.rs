@@ -23,7 +23,7 @@ pub struct RequestFrame {
 ///
 /// - INVARIANT: no request grants access. Requests can display state, revoke access, or decide about files that a
 ///   session left behind. Requests that lift a pause, lockdown or denial only make the daemon ask the user again.
-///   [`Request::Pair`] only confirms a pairing that waits, with the code that the desktop shows.
+///   [`Request::Pair`] only confirms a pending pairing, with the code that the desktop shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -109,11 +109,11 @@ pub enum Request {
     Undo {
         /// Id of the run.
         session: String,
-        /// The folder.
+        /// Folder that contains the paths.
         folder: String,
-        /// Number of paths.
+        /// Number of paths to restore.
         count: usize,
-        /// `None` before the paths are restored, then the number that could not be restored.
+        /// Number of paths that could not be restored; `None` if the paths have not been restored yet.
         failed: Option<usize>,
     },
     /// Returns the newest entries of the audit log, oldest first.
@@ -144,12 +144,12 @@ pub enum Request {
         /// Name of the secret.
         name: String,
     },
-    /// Confirms the pairing with the desktop that is waiting. A wrong code refuses the pairing.
+    /// Confirms the pending pairing with a desktop. A wrong code makes the pairing fail.
     Pair {
         /// Code that the desktop shows.
         code: String,
     },
-    /// Ends the login at a remote server, and deletes its tokens from the unlocked file.
+    /// Ends the login to a remote server, and deletes its tokens from the unlocked file.
     EndLogin {
         /// Name of the server.
         server: String,
@@ -194,7 +194,7 @@ pub struct ReplyFrame {
     pub reply: Reply,
 }
 
-/// Reply of the daemon to one request.
+/// The daemon's reply to one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
@@ -219,7 +219,7 @@ pub enum Reply {
         grant: String,
         /// Servers that were restarted because they still had a granted file open.
         restarted: Vec<String>,
-        /// Reason the revocation is not saved to disk yet; `None` if it is.
+        /// Reason the revocation is not saved to disk yet; `None` if it is saved.
         #[serde(default)]
         unstored: Option<String>,
     },
@@ -235,11 +235,11 @@ pub enum Reply {
     Audit(AuditCheckView),
     /// Reply to [`Request::SecretNames`].
     SecretNames(Vec<String>),
-    /// Reply to [`Request::Pair`]: the code was right.
+    /// Reply to [`Request::Pair`]: the code was correct.
     PairingCode {
         /// Code to type on the desktop.
         code: String,
-        /// `true` if the attached desktop has to allow the pairing too.
+        /// `true` if the user of the attached desktop must also allow the pairing.
         asks_attached: bool,
     },
     /// Reply to [`Request::EndLogin`]; `None` if there was no login.
@@ -248,7 +248,7 @@ pub enum Reply {
     Metrics(String),
     /// The request failed.
     Failed {
-        /// Error code for programs.
+        /// Machine-readable error code.
         code: ErrorCode,
         /// Error message for the user.
         message: String,

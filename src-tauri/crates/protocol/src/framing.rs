@@ -9,7 +9,7 @@ pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The connection reached EOF in the middle of a message, or before one.
+    /// The connection reached EOF before or in the middle of a message.
     #[error("the connection was closed before a complete message arrived")]
     Ended,
     /// The message is longer than [`MAX_FRAME_BYTES`].
@@ -21,7 +21,7 @@ pub enum FrameError {
     /// The peer did not read or answer within the connection's timeout.
     #[error("timed out")]
     TimedOut,
-    /// Any other I/O error of the connection.
+    /// Any other connection error.
     #[error("the connection failed: {0}")]
     Io(io::Error),
 }
@@ -51,7 +51,7 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, Fra
 /// Writes one message.
 ///
 /// # Errors
-/// Returns [`FrameError::TooLong`] without writing anything, or an error of the connection.
+/// Returns [`FrameError::TooLong`] without writing anything, or a connection error.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), FrameError> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {

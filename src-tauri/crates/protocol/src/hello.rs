@@ -27,7 +27,7 @@ pub enum Purpose {
     Control,
     /// Replaces a daemon that cannot ask the user. Only the app sends this.
     TakeOver,
-    /// Answers the questions of a remote machine on this desktop. The message carries one descriptor: a socket to the
+    /// Answers questions from a remote machine on this desktop. The message carries one descriptor: a socket to the
     /// remote machine's [`Purpose::Relay`]. The daemon encrypts everything in it.
     Attach {
         /// The user's name for the remote machine.
@@ -38,7 +38,7 @@ pub enum Purpose {
     Relay,
 }
 
-/// Notification from the daemon to the process that attaches or relays.
+/// Notification from the daemon to the attaching or relaying process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AttachNote {
@@ -52,14 +52,14 @@ pub enum AttachNote {
     Attached,
     /// The connection has ended. Always the last notification.
     Ended {
-        /// Reason for the user.
+        /// Human-readable reason.
         why: String,
-        /// `true` if connecting again cannot help.
+        /// `true` if reconnecting cannot help.
         is_final: bool,
     },
 }
 
-/// Code of the remote machine, as the user typed it. Only pairs; it answers no question.
+/// The remote machine's code, as typed by the user. It only confirms a pairing and cannot answer a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairingConfirmed {
@@ -110,7 +110,7 @@ pub struct RunHello {
     /// Run profile; `None` selects the profile that matches the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RunProfileChoice>,
-    /// `true` to report the files that the program used when it exits.
+    /// `true` to report, when the program exits, the files that it used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn: bool,
     /// Socket of the user's ssh agent.
@@ -127,7 +127,7 @@ pub enum RunAsk {
     Usual,
     /// The terminal that started the run, for this run only.
     Terminal,
-    /// None. Every question is denied.
+    /// No destination: every question is denied.
     Deny,
 }
 
@@ -164,9 +164,9 @@ pub enum RunNote {
         /// Path or host that the program requested.
         path: String,
     },
-    /// No question is pending on the run's own terminal any more.
+    /// No more questions are pending on the run's own terminal.
     Answered,
-    /// An access of the program was denied.
+    /// Access that the program requested was denied.
     Denied {
         /// Path or host that the program requested.
         path: String,
@@ -212,9 +212,9 @@ pub struct UsedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdioMode {
-    /// As two descriptors in the hello (`SCM_RIGHTS`): standard input, then standard output.
+    /// Passed as two descriptors with the hello (`SCM_RIGHTS`): standard input, then standard output.
     HandedOver,
-    /// Copied by the shim over this connection after the welcome.
+    /// Copied by the shim over this connection after the [`Welcome`].
     Relayed,
 }
 
@@ -238,7 +238,7 @@ pub enum Welcome {
 /// Reason for refusing a connection, and what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelloRefusal {
-    /// Reason for programs.
+    /// Machine-readable reason.
     pub code: RefusalCode,
     /// Message for the user: what happened and what to do.
     pub message: String,
@@ -250,7 +250,7 @@ pub struct HelloRefusal {
 pub enum RefusalCode {
     /// The hello could not be parsed.
     Malformed,
-    /// The daemon has another protocol version.
+    /// The daemon has a different protocol version.
     Version,
     /// The peer belongs to another user.
     OtherUser,

@@ -2,9 +2,9 @@
 //!
 //! One JSON object per line over a socket that only the user can access. The first line in each direction contains the
 //! protocol version.
-//! - No message can approve anything: no message contains an answer to a question or adds a grant. Answers of an
-//!   attached desktop arrive in an encrypted channel, which needs the paired key.
-//! - Contains wire types only, which the daemon converts to and from its own types.
+//! - No message can approve anything: no message contains an answer to a question or adds a grant. Answers from an
+//!   attached desktop arrive over an encrypted channel that requires the paired key.
+//! - Contains only wire types. The daemon converts them to and from its own types.
 
 mod control;
 mod framing;

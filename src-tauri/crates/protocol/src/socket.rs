@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Environment variable that moves all files under one directory (tests, demos, portable use).
 pub const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Path of the daemon's socket inside a run. It exists nowhere else: outside, only root can create it.
+/// Path of the daemon's socket inside a run. The path does not exist outside runs, where only root can create it.
 pub const RUN_SOCKET: &str = "/run/ironcurtain/sessions";
 
 /// Maximum path length in bytes: the size of `sun_path` on macOS (104 bytes) without the final NUL. Linux has 108
@@ -27,7 +27,7 @@ pub enum SocketPathError {
     Relative {
         /// Name of the environment variable.
         variable: &'static str,
-        /// Its relative value.
+        /// Relative value of the variable.
         value: String,
     },
     /// The path exceeds the operating system's limit.
@@ -124,7 +124,7 @@ impl Sockets {
     }
 }
 
-/// Returns the runtime directory that a login creates (`pam_systemd(8)`), if it exists and only the user can access it.
+/// Returns the runtime directory created at login (`pam_systemd(8)`), if it exists and only the user can access it.
 #[must_use]
 pub fn usual_runtime_directory() -> Option<PathBuf> {
     let user = std::fs::metadata("/proc/self").ok()?.uid();

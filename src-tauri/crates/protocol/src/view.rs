@@ -22,14 +22,14 @@ pub enum Protection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedOn {
-    /// A dialog of the app.
+    /// A dialog in the app.
     #[default]
     App,
     /// The terminal on which the trusted process was started.
     Terminal,
     /// The dialog of an attached desktop.
     Desktop,
-    /// Nowhere: everything that needs approval is denied.
+    /// No destination: everything that requires approval is denied.
     Nobody,
 }
 
@@ -66,11 +66,11 @@ pub struct StatusView {
     pub policy: String,
     /// Encrypted file that stores the servers' secrets; `None` if the keyring stores them.
     pub secrets_file: Option<SecretsFileView>,
-    /// Key of the desktop that is attached to this machine.
+    /// Key of the desktop that is attached to this machine, if any.
     #[serde(default)]
     pub attached_desktop: Option<String>,
-    /// Warning that the daemon does not use the settings of the user's account, naming the environment variable or
-    /// option that selected others. `None` if it uses the account's settings.
+    /// Warning that the daemon does not use the settings of the user's account. Names the environment variable or
+    /// option that selected other settings. `None` if it uses the account's settings.
     pub other_home: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub struct ProcessView {
     pub name: String,
 }
 
-/// Client of a session. Each field says whether it is verified or claimed.
+/// Client of a session. Each field is documented as verified or claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
     /// Display name of the client, derived from the verified executable. A placeholder if the executable cannot be
@@ -118,7 +118,7 @@ pub struct ClientView {
 pub struct RootView {
     /// Canonical path of the directory.
     pub path: String,
-    /// Origin of the permission, in words ("what you granted for this session").
+    /// Origin of the permission, in words ("granted by you for this session").
     pub source: String,
     /// Id of the grant that provides this root, if any. Revoking the grant removes the root.
     pub grant: Option<String>,
@@ -136,13 +136,13 @@ pub struct SessionView {
     pub client: ClientView,
     /// Name of the server.
     pub server: String,
-    /// Id of the connection, which sessions share if one client entry provides several servers.
+    /// Connection id. Sessions share the id if one client entry provides several servers.
     #[serde(default)]
     pub connection: Option<String>,
     /// Run that contains the program that opened the session, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Reason the server is not running; `None` if it is.
+    /// Reason the server is not running; `None` if it is running.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Number of times the server was restarted.
@@ -167,8 +167,8 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
-    /// Further paths that are always open: those of the server's entry, or of a run's profile. `/` if the server reads
-    /// this computer's files, except protected ones.
+    /// Other paths that are always accessible, because the server's entry or the run's profile opens them. `/` if the
+    /// server can read all files on this computer except protected ones.
     #[serde(default)]
     pub always: Vec<RootView>,
     /// Hosts to which the server may connect without approval.
@@ -176,7 +176,7 @@ pub struct SessionView {
     pub hosts: Vec<String>,
     /// Number of autostart files left behind by the session that require a decision.
     pub left: usize,
-    /// `true` if the user paused the session, which denies all its calls.
+    /// `true` if the user paused the session. All calls of a paused session are denied.
     pub paused: bool,
 }
 
@@ -202,7 +202,7 @@ pub struct SessionRecordView {
     pub looking: bool,
     /// Autostart files that the session created or changed.
     pub files: Vec<LeftFileView>,
-    /// Reasons for folders of the session that could not be scanned.
+    /// Reasons why folders of the session could not be scanned.
     pub unfinished: Vec<String>,
 }
 
@@ -236,7 +236,7 @@ pub struct LeftFileView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftState {
-    /// In place, not decided yet.
+    /// In place; the user has not decided yet.
     Left,
     /// The user chose to keep the file.
     Kept,
@@ -341,7 +341,7 @@ pub struct ActivityView {
     pub paths: Vec<String>,
 }
 
-/// Login at a remote server that has ended.
+/// Ended login to a remote server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedLoginView {
     /// Authorization server.
@@ -357,8 +357,8 @@ pub struct AuditCheckView {
     pub intact: bool,
     /// Number of entries read.
     pub entries: u64,
-    /// First problem and its location. If the chain is intact, the reason entries may be missing from its end, if
-    /// there is one.
+    /// First problem and its location. If the chain is intact, the reason why entries may be missing from its end, if
+    /// any.
     pub problem: Option<String>,
     /// Sources that confirm the newest entry, in words; empty if there are none.
     #[serde(default)]

@@ -1,7 +1,7 @@
-//! TLS 1.3 channel in which both sides prove an Ed25519 key (raw public keys, RFC 7250).
+//! TLS 1.3 channel in which each side proves possession of an Ed25519 key (raw public keys, RFC 7250).
 //!
 //! - Accepts any peer key. The caller must compare [`Channel::peer`] with the paired key before it trusts the peer.
-//! - Every connection proves both keys, because sessions are never resumed.
+//! - Both sides prove possession of their keys in every connection, because TLS sessions are never resumed.
 
 mod verifier;
 
@@ -46,43 +46,43 @@ pub enum ChannelError {
     /// The configuration or the peer's key is not usable.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// The connection failed, or the peer did not prove its key.
+    /// The connection failed, or the peer did not prove possession of its key.
     #[error("the handshake failed: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Key pair of one side.
+/// Key pair of one side of a channel.
 #[derive(Clone)]
 pub struct ChannelKey {
     certified: Arc<CertifiedKey>,
     public: PeerKey,
 }
 
-/// Public key that a peer proved, or that is paired. Formatted as base64url.
+/// Public key of a peer. Formatted as base64url.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PeerKey([u8; LENGTH]);
 
-/// Stream of a channel's plain text.
+/// Plaintext stream of a channel.
 pub type ChannelStream<S> = TlsStream<S>;
 
-/// Encrypted connection to a peer that proved [`Channel::peer`].
+/// Encrypted connection to a peer that proved possession of [`Channel::peer`].
 #[derive(Debug)]
 pub struct Channel<S> {
-    /// Stream of the plain text.
+    /// Plaintext stream.
     pub stream: ChannelStream<S>,
-    /// Key that the peer proved.
+    /// Public key of the peer, verified in the handshake.
     pub peer: PeerKey,
-    /// Secret of this connection.
+    /// Secret derived from this connection.
     pub binding: ChannelBinding,
 }
 
-/// Secret of a connection, equal on both sides only if nothing is between them.
+/// Secret derived from a connection. Equal on both sides only if there is no man in the middle.
 #[derive(Clone, Copy)]
 pub struct ChannelBinding([u8; LENGTH]);
 
 impl ChannelKey {
-    /// Creates the key pair of a 32-byte seed.
+    /// Derives the key pair from a 32-byte seed.
     ///
     /// # Errors
     /// Returns [`ChannelError::Key`] if the seed is invalid.
@@ -104,7 +104,7 @@ impl ChannelKey {
     /// Opens the desktop's side of a channel.
     ///
     /// # Errors
-    /// Returns [`ChannelError`] if the connection fails or the peer proves no key.
+    /// Returns [`ChannelError`] if the connection fails or the peer does not prove possession of a key.
     pub async fn connect<S>(&self, stream: S) -> Result<Channel<S>, ChannelError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -126,7 +126,7 @@ impl ChannelKey {
     /// Opens the remote machine's side of a channel.
     ///
     /// # Errors
-    /// Returns [`ChannelError`] if the connection fails or the peer proves no key.
+    /// Returns [`ChannelError`] if the connection fails or the peer does not prove possession of a key.
     pub async fn accept<S>(&self, stream: S) -> Result<Channel<S>, ChannelError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -241,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_cannot_claim_a_key_that_it_does_not_have() {
-        // The thief has the desktop's public key, which is no secret, but signs with its own.
+        // The thief has the desktop's public key, which is not secret, but signs with its own private key.
         let (desktop, thief) = (key(1), key(3));
         let stolen = vec![CertificateDer::from(desktop.public().document())];
         let certified = CertifiedKey::new(stolen, thief.certified.key.clone());
@@ -270,7 +270,7 @@ mod tests {
                             let mut sent = buffer[..n].to_vec();
                             all.extend_from_slice(&sent);
                             if all.len() > 4096 { sent[n - 1] ^= 1; }
-                            // After the change, the receiver closes the channel.
+                            // The receiver closes the channel when it receives the modified byte.
                             if inside.write_all(&sent).await.is_err() {
                                 return all;
                             }

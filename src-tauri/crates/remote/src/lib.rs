@@ -1,9 +1,10 @@
 //! Answers a remote machine's questions on a desktop: pairing, channel and messages.
 //!
-//! - Both sides prove an Ed25519 key in every connection ([`Channel`]). A side accepts only the key that it paired with.
+//! - Both sides prove possession of an Ed25519 key in every connection ([`Channel`]). Each side accepts only the key
+//!   that it paired with.
 //! - INVARIANT: an answer is accepted once, before the question expires, and only with the digest of the question that
 //!   the remote machine asked ([`SentQuestions`]).
-//! - Knows nothing of sockets, processes or dialogs.
+//! - Independent of sockets, processes and dialogs.
 
 mod channel;
 mod messages;

@@ -1,6 +1,6 @@
 //! Messages in the channel, one JSON object per line.
 //!
-//! - Nothing in them is trusted because of its content; each side checks the other side's key first.
+//! - A message's content alone is never trusted: each side first checks the other side's key.
 
 use crate::pairing::{Commitment, Nonce};
 use crate::pending::QuestionDigest;
@@ -8,10 +8,10 @@ use ironcurtain_consent::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Version of these messages. Both sides must have the same.
+/// Version of these messages. Both sides must have the same version.
 pub const VERSION: u32 = 2;
 
-/// Maximum length of a message in bytes: the largest question that can be shown (2 MiB), and its envelope.
+/// Maximum length of a message in bytes: the largest question that can be shown (2 MiB), plus its envelope.
 pub const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024 + 64 * 1024;
 
 /// Purpose of a desktop's connection.
@@ -61,12 +61,12 @@ pub enum FromDesktop {
         /// Id of the question.
         id: String,
     },
-    /// Shows that the connection works.
+    /// Shows that the connection is alive.
     Ping,
 }
 
 impl FromDesktop {
-    /// Returns the version in a first message, even if this version cannot read the rest of it.
+    /// Returns the version from a first message, even if the rest of the message cannot be parsed by this version.
     #[must_use]
     pub fn version(message: &[u8]) -> Option<u32> {
         #[derive(Deserialize)]
@@ -83,11 +83,11 @@ impl FromDesktop {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FromRemote {
-    /// The remote machine refuses to pair or to be attached, and closes the connection.
+    /// The remote machine refuses the pairing or attachment, and closes the connection.
     Refused {
-        /// Reason for programs.
+        /// Machine-readable reason.
         refusal: PairingRefusal,
-        /// Reason for the user.
+        /// Human-readable reason.
         why: String,
     },
     /// The remote machine's nonce.
@@ -97,7 +97,7 @@ pub enum FromRemote {
     },
     /// The pairing is stored.
     Paired,
-    /// Questions follow.
+    /// The desktop is attached; questions follow.
     Attached,
     /// Question for the user.
     Question {
@@ -106,32 +106,32 @@ pub enum FromRemote {
         /// The question as JSON. Its digest is computed from exactly this text.
         question: Box<RawValue>,
     },
-    /// The question is over.
+    /// The question is no longer pending.
     Withdraw {
         /// Id of the question.
         id: String,
     },
-    /// The answer to a question was not accepted, so its call is denied.
+    /// The answer to a question was not accepted, so the call is denied.
     NotAccepted {
         /// Id of the question.
         id: String,
-        /// Reason for the user.
+        /// Human-readable reason.
         why: String,
     },
-    /// Message that needs no answer.
+    /// Message for the user that needs no answer.
     Notice {
-        /// The text.
+        /// Text of the message.
         text: String,
     },
-    /// Shows that the connection works.
+    /// Shows that the connection is alive.
     Ping,
 }
 
-/// Reason of a remote machine for a refusal.
+/// Reason a remote machine refuses a desktop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairingRefusal {
-    /// Trying again cannot help: the user has to do something first.
+    /// Retrying cannot help until the user has done something.
     Final,
     /// Another desktop is attached, or the machine is busy.
     Busy,

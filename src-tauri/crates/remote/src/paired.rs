@@ -16,22 +16,22 @@ pub enum PairedError {
     /// Reading or writing failed.
     #[error("failed to access `{path}`: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The file is malformed.
     #[error("`{path}` is invalid: {source}")]
     Invalid {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Error of the parser.
+        /// Parser error.
         source: serde_json::Error,
     },
 }
 
-/// Paired keys by name. Every method reads the file anew.
+/// Paired keys by name. Every method rereads the file.
 #[derive(Debug, Clone)]
 pub struct PairedKeys(PathBuf);
 
@@ -70,7 +70,7 @@ impl PairedKeys {
         self.write(&keys)
     }
 
-    /// Removes a key. Returns `false` if there is none with this name.
+    /// Removes a key. Returns `false` if no key has this name.
     ///
     /// # Errors
     /// Returns [`PairedError`] if the file cannot be read or written.
@@ -93,7 +93,7 @@ impl PairedKeys {
     }
 }
 
-/// Returns `true` if a name of a peer is short and displays as itself.
+/// Returns `true` if a peer's name is not empty, not too long, and displayed exactly as it is written.
 #[must_use]
 pub fn is_valid_name(name: &str) -> bool {
     let is_shown = visible::line(name) == name && visible::spaces(name) == name && name.trim() == name;

@@ -1,8 +1,8 @@
 //! Codes that the user types during pairing: the desktop's on the remote machine, and the remote machine's on the
 //! desktop.
 //!
-//! - The desktop commits to its nonce before it learns the remote machine's, so neither side, and nothing between
-//!   them, can search for nonces that produce the same code on two connections. A guess succeeds once in a million.
+//! - The desktop commits to its nonce before it learns the remote machine's nonce, so neither side nor anything between
+//!   them can search for nonces that produce the same code on two connections. A guess succeeds once in a million.
 
 use crate::channel::{ChannelBinding, PeerKey};
 use base64::Engine as _;
@@ -24,12 +24,12 @@ pub struct Nonce(String);
 #[serde(transparent)]
 pub struct Commitment(String);
 
-/// Codes of a connection, of six digits. The user types each one on the other machine.
+/// Six-digit codes of a connection. The user types each one on the other machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairingCodes {
     /// Code that the desktop shows, such as "204517".
     pub desktop: String,
-    /// Code that the remote machine shows after its user typed the desktop's.
+    /// Code that the remote machine shows after its user has typed the desktop's code.
     pub remote: String,
 }
 
@@ -66,13 +66,13 @@ impl Commitment {
     /// Checks a revealed nonce.
     ///
     /// # Errors
-    /// Returns [`PairingError::Changed`] if this is not the nonce's commitment.
+    /// Returns [`PairingError::Changed`] if the nonce does not match the commitment.
     pub fn check(&self, nonce: &Nonce) -> Result<(), PairingError> {
         if nonce.commitment() == *self { Ok(()) } else { Err(PairingError::Changed) }
     }
 }
 
-/// Returns the codes of a connection. `keys` and `nonces` are the desktop's and then the remote machine's.
+/// Returns the codes of a connection. In `keys` and `nonces`, the desktop's value comes first.
 #[must_use]
 pub fn pairing_codes(
     binding: ChannelBinding,
@@ -100,7 +100,7 @@ pub fn pairing_codes(
     PairingCodes { desktop: code(0), remote: code(8) }
 }
 
-/// Returns `true` if `typed` is this code. Spaces in it are ignored.
+/// Returns `true` if `typed` matches `code`. Whitespace in `typed` is ignored.
 #[must_use]
 pub fn is_code(code: &str, typed: &str) -> bool {
     typed.chars().filter(|c| !c.is_whitespace()).eq(code.chars())

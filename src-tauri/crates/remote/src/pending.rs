@@ -1,4 +1,4 @@
-//! Questions that a remote machine sent to the desktop, and the check of their answers.
+//! Questions that a remote machine sent to the desktop, and the validation of their answers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,17 +23,17 @@ impl QuestionDigest {
     }
 }
 
-/// Reason an answer is not accepted.
+/// Reason why an answer is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerRefused {
     /// The question was answered or withdrawn, or belongs to another connection.
     #[error("question `{0}` is not pending on this connection")]
     NotPending(String),
-    /// The answer is for another call.
+    /// The answer is for a different call.
     #[error("the answer to question `{0}` is for another call")]
     OtherCall(String),
     /// The question expired.
-    #[error("the answer to question `{0}` is late")]
+    #[error("question `{0}` expired before it was answered")]
     Late(String),
 }
 
@@ -80,7 +80,7 @@ impl<T> SentQuestions<T> {
         Some(&pending.slot)
     }
 
-    /// Accepts the answer to a question, which is then no longer pending.
+    /// Accepts the answer to a question and removes the question.
     ///
     /// # Errors
     /// Returns [`AnswerRefused`] for a repeated, late or mismatched answer. A mismatched answer leaves the question

@@ -20,10 +20,10 @@ pub enum RootDesktopsError {
     Invalid(#[from] serde_json::Error),
 }
 
-/// Returns the keys in the file by name. A missing file permits nothing.
+/// Returns the keys in the file by name. A missing file permits no desktops.
 ///
 /// # Errors
-/// Returns [`RootDesktopsError`] if the file cannot be read, is malformed, or can be changed by another user than root.
+/// Returns [`RootDesktopsError`] if the file cannot be read, is malformed, or can be changed by a user other than root.
 pub fn permitted_desktops(file: &Path) -> Result<BTreeMap<String, PeerKey>, RootDesktopsError> {
     match read_root_file(file) {
         Ok(text) => keys(&text),
@@ -50,9 +50,9 @@ mod tests {
         assert!(permitted_desktops(Path::new("/etc/ironcurtain/no/desktops.json")).unwrap().is_empty());
         let line = format!("\"laptop\": \"{key}\"");
         std::fs::write(&file, format!("{{{line}}}")).unwrap();
-        // Other users can write the folder of temporary files.
+        // Other users can write to the folder for temporary files.
         let refused = permitted_desktops(&file).unwrap_err().to_string();
-        assert!(refused.contains("other users can write it"), "{refused}");
+        assert!(refused.contains("other users can write to it"), "{refused}");
         assert_eq!(keys(&format!("{{{line}}}")).unwrap().get("laptop"), Some(&key));
         let refused = keys(&format!("{{}}\n{{{line}}}")).unwrap_err().to_string();
         assert!(refused.contains("failed to read `/etc/ironcurtain/desktops.json`: trailing"), "{refused}");

@@ -1,7 +1,7 @@
 //! Benchmarks our sandbox and others side by side, and prints a Markdown table. Run by `cargo xtask bench`.
 //!
 //! `sandbox-bench [--smoke] PROGRAM [SRT]`: PROGRAM is a release build of our program, and SRT is `srt`, if installed.
-//! `--smoke` takes each measurement only once. The program starts itself in each sandbox with `--work FOLDER FILES`.
+//! `--smoke` takes each measurement only once. The benchmark starts itself in each sandbox with `--work FOLDER FILES`.
 //!
 //! - Each sandbox runs the same commands through its command line, like a user.
 //! - Memory and processes are measured for the launched process and all its descendants.
@@ -35,7 +35,7 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// Number of repetitions of each measurement.
 struct Rounds {
-    /// Launches of each sandbox, few because `srt` is slow.
+    /// Launches of each sandbox. The number is small because `srt` is slow.
     launches: usize,
     /// Lines echoed by the server.
     echoes: usize,

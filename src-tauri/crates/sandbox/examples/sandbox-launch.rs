@@ -1,4 +1,5 @@
-//! Launcher that tests kill. Launches the spec in its second argument with the program in its first, and waits.
+//! Launcher for tests that kill it. Launches the sandbox program in the first argument with the spec in the second, and
+//! waits.
 
 #![expect(clippy::print_stdout, reason = "the test waits for the line")]
 

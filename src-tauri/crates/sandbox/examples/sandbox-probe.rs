@@ -1,4 +1,4 @@
-//! Server for the sandbox tests. On request, attempts what a hostile server would, and reports the result.
+//! Server for the sandbox tests. On request, attempts what a hostile server would attempt, and reports the result.
 //!
 //! Requests and answers are single lines. An answer is `ok ...` or `err NAME`, where NAME is the errno.
 
@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// Granted files that the probe keeps open, so that a test can check that this is detected.
+/// Granted files that the probe keeps open. Tests check that the supervisor detects this.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -70,7 +70,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         }
         let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_encoded_bytes()));
         let names = names.collect::<io::Result<Vec<_>>>()?;
-        // Compares only the emptiness of a folder, because other names may come and go.
+        // Compares only if a folder is empty, because other names may come and go.
         Ok(if names.is_empty() { b"empty".to_vec() } else { Vec::new() })
     };
     let (path, first) = (path.to_owned(), look(path)?);
@@ -131,7 +131,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         }
         "mkfifo" => {
             let path = std::ffi::CString::new(rest)?;
-            // SAFETY: a C string that stays valid during the call.
+            // SAFETY: the path is a C string that stays valid during the call.
             check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }.into()).map(|_| done)
         }
         "open-write" => OpenOptions::new().write(true).open(rest).map(|_| done).map_err(Into::into),
@@ -166,7 +166,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         "fds" => {
             let mut numbers: Vec<String> = Vec::new();
             for number in 0..1024 {
-                // SAFETY: queries a flag of a number that may or may not be open; changes nothing.
+                // SAFETY: `F_GETFD` changes nothing, and the number need not be an open descriptor.
                 if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
                     numbers.push(number.to_string());
                 }
@@ -211,7 +211,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
                 _ => return Err("unknown limit".into()),
             };
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: writes into `limit`, which stays valid during the call.
+            // SAFETY: the kernel writes only to `limit`, which stays valid during the call.
             check(unsafe { libc::getrlimit(resource, &raw mut limit) }.into())?;
             Ok(format!("{} {}", limit.rlim_cur, limit.rlim_max))
         }
@@ -223,7 +223,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
 
 fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
-    // SAFETY: maps one page of a file at an address chosen by the kernel; nothing reads through it.
+    // SAFETY: the kernel chooses the address, and nothing reads through the mapping.
     let at =
         unsafe { libc::mmap(ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {
@@ -236,7 +236,7 @@ fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
 impl Drop for Held {
     fn drop(&mut self) {
         for (at, length) in &self.maps {
-            // SAFETY: a mapping that `map` created and nothing uses.
+            // SAFETY: `map` created the mapping, and nothing uses it.
             unsafe { libc::munmap(*at, *length) };
         }
     }
@@ -254,7 +254,7 @@ fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = space.as_mut_ptr().cast();
-    // SAFETY: pure arithmetic, and a header within `space`, which is aligned and large enough for one descriptor.
+    // SAFETY: the header is within `space`, which is aligned and large enough for one descriptor.
     unsafe {
         message.msg_controllen = libc::CMSG_SPACE(4) as usize;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
@@ -281,16 +281,16 @@ fn loopback() -> ControlAnswer {
 /// Makes a system call by name, with arguments that would take effect if the call were permitted.
 fn call(name: &str) -> Result<i64, Box<dyn Error>> {
     let socket = |family: i32, kind: i32| {
-        // SAFETY: returns a descriptor or an error.
+        // SAFETY: `socket` takes no pointers.
         check(unsafe { libc::socket(family, kind, 0) }.into())
     };
     let pair = |family: i32, kind: i32| {
         let mut ends = [-1; 2];
-        // SAFETY: an array of two that stays valid during the call.
+        // SAFETY: the array has room for two descriptors and stays valid during the call.
         check(unsafe { libc::socketpair(family, kind, 0, ends.as_mut_ptr()) }.into())
     };
-    // SAFETY: every call below gets null pointers, constant strings, or structures of the right
-    // size that stay valid; none writes into memory of this program.
+    // SAFETY: every call below gets null pointers, constant strings, or structures of the right size that stay valid;
+    // no call writes into this program's memory.
     unsafe {
         let nothing = ptr::null::<libc::c_void>();
         let here = c"/tmp".as_ptr();

@@ -1,8 +1,8 @@
 //! Unsandboxed child processes that die with their parent.
 //!
-//! - INVARIANT: the thread that spawns a child outlives it, because the kernel sends the parent-death signal when that
-//!   thread exits. The child therefore dies whenever the trusted process is killed. Platforms without a parent-death
-//!   signal are unsupported.
+//! - INVARIANT: the thread that spawns a child outlives the child, because the kernel sends the parent-death signal
+//!   when that thread exits. The child therefore dies whenever the trusted process is killed. Platforms without a
+//!   parent-death signal are unsupported.
 //! - INVARIANT: a child leads its own process group and is reaped only after the group is killed, so the group id
 //!   cannot have been reused.
 
@@ -53,7 +53,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Ignore the error: the whole group has already exited.
+        // Ignores the error: the whole group has already exited.
         let _ = self.leader.map(|leader| kill_process_group(leader, Signal::KILL));
     }
 }
@@ -71,7 +71,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
-                // If the receiver was dropped, so was the hold, and the child is killed below.
+                // If the receiver was dropped, the hold was dropped too, and the child is killed below.
                 let _ = started.send(Ok((streams, child.id())));
                 child
             }
@@ -116,7 +116,7 @@ mod tests {
         spawn_bound(command).unwrap()
     }
 
-    /// Reads until EOF, which is when the last process holding the write end has exited.
+    /// Reads until EOF. By then, the last process that holds the write end has exited.
     fn rest(stdout: OwnedFd) -> String {
         let mut said = String::new();
         File::from(stdout).read_to_string(&mut said).unwrap();

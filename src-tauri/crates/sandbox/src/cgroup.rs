@@ -1,8 +1,8 @@
 //! Control groups, which enforce limits on all processes of a sandbox together.
 //!
-//! - Requires cgroup v2 and a subtree that contains no other process, or that systemd delegates. Without one, limits
-//!   apply to each process separately.
-//! - The subtree is looked up once per process. The process moves into a group next to those of its sandboxes, so
+//! - Requires cgroup v2 and a subtree that contains no other process, or that systemd delegates. Without such a
+//!   subtree, limits apply to each process separately.
+//! - The subtree is looked up once per process. The process moves into a group next to the groups of its sandboxes, so
 //!   launching a sandbox needs no request to systemd.
 //! - INVARIANT: bubblewrap joins the group before it creates anything, through a descriptor that no later process
 //!   inherits. Control groups are not writable inside the sandbox.
@@ -66,8 +66,8 @@ impl CgroupRoot {
         Self::found_by(|own| Self::at(own).ok().flatten())
     }
 
-    /// Caches the result of the first call. An unavailable subtree is not an error: limits then apply per process, and
-    /// are reported as such.
+    /// Returns the subtree that `look` finds, and caches the result of the first call. An unavailable subtree is not an
+    /// error: limits then apply per process, and are reported as such.
     fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
         static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()

@@ -1,4 +1,5 @@
-//! Blocking client of the control protocol, for tests and command lines. The trusted process has an asynchronous one.
+//! Blocking client of the control protocol, for tests and command lines. The trusted process has its own asynchronous
+//! client.
 //!
 //! - Handles one request at a time. Events that arrive before the reply are queued for [`ControlClient::event`].
 

@@ -69,7 +69,7 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
-    // The settings file may itself be an inherited descriptor, so descriptors are closed only after reading it.
+    // The settings file may itself be an inherited descriptor, so descriptors are closed only after the file is read.
     close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| print_error(note));
     if arguments.debug {
@@ -81,7 +81,7 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
-/// Reads the settings file named on the command line, or the default one in the home directory.
+/// Reads the settings file named on the command line, or the default file in the home directory.
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,

@@ -41,7 +41,7 @@ use crate::{
     },
 };
 
-/// Maximum number of calls that are handled at the same time. More of them wait in the kernel.
+/// Maximum number of calls that are handled at the same time. Further calls wait in the kernel.
 const MAX_CALLS: usize = 256;
 
 /// Maximum size of a socket address in bytes (`sockaddr_storage`).
@@ -53,7 +53,7 @@ const UNIX: libc::sa_family_t = 1;
 /// `PIDFD_THREAD`: makes `pidfd_open` accept a thread, since Linux 6.9.
 const THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
-/// Process that connects a sandbox's sockets. Dropping this value terminates it.
+/// Process that connects a sandbox's sockets. Dropping this value terminates the process.
 #[derive(Debug)]
 pub(crate) struct Connector {
     _process: Forked,
@@ -70,10 +70,10 @@ impl Connector {
     }
 }
 
-/// Destinations outside its network namespace that a sandbox is allowed to connect to.
+/// Destinations outside a sandbox's network namespace to which the sandbox is allowed to connect.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// Mount ids of the folders that only the sandbox can write to, and whose sockets are its own.
+    /// Mount ids of the folders that only the sandbox can write to. Sockets in these folders belong to the sandbox.
     pub(crate) own: Vec<u64>,
     /// Services on this computer, or `None` if connections to loopback ports need no permission.
     pub(crate) services: Option<Services>,
@@ -119,11 +119,11 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
     }
 }
 
-/// Limited number of places for concurrent work.
+/// Semaphore that limits the number of concurrent calls.
 #[derive(Clone, Debug)]
 struct Places(Arc<(Mutex<usize>, Condvar)>);
 
-/// Taken place. Dropping it frees the place.
+/// Permit from [`Places`]. Dropping it releases the permit.
 #[derive(Debug)]
 struct Place(Places);
 
@@ -132,7 +132,7 @@ impl Places {
         Self(Arc::new((Mutex::new(count), Condvar::new())))
     }
 
-    /// Waits for a free place and takes it.
+    /// Waits for a free permit and acquires it.
     fn take(&self) -> Place {
         let (free, freed) = &*self.0;
         let free = free.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,8 +23,8 @@ pub struct ControlRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
-    /// Mount a path. Adding a read-only path again as read-write widens it in place; [`Narrow`](Self::Narrow) does the
-    /// reverse.
+    /// Mount a path. Adding a read-only path again as read-write widens its access in place; [`Narrow`](Self::Narrow)
+    /// does the reverse.
     Add(Mount),
     /// Make a read-write mount read-only and check that no process can still write to it. The path stays visible
     /// throughout.
@@ -42,7 +42,7 @@ pub enum ControlOp {
     },
     /// List the mounted grants.
     List,
-    /// Check all masks and restore lost ones. A mask is lost when a program outside the sandbox replaces the hidden or
+    /// Check all masks and restore lost masks. A mask is lost when a program outside the sandbox replaces the hidden or
     /// read-only path.
     Check,
     /// Kill all processes in the sandbox and exit.
@@ -95,7 +95,7 @@ pub enum ControlAnswer {
     Checked,
     /// The sandbox is being terminated.
     Closing,
-    /// The operation failed half-way. The mounts are in an unknown state, so the sandbox is being terminated.
+    /// The operation failed partway. The mounts are in an unknown state, so the sandbox is being terminated.
     Broken {
         /// Reason for the user, as a sentence.
         message: String,
@@ -134,7 +134,7 @@ pub enum MountRefusal {
     Reserved,
     /// The path does not exist.
     Missing,
-    /// A component of the path has become a symlink, so the path is no longer the approved one.
+    /// A component of the path has become a symlink, so the path is no longer the path that was approved.
     Symlink,
     /// The path is neither a regular file nor a directory, or is a directory where a file is required.
     Kind,
@@ -144,10 +144,10 @@ pub enum MountRefusal {
     Denied,
     /// The path is granted read-write, so it must be narrowed rather than replaced by a read-only grant.
     Narrower,
-    /// The path cannot serve as a mount point, because the sandbox shows another kind of file there or a tree that
+    /// The path cannot serve as a mount point, because the sandbox shows a different kind of file there, or a tree that
     /// does not contain the path. The grant takes effect when the server restarts.
     NoMountPoint,
-    /// The path is an autostart file, which is writable only if the user approved this exact path.
+    /// The path is an autostart file. Such a file is writable only if the user approved this exact path.
     Protected,
     /// The path is not granted.
     NotGranted,
@@ -170,7 +170,7 @@ pub enum SandboxEvent {
     Limited {
         /// Enforcement of the memory limit.
         memory: Enforcement,
-        /// Enforcement of the processor time limit.
+        /// Enforcement of the CPU time limit.
         cpu: Enforcement,
         /// Enforcement of the process limit.
         processes: Enforcement,
@@ -180,8 +180,8 @@ pub enum SandboxEvent {
     Uncovered {
         /// Path that was replaced.
         path: String,
-        /// `true` if the path is hidden, so the server could read it, `false` if it is read-only, so the server could
-        /// write to it.
+        /// `true` if the path is hidden and the server could read the replacement. `false` if the path is read-only and
+        /// the server could write to the replacement.
         hidden: bool,
     },
     /// The server exited. Always the last event.

@@ -41,8 +41,8 @@ const UNUSABLE: u8 = 126;
 
 /// Executes the server once the sandbox is complete.
 ///
-/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's socket (the gate), the socket that sends out
-/// the proxy's listener, and the [`InnerLink`](crate::run_link::InnerLink) of a run; the names of the launcher's
+/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's socket (the gate), the socket over which the
+/// proxy's listener is sent, and the [`InnerLink`](crate::run_link::InnerLink) of a run; the names of the launcher's
 /// sockets; the limits; `true` if the supervisor connects the sandbox's sockets; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, link, sockets, limits, reports, cwd, program, rest @ ..] = args
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
         return ExitCode::from(2);
     };
-    // Leads a process group, so that a signal to the server also reaches its children. A run becomes a session leader
-    // below.
+    // Leads a process group, so that a signal to the server also reaches its children. In a run, this process becomes a
+    // session leader below.
     if link.is_none() && setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         },
         Err(error) => (FAILED, error),
     };
-    // A successful `exec` closes the gate. On failure, the error is sent through it.
+    // A successful `exec` closes the gate. On failure, the error is sent through the gate.
     let _ = write!(gate, "{status} failed to start `{program}` in `{cwd}`: {error}");
     ExitCode::from(status)
 }
@@ -112,7 +112,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 fn report_connections(gate: &File) -> io::Result<()> {
     let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
         io::Error::other(format!(
-            "the kernel does not support reporting `connect`, which runs and `unixSockets` need: {error}"
+            "this kernel cannot report `connect` calls, which `ironcurtain run`, `access: ask` and \
+             `unixSockets` require: {error}"
         ))
     })?;
     fd_passing::send(gate, calls)

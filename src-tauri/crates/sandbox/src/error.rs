@@ -15,7 +15,7 @@ pub enum SandboxLaunchError {
     Start {
         /// Path of the supervisor program.
         program: String,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// A descriptor, thread or pipe could not be created.

@@ -66,7 +66,7 @@ pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
     Ok(receive(sys::process::take_descriptor(number)?)?.into())
 }
 
-/// Reads one byte, or `None` at EOF, and the sender's process id. `SO_PASSCRED` must be set on the stream.
+/// Receives one byte (`None` at EOF) and the sender's process id. `SO_PASSCRED` must be set on the stream.
 pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -64,17 +64,16 @@ pub enum ToView {
         /// Decision about the access.
         answer: AccessAnswer,
     },
-    /// Permits one more access without a question.
+    /// Permits one more access without asking the user.
     Permit(PermittedAccess),
-    /// Replaces all accesses permitted without a question.
+    /// Replaces all accesses that are permitted without asking the user.
     Permissions {
         /// Version number, repeated in [`FromView::Applied`].
         version: u64,
         /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
     },
-    /// Reserves a folder for mounting, once no request is waiting that would block the mount. Replaces an earlier
-    /// reservation.
+    /// Reserves a folder for mounting, once no waiting request would block the mount. Replaces an earlier reservation.
     Reserve {
         /// Absolute path.
         path: String,
@@ -100,7 +99,7 @@ pub enum AccessAnswer {
     Permitted,
 }
 
-/// Access to one path that is permitted without a question.
+/// Access to one path that is permitted without asking the user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PermittedAccess {
     /// Absolute path without symlinks.

@@ -84,7 +84,7 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// File masked even for ordinary users: keyrings are not namespaced, so it lists those of the host.
+/// File that is masked even for ordinary users. Keyrings are not namespaced, so the file lists the host's keyrings.
 const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
 const READ_ONLY: &[&str] = &[
@@ -122,7 +122,7 @@ impl HostTree {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
-    /// Returns the paths of all other entries, which are mounted later.
+    /// Returns the paths of the remaining entries, which are mounted after the frame.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }

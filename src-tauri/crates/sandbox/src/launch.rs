@@ -1,11 +1,11 @@
 //! Launches sandboxes from the trusted process.
 //!
-//! - INVARIANT: the thread that spawns a supervisor outlives it, because the kernel sends the parent-death signal when
-//!   that thread exits. The sandbox therefore dies whenever the trusted process is killed;
+//! - INVARIANT: the thread that spawns a supervisor outlives the supervisor, because the kernel sends the parent-death
+//!   signal when that thread exits. The sandbox therefore dies whenever the trusted process is killed;
 //!   [`supervisor`](crate::supervisor) describes how quickly.
 //! - INVARIANT: the supervisor inherits only the server's standard streams, the spec, the control stream, the link to
-//!   the watcher for pipes and sockets and, where used, the socket for the proxy's listener, the connection to the
-//!   view, the run link, the service link and the control group's `cgroup.procs`.
+//!   the watcher for pipes and sockets and, if they are used, the socket for the proxy's listener, the connection to
+//!   the view, the run link, the service link and the control group's `cgroup.procs`.
 //! - [`launch`] returns as soon as the supervisor is running. The control stream reports when the server has started.
 
 use std::{
@@ -72,18 +72,19 @@ pub struct LaunchedSandbox {
     pub services: Option<ServiceLink>,
 }
 
-/// Receiver of a sandbox's listeners: the one for its network traffic, then those of its unix sockets.
+/// Receiver of a sandbox's listeners: first the proxy's listener, then the listeners of the unix sockets.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
 impl Egress {
-    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It arrives
-    /// by the time of [`SandboxEvent::Started`](crate::SandboxEvent::Started). Fails if the sandbox fails.
+    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. The listener
+    /// arrives no later than [`SandboxEvent::Started`](crate::SandboxEvent::Started). Fails if the sandbox cannot be
+    /// started.
     pub fn listener(&self) -> io::Result<TcpListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
 
-    /// Waits for the listener of the next of the view's sockets, in order. Call this after
+    /// Waits for the listener of the view's next socket, in the order of the sockets. Call this after
     /// [`listener`](Self::listener).
     pub fn socket(&self) -> io::Result<UnixListener> {
         Ok(fd_passing::receive(&self.0)?.into())
@@ -132,7 +133,7 @@ pub fn launch(
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
-/// Running supervisor of a run, whose program uses the user's own standard streams and whose files a view serves.
+/// Running supervisor of a run. The run's program uses the user's own standard streams, and a view serves its files.
 ///
 /// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
@@ -291,7 +292,7 @@ impl SupervisorInputs {
     }
 }
 
-/// Creates a connection and the other end for the supervisor, if `wanted`.
+/// Creates a socket pair if `wanted`. Returns this process's end and the supervisor's end.
 fn pair_if(wanted: bool) -> io::Result<(Option<UnixStream>, Option<OwnedFd>)> {
     let pair = wanted.then(UnixStream::pair).transpose()?;
     Ok(pair.map_or((None, None), |(ours, theirs)| (Some(ours), Some(theirs.into()))))
@@ -302,7 +303,7 @@ fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
     descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
 
-/// Opens a pidfd of `child`. Must be called before `child` is reaped, after which its process id can be reused.
+/// Opens a pidfd of `child`. Must be called before `child` is reaped, because its process id can be reused afterwards.
 fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
     match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
         Ok(handle) => Ok((KillHandle(Arc::new(handle)), child)),
@@ -324,8 +325,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Serializes a value into an anonymous memory file, because the spec's environment may contain tokens that a command
-/// line would expose.
+/// Serializes a value into an anonymous in-memory file, because the spec's environment may contain tokens that a
+/// command line would expose.
 fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
@@ -377,12 +378,12 @@ mod tests {
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
             panic!("expected the limits event")
         };
-        // Without controllers, a group limits nothing, which must be reported.
+        // Without controllers, a group enforces no limits, and the event must report this.
         assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
         let Some(place) = place else { return };
         let group =
             fs::read_dir(place.dir()).unwrap().flatten().find(|entry| entry.path().is_dir()).unwrap().path();
-        // Bubblewrap, the init process of the sandbox, and the server.
+        // The group contains bubblewrap, the init process of the sandbox, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
         assert_eq!(ended.recv_timeout(TIMEOUT).unwrap(), SandboxExit { status: Some(0), signal: None });

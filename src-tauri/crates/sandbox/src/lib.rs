@@ -1,13 +1,13 @@
 //! Runs each MCP server in its own kernel-enforced sandbox. Paths can be granted and revoked while a sandbox is
 //! running.
 //!
-//! The trusted process calls [`launch`] with a [`Spec`], which starts the program `ironcurtain-sandbox` as a
+//! The trusted process calls [`launch`] with a [`Spec`], which starts the `ironcurtain-sandbox` program as a
 //! supervisor. The supervisor starts bubblewrap, and bubblewrap starts the server. Requests on the [`control`] stream
 //! add and remove grants.
 //!
 //! Invariants:
 //! - A sandbox is created exactly as specified or not at all.
-//! - A sandbox dies with its supervisor, and a supervisor with the process that launched it.
+//! - A sandbox dies with its supervisor, and a supervisor dies with the process that launched it.
 //! - No file is created in the user's tree. The launcher detects autostart files that a server creates there
 //!   ([`autostart`]).
 //! - Only `sys` contains unsafe code.

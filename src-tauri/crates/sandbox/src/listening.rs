@@ -1,4 +1,4 @@
-//! Parses the tables `tcp` and `tcp6` in `/proc/PID/net` for listening ports.
+//! Parses the `tcp` and `tcp6` tables in `/proc/PID/net` to find listening ports.
 
 /// State of a listening socket (`TCP_LISTEN` in `include/net/tcp_states.h`).
 const LISTEN: &str = "0A";

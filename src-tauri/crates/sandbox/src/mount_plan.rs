@@ -31,8 +31,8 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 pub(crate) enum PathTreatment {
     /// Cover the path with an empty, inaccessible file or folder. `points` are paths below it that are mounted later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Skipped if another kind of file is at the
-    /// path when the plan is applied.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for pipes and sockets. Skipped if a different kind
+    /// of file is at the path when the plan is applied.
     Special,
     /// Show a path inside a hidden tree.
     Reopen { writable: bool },
@@ -43,7 +43,7 @@ pub(crate) enum PathTreatment {
 }
 
 impl PathTreatment {
-    /// Returns `true` if this affects visibility, `false` if it affects writability.
+    /// Returns `true` if the change affects visibility, `false` if it affects writability.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Special | Self::Reopen { .. } => true,
@@ -128,7 +128,7 @@ enum Want {
     Point,
 }
 
-/// Adds the canonical forms of `paths`, and every other path at which the same files are mounted.
+/// Adds to `hidden` the canonical forms of `paths`, and every other path at which the same files are mounted.
 fn hide(
     hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
@@ -142,7 +142,7 @@ fn hide(
     Ok(())
 }
 
-/// Returns the canonical forms of those `paths` that exist, to make them read-only. Includes symlinks at these paths.
+/// Returns the paths to make read-only: the canonical forms of those `paths` that exist, and the symlinks at `paths`.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
@@ -154,7 +154,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 }
 
 impl MountPlan {
-    /// Creates a plan that hides `hidden`, except for the `wanted` paths inside it.
+    /// Creates a plan that hides the `hidden` paths, except for the `wanted` paths inside them.
     fn showing(
         hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
@@ -220,7 +220,7 @@ impl MountPlan {
     }
 
     /// Pins the folders between a writable root and the hidden or read-only paths in it. The sandbox could otherwise
-    /// rename such a folder and create another one in its place.
+    /// rename such a folder and create a different folder in its place.
     fn hold(&mut self, writable: &[String]) {
         let kept = self
             .0

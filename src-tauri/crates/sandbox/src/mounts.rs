@@ -1,6 +1,6 @@
 //! Granted paths of a running sandbox, and the operations that change them.
 //!
-//! - INVARIANT: a path is mounted on its nearest enclosing mount, so a deeper grant is always on top of a wider one.
+//! - INVARIANT: a path is mounted on its nearest enclosing mount, so a deeper grant is always on top of a wider grant.
 //!   The deepest grant that contains a path determines the access to it.
 //! - INVARIANT: the supervisor mounts the exact file that it opened without following symlinks, at the same path.
 //! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's own root or in its
@@ -47,7 +47,7 @@ pub(crate) struct Mounts {
     granted: BTreeMap<String, GrantedMount>,
     /// Directories of the sandbox's root that are covered by a mount, by path.
     under: BTreeMap<String, OwnedFd>,
-    /// Paths whose earlier mount a process may still use to read a file.
+    /// Paths at which a process may still be reading a file through an earlier mount.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
@@ -79,8 +79,8 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths,
-    /// `shown` the mounted host paths, each with `true` if it is writable.
+    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths.
+    /// `shown` contains the mounted host paths, each with `true` if it is writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
@@ -114,8 +114,8 @@ impl Mounts {
         self.special.news()
     }
 
-    /// Masks new pipes and sockets, restores lost masks and returns the paths of the latter. Does nothing while the
-    /// sandbox is exiting, because its mounts are then being removed.
+    /// Masks new pipes and sockets, restores lost masks, and returns the restored masks. Does nothing while the sandbox
+    /// is exiting, because its mounts are then being removed.
     ///
     /// # Errors
     /// Fails if a path cannot be masked, or new pipes and sockets can no longer be detected. The caller must then
@@ -254,7 +254,7 @@ impl Mounts {
         let granted = others.chain(comes).collect();
         let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
-        // Mounts on top of this one return to the enclosing grant, if there is one.
+        // Mounts on top of this mount move to the enclosing grant, if there is one.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
         let change = MountChange {
@@ -331,7 +331,7 @@ impl MountError {
         Self::Refused { code, message }
     }
 
-    /// Converts a kernel error without a refusal code of its own.
+    /// Converts a kernel error that has no refusal code of its own.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))

@@ -19,7 +19,7 @@ pub struct Availability {
 /// Exit status of `ironcurtain-sandbox` if the command was never started.
 pub(crate) const FAILED: u8 = 125;
 
-/// Exit of a supervisor.
+/// Exit status of a supervisor and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
     /// Exit status of the server, or 128 plus the signal number; `None` if the supervisor was killed.

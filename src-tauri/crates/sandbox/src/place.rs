@@ -1,7 +1,7 @@
 //! Opens and compares files and directories without following symlinks.
 //!
-//! - INVARIANT: files are opened by their canonical path. A symlink in it must have been created later, and is an
-//!   error.
+//! - INVARIANT: files are opened by their canonical path. A symlink in the path was created after the path was
+//!   resolved, and is an error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -72,7 +72,7 @@ pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns `true` if `path` is `above` or below it.
+/// Returns `true` if `path` equals `above` or is below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

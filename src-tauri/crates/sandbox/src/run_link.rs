@@ -2,9 +2,10 @@
 //! sandbox.
 //!
 //! - The trusted process passes the link on and never reads from it.
-//! - The inner process creates the run's terminal and sends it out before the program starts. After that, messages
-//!   from inside are two bytes long and carry no descriptor, because the program may have taken control of the sender.
-//! - Closing the link terminates the run: the inner process exits, and the sandbox with it.
+//! - The inner process creates the run's terminal and sends it to the CLI before the program starts. After that,
+//!   messages from inside are two bytes long and carry no descriptor, because the program may have taken control of the
+//!   sender.
+//! - Closing the link terminates the run: the inner process exits, and the sandbox exits with it.
 
 use std::{
     io,

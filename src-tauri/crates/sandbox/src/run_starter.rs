@@ -1,9 +1,9 @@
 //! Inner process of a run: starts the program inside the sandbox and waits for it.
 //!
 //! - The process leads the session of the run's terminal. The program leads its own process group, as under a shell.
-//! - When the CLI exits, this process exits, and the sandbox with it.
-//! - The sandbox does not depend on this process, which has the program's rights. The trusted process also terminates
-//!   a run when its CLI has exited.
+//! - When the CLI exits, this process exits, and the sandbox exits with it.
+//! - This process has the program's rights, so the sandbox does not depend on it: the trusted process also terminates a
+//!   run when its CLI has exited.
 
 use std::{
     io,

@@ -9,8 +9,8 @@
 //! - `inotify` and `fanotify` are refused, because a watch outlives its mount and keeps reporting names.
 //! - Pairs of datagram sockets are refused, because each end can also send to other addresses. The ends of a stream or
 //!   seqpacket pair stay connected to each other.
-//! - Calls that move a file's pages into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. Such
-//!   a page would show later writes to the file without keeping the mount busy.
+//! - Calls that move a file's pages into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. A
+//!   moved page would show later writes to the file without keeping the mount busy.
 
 use std::collections::BTreeMap;
 
@@ -238,8 +238,8 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
         .collect())
 }
 
-/// Builds a filter that finds a call's rules by binary search. A linear search would slow down every call, and also
-/// the installation, because the kernel evaluates a new filter for every system call number.
+/// Builds a filter that finds a call's rules by binary search. A linear search would slow down every call. It would
+/// also slow down the installation, because the kernel evaluates a new filter for every system call number.
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
@@ -274,7 +274,7 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Opcode that loads a word of the call data, whose first word is the call number.
+/// Opcode that loads a word of the call data. The first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;

@@ -1,8 +1,10 @@
-//! Process that serves the files of a run or an asking server: runs the view, and connects it to the trusted process.
+//! Process that serves files to a run, or to a server whose file accesses require approval. It runs the view and
+//! connects it to the trusted process.
 //!
-//! - It acts with the user's rights for a program that may be hostile, so it drops all capabilities and writes no core
-//!   dumps.
-//! - It exits when the sandbox or the trusted process exits. Requests that are waiting for an answer then fail.
+//! - The process acts with the user's rights for a program that may be hostile, so it drops all capabilities and writes
+//!   no core dumps.
+//! - The process exits when the sandbox or the trusted process exits. Requests that are waiting for an answer then
+//!   fail.
 
 mod gate;
 mod programs;

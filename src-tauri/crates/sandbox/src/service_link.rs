@@ -17,7 +17,7 @@ use crate::{fd_passing, listening::is_listening, services::ALLOWED};
 #[derive(Debug)]
 pub struct ServiceLink(UnixStream);
 
-/// Pending request of a run to connect to a service on this computer. Dropping it refuses the connection.
+/// A run's pending request to connect to a service on this computer. Dropping it refuses the connection.
 #[derive(Debug)]
 pub struct ServiceRequest {
     /// Port to which the run wants to connect.

@@ -1,5 +1,5 @@
-//! Lets a run use services on this computer. When the run connects to a loopback port on which none of its own
-//! programs listens, this module asks the launcher for permission, and then lets it listen on that port. Runs in the
+//! Lets a run use services on this computer. When the run connects to a loopback port on which none of its own programs
+//! listens, this module asks the launcher for permission, and then lets the launcher listen on that port. Runs in the
 //! process that connects the run's sockets ([`connector`](crate::connector)).
 //!
 //! - Sockets are created in the sandbox's network namespace, which the calling thread enters and never leaves.
@@ -31,7 +31,7 @@ use crate::{fd_passing, listening::is_listening};
 
 /// Byte from the launcher that permits opening the port.
 pub(crate) const ALLOWED: u8 = b'y';
-/// Byte sent instead of a descriptor if there is none.
+/// Byte sent in place of a descriptor if there is no descriptor.
 pub(crate) const NOTHING: u8 = b'n';
 
 /// Interval for checking whether a program is still waiting for its connection.
@@ -39,7 +39,7 @@ const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Timeout for connecting to a program in the run.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Connection to a sandbox for services on this machine, and the sandbox's network namespace.
+/// Service link of a run, and the network namespace of the run's sandbox.
 #[derive(Debug)]
 pub(crate) struct Services {
     /// Network namespace of the sandbox.

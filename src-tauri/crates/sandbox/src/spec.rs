@@ -16,11 +16,11 @@ pub struct Spec {
     pub argv: Vec<String>,
     /// Complete environment of the server.
     pub env: BTreeMap<String, String>,
-    /// Working directory inside the sandbox. If `None`, the session directory.
+    /// Working directory inside the sandbox. `None` selects the session directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The user's home directory, in which autostart files and pipes are recognized. If `None`, `HOME` of `env`, which a
-    /// server's entry can set to another folder.
+    /// The user's home directory, in which autostart files and pipes are recognized. If `None`, `HOME` of `env` is
+    /// used, but a server's entry can set `HOME` to a different folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
     /// File system before any grant.
@@ -47,10 +47,10 @@ pub struct Spec {
     #[serde(default)]
     pub limits: ResourceLimits,
     /// State directory that all of a user's sandboxes share, hidden in each of them ([`autostart`](crate::autostart)).
-    /// It outlives sandboxes, and is created if missing. Only the user may have write access to its parent, or another
-    /// user could create it first.
+    /// It outlives sandboxes, and is created if missing. Only the user may have write access to its parent, because
+    /// another user could otherwise create it first.
     pub state_dir: String,
-    /// `true` to allow running as uid 0, where only masks protect the kernel's files.
+    /// `true` to allow running as uid 0. Only masks then protect the kernel's files.
     #[serde(default)]
     pub allow_root: bool,
 }
@@ -59,7 +59,7 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum View {
-    /// System programs and libraries, a private `/tmp`, and the paths below.
+    /// System programs and libraries, a private `/tmp`, and the paths in these fields.
     Roots {
         /// Session directory, which is writable at its own path.
         session_dir: String,
@@ -68,8 +68,8 @@ pub enum View {
         programs: Vec<String>,
     },
     /// The host's file system, read-only, with some paths hidden and others writable. The deepest listed path that
-    /// contains a file decides; at the same path, the denial does. Denying a path denies the file itself, whatever
-    /// symlink or mount leads to it. Missing paths are ignored.
+    /// contains a file decides; at the same path, the denial takes precedence. Denying a path denies the file itself,
+    /// regardless of the symlink or mount that leads to it. Missing paths are ignored.
     HostRead {
         /// Session directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ fn yes() -> bool {
     true
 }
 
-/// Network access of a sandbox, which always has its own network namespace.
+/// Network access of a sandbox. Every sandbox has its own network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkAccess {
@@ -173,12 +173,12 @@ pub struct Mount {
     /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// `true` if the user approved this exact path, which makes it writable even if `closed` contains it.
+    /// `true` if the user approved this exact path. The path is then writable even if `closed` contains it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 
-/// Access of the sandbox to a mount.
+/// The sandbox's access to a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountAccess {
@@ -195,7 +195,7 @@ pub enum MountAccess {
 pub struct ResourceLimits {
     /// Memory in bytes: for the whole sandbox with a control group, otherwise for each process.
     pub memory: Option<u64>,
-    /// Processor time of the whole sandbox, in percent of one processor. Requires a control group.
+    /// CPU time of the whole sandbox, in percent of one CPU. Requires a control group.
     pub cpu: Option<u32>,
     /// Maximum number of processes and threads in the sandbox, counted per user namespace. The kernel does not limit
     /// uid 0.

@@ -19,7 +19,7 @@ pub(crate) use folders::{is_folder, is_special};
 pub(crate) use link::{NotWatched, SpecialLink};
 pub(crate) use service::{serve, serve_in_child};
 
-/// Maximum number of masked pipes and sockets per sandbox, because each mask is a mount.
+/// Maximum number of masked pipes and sockets per sandbox. Each mask is a mount.
 pub(crate) const MAX_MASKED: usize = 512;
 
 /// Request from a supervisor to the watcher, sent as one JSON line.

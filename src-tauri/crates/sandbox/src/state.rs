@@ -1,6 +1,7 @@
 //! State directory with the journals of writable paths and the quarantined files. It outlives sandboxes.
 //!
-//! - INVARIANT: the user owns the directory and nobody else has access to it. Anything else at its path is refused.
+//! - INVARIANT: the user owns the directory and nobody else has access to it. Any other file or directory at its path
+//!   is refused.
 //! - The directory is hidden in every sandbox.
 
 use std::{

@@ -1,8 +1,9 @@
-//! Supervisor of one sandbox. Sets it up, then changes its mounts on request until the launcher or the server exits.
+//! Supervisor of one sandbox. Sets up the sandbox, then changes its mounts on request until the launcher or the server
+//! exits.
 //!
 //! - INVARIANT: the process is single-threaded, because it forks children that do not `exec` and enters namespaces.
-//! - INVARIANT: all its child processes are in one pid namespace, whose init is bubblewrap. When the supervisor dies,
-//!   the kernel kills bubblewrap and thereby the whole namespace.
+//! - INVARIANT: all processes of the sandbox are in one pid namespace, whose init is bubblewrap. When the supervisor
+//!   dies, the kernel kills bubblewrap and thereby the whole namespace.
 //! - INVARIANT: once bubblewrap is running, the supervisor holds none of the server's standard streams.
 //! - Closing the control stream terminates the sandbox. The kernel kills the supervisor when the launcher dies.
 //! - The supervisor neither keeps records nor scans files. The launcher checks the files that a server leaves behind
@@ -176,7 +177,7 @@ fn serve_control(
     control: &UnixStream,
     streams: &mut Streams,
 ) -> io::Result<i32> {
-    // Handles signals, because at logout every process of the session receives one.
+    // Handles signals, because at logout every process of the session receives a signal.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
@@ -218,7 +219,7 @@ fn serve_control(
     }
 }
 
-/// Restores masks that outside programs have replaced, and reports each one.
+/// Restores masks whose paths programs outside the sandbox have replaced, and reports each restored mask.
 fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
     mounts
         .restore_masks()?

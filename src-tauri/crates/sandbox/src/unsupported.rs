@@ -76,7 +76,7 @@ impl ServiceLink {
     }
 }
 
-/// Pending request of a run to connect to a service. Never created on this platform.
+/// A run's pending request to connect to a service. Never created on this platform.
 #[derive(Debug)]
 pub struct ServiceRequest {
     /// Port to which the run wants to connect.

@@ -1,8 +1,8 @@
 //! Compares our program with the real `srt` on the same commands and settings. The results must be equal, except for
-//! listed differences, each with its reason.
+//! the listed differences, each of which states its reason.
 //!
-//! `srt` is searched for at `IRONCURTAIN_SRT` and where `cargo xtask bench --with-srt` installs it. The tests compare
-//! exit status, output, and the files left behind.
+//! The tests look for `srt` at `IRONCURTAIN_SRT` and at the path where `cargo xtask bench --with-srt` installs it. The
+//! tests compare exit status, output, and the files left behind.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]

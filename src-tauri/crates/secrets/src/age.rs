@@ -1,7 +1,7 @@
 //! The `age` file format, version 1, with a passphrase. `age --decrypt` can read the files.
 //!
 //! - Every byte of a file is authenticated, so a changed, truncated or extended file is rejected.
-//! - Decrypting a file costs at most [`MAX_WORK`], once, before its passphrase is verified.
+//! - Verifying a file's passphrase runs scrypt once, with a work factor of at most [`MAX_WORK`].
 //! - Decrypted contents and the file key are overwritten in memory on drop.
 
 use super::Secret;
@@ -15,14 +15,14 @@ use zeroize::Zeroizing;
 /// First line of every file.
 const VERSION: &str = "age-encryption.org/v1";
 
-/// Prefix of the salt, so that the same passphrase gives different keys for other purposes.
+/// Prefix of the salt, so that the same passphrase yields different keys for other purposes.
 const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 
-/// Cost of new files, as the base-2 logarithm of scrypt rounds: 256 MiB and about a second per guess. This is the
-/// default of `age`.
+/// Base-2 logarithm of the scrypt work factor of new files: 256 MiB and about a second per guess. This is the default
+/// of `age`.
 const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 
-/// Maximum cost that a file may require: 1 GiB per attempt.
+/// Base-2 logarithm of the maximum scrypt work factor: 1 GiB per attempt.
 const MAX_WORK: u8 = 20;
 
 /// Size of a chunk of the contents in bytes.
@@ -43,7 +43,7 @@ pub enum AgeError {
     /// The header or the contents were changed.
     #[error("the file was modified or truncated after it was written")]
     Changed,
-    /// The file requires more work than `MAX_WORK`.
+    /// The file's work factor exceeds `MAX_WORK`.
     #[error("it requires 2^{0} rounds of work; at most 2^{MAX_WORK} are allowed")]
     Work(u8),
     /// The operating system provides no random bytes.
@@ -61,7 +61,7 @@ pub(crate) fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, Ag
 
 fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
-    // With full capacity, no reallocation leaves a copy of the key in memory.
+    // Reserving the full capacity avoids a reallocation, which would leave a copy of the key in memory.
     let mut wrapped = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG));
     wrapped.extend_from_slice(file_key.as_slice());
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
@@ -94,7 +94,7 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
 /// Decrypts a file and returns its contents.
 ///
 /// # Errors
-/// Returns [`AgeError`], and no part of the contents, if the file or the passphrase is wrong.
+/// Returns [`AgeError`] if the file is invalid or the passphrase is wrong. No part of the contents is then returned.
 pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
     if work > MAX_WORK {
@@ -189,8 +189,8 @@ fn first_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Returns the nonce of a chunk. It contains the chunk's number and a flag for the last one, so that chunks
-/// cannot be removed, added or moved.
+/// Returns the nonce of a chunk. It contains the chunk's number and a flag for the last chunk, so that chunks cannot be
+/// removed, added or moved.
 fn piece_nonce(number: usize, is_last: bool) -> Nonce {
     let [a, b, c, d, e, f, g, h] = (number as u64).to_be_bytes();
     Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Maximum time to wait for the user to unlock the keyring. It is shorter than the time that a call waits for its
-/// server to start.
+/// Maximum time to wait for the user to unlock the keyring. The timeout is shorter than the time that a call waits for
+/// its server to start.
 const UNLOCK_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Reason a secret is not available.
@@ -30,7 +30,7 @@ pub enum SecretError {
     /// The keyring has no secret with this name.
     #[error("there is no secret `{0}` in the keyring; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
-    /// The keyring already has another secret with this name.
+    /// The keyring already has a different secret with this name.
     #[error(
         "the keyring already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
@@ -54,7 +54,7 @@ pub enum SecretError {
     Failed(String),
 }
 
-/// Reason the encrypted file cannot be used. The keyring is not used instead.
+/// Reason the encrypted file cannot be used. The keyring is not used as a fallback.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     /// The passphrase has not been entered.
@@ -71,7 +71,7 @@ pub enum SecretFileError {
         source: AgeError,
     },
     /// The decrypted contents are not a map of secrets.
-    #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it away")]
+    #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it to a different folder")]
     Other(PathBuf),
     /// The file exceeds, or would exceed, the maximum size.
     #[error(
@@ -83,7 +83,7 @@ pub enum SecretFileError {
     Io {
         /// Path of the encrypted file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// Failed to read, write or lock the list of logins.
@@ -91,13 +91,13 @@ pub enum SecretFileError {
     Logins {
         /// Path of the list or of the lock.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The file has no secret with this name.
     #[error("there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
-    /// The file already has another secret with this name.
+    /// The file already has a different secret with this name.
     #[error(
         "the encrypted file already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
@@ -119,12 +119,13 @@ pub enum SecretFileError {
 /// Runs the blocking function `ask`, which accesses the keyring or the file, and waits at most `UNLOCK_TIMEOUT` for it.
 ///
 /// # Errors
-/// Returns the error of `ask`, or [`SecretError::Slow`] after a timeout.
+/// Returns the error from `ask`, or [`SecretError::Slow`] after a timeout.
 pub async fn in_time<T: Send + 'static>(
     ask: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, SecretError> {
     let (send, answer) = oneshot::channel();
-    // A runtime thread would delay shutdown. The result is dropped if the caller has timed out.
+    // Uses a separate thread, because a runtime thread would delay shutdown. The result is dropped if the caller has
+    // timed out.
     std::thread::Builder::new()
         .name("secrets".to_owned())
         .spawn(move || drop(send.send(ask())))

@@ -38,7 +38,7 @@ struct Mark {
 }
 
 impl OpenFile {
-    /// Creates the file without secrets. Fails if it exists.
+    /// Creates the file without secrets. Fails if the file already exists.
     pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
         if passphrase.reveal().chars().count() < MIN_LEN {
             return Err(SecretFileError::Short(MIN_LEN));
@@ -88,7 +88,7 @@ impl Mark {
     }
 }
 
-/// Returns `true` if the file exists. If this fails, the caller must not use the keyring instead.
+/// Returns `true` if the file exists. If the check fails, the caller must not use the keyring instead.
 pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -118,7 +118,7 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let texts: BTreeMap<&str, &str> =
         contents.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
-    // With full capacity, no reallocation leaves a copy of the secrets in memory.
+    // Reserving the full capacity avoids a reallocation, which would leave a copy of the secrets in memory.
     let longest = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
     let mut content = Zeroizing::new(Vec::with_capacity(longest));
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;

@@ -75,8 +75,8 @@ async fn filled(
         let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
         match reference(value).map_err(|problem| unfilled(problem.into()))? {
             None => {
-                // A plain value is masked too if its name suggests a secret. In `Bearer TOKEN`, only the token
-                // is secret.
+                // A plain value is also masked if the setting's name suggests a secret. In `Bearer TOKEN`, only the
+                // token is secret.
                 let token = value.rsplit(' ').next().filter(|_| names_a_secret(key));
                 secrets.extend(token.map(|token| Secret::new(token.to_owned())));
                 all.values.insert(key.clone(), Secret::new(value.clone()));

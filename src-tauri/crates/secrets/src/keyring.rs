@@ -1,6 +1,6 @@
-//! The Secret Service of the user's desktop.
+//! Access to the Secret Service of the user's desktop.
 //!
-//! - Every call may block while the desktop asks the user to unlock the keyring, so callers use `in_time`.
+//! - Every call can block while the desktop asks the user to unlock the keyring, so callers use `in_time`.
 
 use super::{Secret, SecretError, SecretName};
 use keyring_core::api::CredentialStoreApi;
@@ -67,7 +67,7 @@ impl Keyring {
         String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
     }
 
-    /// Stores a secret, replacing any with the same name.
+    /// Stores a secret, replacing any secret with the same name.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the keyring cannot be accessed.
@@ -76,7 +76,7 @@ impl Keyring {
         set.map_err(|problem| refused(problem, name))
     }
 
-    /// Stores secrets under names that are not in use, and verifies each by reading it back.
+    /// Stores secrets under names that are not in use, and verifies each secret by reading it back.
     ///
     /// # Errors
     /// Returns [`SecretError::Taken`], without storing anything, if a different secret has one of the names. Also

@@ -1,11 +1,11 @@
-//! Secrets of servers, stored in the desktop's keyring or, if the user chose so, in an encrypted file. Settings
-//! refer to a secret by name: `keyring:NAME`.
+//! Secrets for servers, stored in the desktop's keyring or, if the user chose it, in an encrypted file. Settings refer
+//! to a secret by name: `keyring:NAME`.
 //!
 //! - A secret is passed only to the environment or headers of the server that refers to it. No error, log or
 //!   `Debug` output contains it, and [`SecretMask`] replaces it in a server's standard error and in a remote
 //!   server's responses.
 //! - A server that needs a secret does not start if the keyring or file is locked or missing.
-//! - This crate does not decide which server may have a secret; the configuration does.
+//! - This crate does not decide which server may use a secret; the configuration does.
 //!
 //! ```
 //! use ironcurtain_secrets::{Secret, named};
@@ -45,7 +45,7 @@ const MARK: &str = "keyring:";
 /// Maximum length of a secret in bytes.
 const MAX_LEN: usize = 64 * 1024;
 
-/// Secret text, overwritten in memory on drop. Its `Debug` output does not contain it.
+/// Secret text, overwritten in memory on drop. Its `Debug` output omits the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 

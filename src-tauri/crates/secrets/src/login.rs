@@ -1,9 +1,9 @@
-//! Logins to remote servers: tokens, stored as secrets, and a list of the servers with a login, which contains no
-//! secrets.
+//! Logins to remote servers: tokens, which are stored as secrets, and a list of the servers with a login. The list
+//! contains no secrets.
 //!
-//! - The list is authoritative: without an entry there is no login, so removing an entry logs out even if the keyring
-//!   is locked. Tokens are valid only if their id equals the entry's id.
-//! - A process holds a server's [`LoginTurn`] while it changes the tokens, so only one process at a time does so.
+//! - The list is authoritative: without an entry there is no login, so removing an entry logs the user out even if the
+//!   keyring is locked. Tokens are valid only if their id equals the entry's id.
+//! - A process holds a server's [`LoginTurn`] while it changes the tokens, so only one process changes them at a time.
 //! - Settings cannot refer to a login's secret, because its name contains a colon.
 
 use super::file::turn;
@@ -98,8 +98,8 @@ impl Logins {
         Ok(read(&self.required)?)
     }
 
-    /// Records that the server at this URL refused a request because the user must log in. Returns `true` if that was
-    /// not known.
+    /// Records that the server at this URL refused a request because the user must log in. Returns `true` if this was
+    /// not yet recorded.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -120,7 +120,7 @@ impl Logins {
         Ok(())
     }
 
-    /// Returns a server's entry, or `None` if it does not exist or the list cannot be read.
+    /// Returns a server's entry, or `None` if there is no entry or the list cannot be read.
     #[must_use]
     pub fn mark(&self, server: &str) -> Option<LoginMark> {
         self.all().ok()?.remove(server)
@@ -129,7 +129,7 @@ impl Logins {
     /// Returns the tokens for a server.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if there are none, or if the storage is locked or cannot be accessed.
+    /// Returns [`SecretError`] if there are no tokens, or if the storage is locked or cannot be accessed.
     pub fn tokens(&self, server: &str) -> Result<Secret, SecretError> {
         self.store.get(&SecretName::of_login(server))
     }
@@ -148,7 +148,7 @@ impl Logins {
         Ok(LoginTurn(file))
     }
 
-    /// Stores a login, replacing any earlier one.
+    /// Stores a login, replacing any earlier login.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
@@ -167,8 +167,8 @@ impl Logins {
         self.note_accepted(server)
     }
 
-    /// Replaces the tokens of the login with this id. Returns `false` if the user has since logged in again or out, and
-    /// changes nothing then. The caller must hold the server's [`LoginTurn`].
+    /// Replaces the tokens of the login with this id. If the user has logged in again or logged out since, changes
+    /// nothing and returns `false`. The caller must hold the server's [`LoginTurn`].
     ///
     /// # Errors
     /// Returns the same errors as [`Self::begin`].
@@ -187,7 +187,7 @@ impl Logins {
         Ok(true)
     }
 
-    /// Marks the login with this id as expired. Does nothing if the user has since logged in again or out.
+    /// Marks the login with this id as expired. Does nothing if the user has logged in again or logged out since.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -203,7 +203,7 @@ impl Logins {
         })
     }
 
-    /// Logs out by removing a server's entry. Returns the entry if there was one.
+    /// Logs the user out by removing a server's entry. Returns the entry, if there was one.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
@@ -211,7 +211,7 @@ impl Logins {
         change(&self.list, |all: &mut BTreeMap<String, LoginMark>| all.remove(server))
     }
 
-    /// Removes a server's tokens, even if they are from an earlier login. Returns them if there were any.
+    /// Removes a server's tokens, even if they are from an earlier login. Returns the tokens, if there were any.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
@@ -236,7 +236,7 @@ fn read<T: DeserializeOwned + Default>(list: &Path) -> Result<T, SecretFileError
     }
 }
 
-/// Changes a list while no other process does.
+/// Changes a list while holding the folder's lock.
 fn change<T: DeserializeOwned + Default + Serialize, R>(
     list: &Path,
     change: impl FnOnce(&mut T) -> R,

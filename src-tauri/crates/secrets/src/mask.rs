@@ -1,4 +1,4 @@
-//! Replaces secrets in the output of servers.
+//! Replaces secrets in server output.
 //!
 //! - A secret is also found if it is percent-encoded, JSON-escaped, or in base64 at any offset.
 //! - Secrets shorter than [`MIN_LEN`] are not replaced, because they would match parts of ordinary words.
@@ -33,7 +33,7 @@ impl SecretMask {
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut spellings = BTreeSet::new();
         for secret in secrets {
-            // Programs may print a key of several lines line by line.
+            // Programs may print a multi-line key one line at a time.
             for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
                 if value.len() >= MIN_LEN {
                     spellings.extend(spellings_of(value.as_bytes()));

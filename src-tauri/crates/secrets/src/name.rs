@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Prefix of the names of logins.
+/// Prefix of the names under which logins are stored.
 const LOGIN: &str = "login:";
 
 /// Maximum length of a name in characters.
@@ -12,7 +12,7 @@ const MAX_LEN: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName(String);
 
-/// Error for a text that is not a valid name of a secret.
+/// Error for a text that is not a valid secret name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {MAX_LEN}",
@@ -21,7 +21,7 @@ pub struct SecretName(String);
 pub struct SecretNameError(String);
 
 impl SecretName {
-    /// Returns the name under which a server's login is stored. Settings cannot contain this name.
+    /// Returns the name under which a server's login is stored. Settings cannot refer to this name.
     #[must_use]
     pub fn of_login(server: &str) -> Self {
         Self(format!("{LOGIN}{server}"))

@@ -1,4 +1,4 @@
-//! Storage of secrets: the keyring or, if the user created one because there was no keyring, an encrypted file.
+//! Storage of secrets: the keyring, or an encrypted file if the user created one because there was no keyring.
 //!
 //! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is used
 //!   even if a keyring becomes available.
@@ -26,7 +26,7 @@ pub enum SecretPlace {
         /// `true` if the passphrase has not been entered in this process.
         is_locked: bool,
     },
-    /// None: the file does not exist, and the keyring cannot be used for this reason.
+    /// No storage: the file does not exist, and the keyring cannot be used for this reason.
     Nowhere(SecretError),
 }
 
@@ -37,7 +37,7 @@ impl SecretStore {
         Self { path: state.join("secrets.age"), open: Arc::default() }
     }
 
-    /// Returns the path at which the encrypted file is or would be created.
+    /// Returns the path of the encrypted file, which may not exist.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -52,7 +52,7 @@ impl SecretStore {
         Ok(is_there(&self.path)?.then(|| match self.open.try_lock() {
             Ok(held) => held.is_none(),
             Err(TryLockError::Poisoned(held)) => held.into_inner().is_none(),
-            // Another thread holds the lock, so the file is open.
+            // Another thread is using the file, so the file is reported as unlocked.
             Err(TryLockError::WouldBlock) => false,
         }))
     }
@@ -116,7 +116,7 @@ impl SecretStore {
         self.in_file(|file| file.contents()?.get(name).cloned().ok_or_else(missing))
     }
 
-    /// Stores a secret, replacing any with the same name.
+    /// Stores a secret, replacing any secret with the same name.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.

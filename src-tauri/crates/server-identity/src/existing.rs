@@ -15,7 +15,7 @@ use std::path::Path;
 /// Binds the names in an older version's database, unless that has already been done. Blocking.
 ///
 /// # Errors
-/// Returns a [`StoreError`] if the names could not be bound, in which case none of them is.
+/// Returns a [`StoreError`] if the names could not be bound. In that case, no name is bound.
 pub fn bind_existing(
     home: &Home,
     ours: &Path,

@@ -1,8 +1,8 @@
 //! Digests of program files, and metadata that reveals later changes.
 //!
-//! - Digest and metadata come from the same open file, even if the path leads elsewhere by then.
-//! - No program can set `ctime`, so equal metadata means equal content. A file that has just changed could change
-//!   again within the same clock tick, so its digest is not cached.
+//! - Digest and metadata come from the same open file, even if the path has since been changed to lead to another file.
+//! - No program can set `ctime`, so equal metadata means equal content. A file that has just changed could change again
+//!   within the same clock tick, so its digest is not cached.
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! Identity of a server: its name, its arguments, and its program or address.
 //!
 //! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
-//!   identity. Another program with the same name gets none of them, and does not start until the user decides.
+//!   identity. A different program with the same name gets none of them, and does not start until the user decides.
 //! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
 //! - A file that only root can change is identified by its path, so system updates do not change identities.
 
@@ -65,7 +65,7 @@ pub enum IdentityError {
     /// The stored identities could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another program had this name before, and the user has not decided yet.
+    /// A different program had this name before, and the user has not decided yet.
     #[error(transparent)]
     Suspended(#[from] IdentitySuspension),
     /// The thread that reads the files panicked.
@@ -76,7 +76,7 @@ pub enum IdentityError {
 /// The state under a name is suspended because a different program now has that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
+    "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start from scratch, with `ironcurtain servers identity {server}` or in the window under Servers"
 )]
 pub struct IdentitySuspension {
     /// Name of the server.

@@ -1,7 +1,7 @@
 //! Identifies a server's program by its address, its installed package, or its files.
 //!
 //! - The files are the program, the interpreter named in a script's first line, and each script in the arguments.
-//!   Modules that a script loads are not included, except in an installed package, where all files are.
+//!   Modules that a script loads are not included, except in an installed package, whose files are all included.
 //! - A script's relative path is resolved in the folders that the arguments name (`uv --directory DIR run server.py`).
 
 use super::IdentityError;
@@ -80,7 +80,7 @@ pub enum FileIdentity {
     System,
     /// The SHA-256 of its content.
     Digest(String),
-    /// Its inode, size and times, because it can be executed but not read.
+    /// Its inode, size and times, because the file can be executed but not read.
     Unreadable(String),
 }
 
@@ -132,7 +132,7 @@ impl ProgramIdentity {
 }
 
 impl ProgramFile {
-    /// Returns `true` if both are the same file. Files with equal digests are the same even if their paths differ.
+    /// Returns `true` if both are the same file. Files with equal digests are the same file even if their paths differ.
     fn is(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
             (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,

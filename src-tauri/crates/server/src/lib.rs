@@ -1,14 +1,15 @@
-//! The process of an MCP server and its mounts, and the network and files of servers and runs.
+//! Manages the process and mounts of an MCP server, and the network and file access of servers and runs.
 //!
 //! - A session holds a [`ServerHandle`], which starts the process and returns its connection.
-//! - [`network`] judges connections to hosts, and [`served_files`] judges accesses to files. Both ask the user.
+//! - [`network`] judges connections to hosts, and [`served_files`] judges accesses to files. Both ask the user if
+//!   necessary.
 //! - A mount, a host or a file is available only while a grant, a lease or the policy allows it.
 //! - Never judges a call and never reads a client's messages.
 //!
 //! ```
 //! use ironcurtain_server::{ServerError, ServerHandle};
 //!
-//! /// Starts the server again, and returns its process id.
+//! /// Restarts the server and returns its process id.
 //! async fn restarted(server: &ServerHandle) -> Result<Option<u32>, ServerError> {
 //!     server.start_again().await?;
 //!     Ok(server.pid())

@@ -1,7 +1,7 @@
-//! Network access of a server or run, through a proxy that allows known hosts, asks about others, and records every
-//! decision.
+//! Network access of a server or run, through a proxy. The proxy allows known hosts, asks about all other hosts, and
+//! records every decision.
 //!
-//! - A server that may not reach any host runs in a sandbox without a network.
+//! - A server that is not allowed to reach any host runs in a sandbox without a network.
 //! - The reachable hosts depend only on the server's entry, the current policy, active grants and in-flight calls.
 //! - A revocation completes only after all connections that depend on the grant are closed.
 
@@ -54,11 +54,11 @@ pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     connections: Connections,
-    /// Resolver that all connections share, which limits concurrent lookups.
+    /// Resolver shared by all connections. It limits concurrent lookups.
     resolve: Arc<SystemResolver>,
     ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
-    /// Services on this computer that programs can connect to directly, or `None` if they cannot.
+    /// Services on this computer that programs can connect to directly, or `None` if direct connections are disabled.
     local: Option<Arc<LocalServices>>,
     _following: EndOnDrop,
 }
@@ -108,8 +108,8 @@ pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
 }
 
 impl ServerNetwork {
-    /// Creates the network for a server's settings. Returns `None` if the settings allow no host. If `local` is set, the
-    /// server's programs can connect to services on this computer directly.
+    /// Creates the network for a server's settings. Returns `None` if the settings allow no host. If `local` is set,
+    /// the server's programs can connect directly to services on this computer.
     ///
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.
@@ -181,7 +181,8 @@ impl ServerNetwork {
         })
     }
 
-    /// Returns the services on this computer that programs can connect to directly, or `None` if they cannot.
+    /// Returns the services on this computer that programs can connect to directly, or `None` if direct connections are
+    /// disabled.
     pub fn local(&self) -> Option<Arc<LocalServices>> {
         self.local.clone()
     }
@@ -192,7 +193,7 @@ impl ServerNetwork {
         Dialer::new(self.proxy())
     }
 
-    /// Returns a factory for dialers with other rules, whose connections are recorded for this server.
+    /// Returns a factory for dialers with different rules. Their connections are recorded for this server.
     #[must_use]
     pub fn dial(self: &Arc<Self>) -> Dial {
         let network = Arc::clone(self);
@@ -220,7 +221,7 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns the hosts that are reachable without a question.
+    /// Returns the hosts that are reachable without asking the user.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
         let known = self.reach.rules().borrow().reachable();
@@ -257,7 +258,7 @@ impl ServerNetwork {
     }
 
     /// Applies the current rules and grants. Returns `true` once they allow every remaining connection, or `false` if
-    /// closing the other connections takes too long.
+    /// closing the disallowed connections takes too long.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();

@@ -1,7 +1,7 @@
 //! Notes for the terminal that started a run, and counts of the files and hosts that the run used.
 //!
 //! - Denials are dropped if the process that started the run does not read them, so they never delay the run. The state
-//!   of its questions is always reported.
+//!   of the run's questions is always reported.
 //! - Only hashes of the used paths are kept, because a program chooses their number and length.
 
 use ironcurtain_consent::{Broker, Lifetime};
@@ -13,14 +13,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 
-/// Maximum number of denials that are waiting to be written.
+/// Maximum number of queued denials.
 const MAX_COUNT: usize = 256;
 
 /// Maximum number of distinct files to count for each kind of access.
 const MAX_FILES: usize = 100_000;
 
-/// Maximum length of the names of programs or tools in a question, in characters. With this length, a question on a terminal shows
-/// all of them, which it requires before it accepts an approval.
+/// Maximum length of the program or tool names in a question, in characters. A question on a terminal accepts an
+/// approval only if it shows all names, and names of this length fit.
 const MAX_CLAIM_LEN: usize = 100;
 
 /// Notes and counts of one run.
@@ -87,31 +87,33 @@ impl NotesInbox {
     }
 }
 
-/// Returns an agent's reason for a request, in the form that a question shows.
+/// Returns an agent's reason for a request, formatted for a question.
 pub(crate) fn claimed_reason(why: &str) -> (String, String) {
     ("reason given by the agent".to_owned(), visible::line(why))
 }
 
-/// Returns the tools whose calls a server is handling, as a question shows them. The access may belong to any of them.
+/// Returns the tools whose calls a server is handling, formatted for a question. Any of these calls may have caused the
+/// access.
 pub(crate) fn calls_in_progress(tools: &[String]) -> Option<(String, String)> {
     let name = if tools.len() == 1 { "call in progress" } else { "calls in progress" };
     let tools = (!tools.is_empty()).then(|| visible::line(&tools.join(", ")))?;
     Some((name.to_owned(), visible::head(&tools, MAX_CLAIM_LEN)))
 }
 
-/// Returns the names of a waiting program and its ancestors, as a question shows them. Programs can change their names.
+/// Returns the names of a waiting program and its ancestors, formatted for a question. Programs can change their own
+/// names.
 pub(crate) fn waiting_programs(programs: &[String]) -> Option<(String, String)> {
     let name = "program, by its own name".to_owned();
-    // The program that is asking is the last one.
+    // The waiting program comes last.
     let names = visible::line(&programs.join(" → "));
     (!programs.is_empty()).then(|| (name, visible::ends(&names, MAX_CLAIM_LEN)))
 }
 
-/// Guard for a pending question. Dropping the last one notifies the process that started the run.
+/// Guard for a pending question. Dropping the last guard notifies the process that started the run.
 pub struct OpenNote<'a>(&'a RunNotes);
 
 impl RunNotes {
-    /// Creates the notes of a run. `ask` says whether its questions are answered in the app or on the run's terminal.
+    /// Creates the notes of a run. `ask` selects how the run's questions are answered.
     pub fn new(ask: RunAsk) -> (Arc<Self>, NotesInbox) {
         let (denials, written) = mpsc::channel(MAX_COUNT);
         let (questions, asked) = watch::channel(PendingQuestions::default());
@@ -119,13 +121,13 @@ impl RunNotes {
         (Arc::new(notes), NotesInbox { denials: written, questions: asked, reported: None })
     }
 
-    /// Returns where the run's questions are answered: in the app or on its terminal.
+    /// Returns how the run's questions are answered.
     pub fn ask(&self) -> RunAsk {
         self.ask
     }
 
-    /// Returns `true` if the user may be offered this lifetime. An answer on the run's own terminal lasts until the
-    /// run ends at the latest.
+    /// Returns `true` if a question can offer this lifetime. An answer on the run's own terminal lasts at most until
+    /// the run ends.
     pub(crate) fn may_offer(&self, lifetime: &Lifetime) -> bool {
         self.ask != RunAsk::Terminal || matches!(lifetime, Lifetime::Once | Lifetime::Session)
     }
@@ -155,7 +157,7 @@ impl RunNotes {
         counted.iter_mut().for_each(|files| _ = count(files, file));
     }
 
-    /// Reports a denied path or host, once each.
+    /// Reports a denied path or host, unless it was already reported.
     pub fn denied(&self, what: &str, why: Option<String>) {
         if count(&mut self.used().denied, self.hasher.hash_one(what)) {
             // Sending fails if the process that started the run reads too slowly or has exited.
@@ -163,7 +165,8 @@ impl RunNotes {
         }
     }
 
-    /// Returns the numbers of files that the run has read and written, and of denied paths and hosts.
+    /// Returns the number of files that the run has read, the number that it has written, and the number of denied
+    /// paths and hosts.
     pub fn used_so_far(&self) -> RunUse {
         let used = self.used();
         RunUse { read: used.read.len(), written: used.written.len(), denied: used.denied.len() }
@@ -212,7 +215,7 @@ mod tests {
         deny(2 * MAX_COUNT);
         drop(second);
         assert_eq!(notes(&mut inbox)[0], RunNote::Answered);
-        // A question that was answered before its note could be written.
+        // This question is answered before its note is written.
         drop(run.waiting("/c", &broker));
         assert_eq!(notes(&mut inbox), []);
     }

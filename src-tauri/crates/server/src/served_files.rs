@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of denials that are recorded without delay. A program may search many files at once.
+/// Maximum number of denials that are recorded without delay. A program can search many files at once.
 const MAX_DENIALS: u32 = 10_000;
 
 /// Returns the names of the tools whose calls the server is handling.
@@ -49,7 +49,7 @@ pub type CallsInProgress = dyn Fn() -> Vec<String> + Send + Sync;
 /// Request to the task that owns the supervisor connection, with a channel for the response.
 pub type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
-/// State of the file access of one sandbox.
+/// File access state of one sandbox.
 pub struct ServedFiles {
     /// Session id.
     pub id: String,
@@ -63,9 +63,9 @@ pub struct ServedFiles {
     pub profile: ProfileGrants,
     /// Writable folders that were mounted at the start and cannot be revoked.
     mounted: Vec<CanonicalPath>,
-    /// Working folder of a run, while it is mounted.
+    /// Working folder of a run, or `None` if it is not mounted.
     working_folder: Mutex<Option<CanonicalPath>>,
-    /// Paths that the server's entry closes, regardless of rules and grants.
+    /// Paths that the server's entry makes inaccessible, regardless of rules and grants.
     closed: ClosedPaths,
     startup: StartupFiles,
     pid: u32,
@@ -117,11 +117,11 @@ pub struct ServedFilesOptions {
     pub mounted: Vec<CanonicalPath>,
     /// Working folder of a run, if it was mounted at the start.
     pub working_folder: Option<CanonicalPath>,
-    /// Paths that the server's entry closes, regardless of rules and grants.
+    /// Paths that the server's entry makes inaccessible, regardless of rules and grants.
     pub closed: ClosedPaths,
     /// Process id of the supervisor.
     pub pid: u32,
-    /// Calls that questions list.
+    /// Returns the calls that questions list.
     pub calls: Box<CallsInProgress>,
     /// Counters of decisions.
     pub counts: Arc<AccessCounts>,
@@ -182,7 +182,7 @@ impl ServedFiles {
         (Arc::new(files), FilesInbox { for_view, orders })
     }
 
-    /// Returns the working folder of a run, while it is mounted.
+    /// Returns the working folder of a run, or `None` if it is not mounted.
     #[must_use]
     pub fn working_folder(&self) -> Option<CanonicalPath> {
         profile::lock(&self.working_folder).clone()
@@ -195,7 +195,7 @@ impl ServedFiles {
 
     /// Requests termination of the sandbox for this reason.
     pub fn end_because(&self, why: String) {
-        // The first reason counts.
+        // Keeps the first reason.
         let _ = self.ended_because.set(why);
         self.end();
     }

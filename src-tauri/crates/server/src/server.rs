@@ -1,7 +1,7 @@
 //! A session's MCP server: its process, its mounts and the connection to it.
 //!
-//! - A session holds a [`ServerHandle`]. If the process exits, its in-flight calls fail and are never repeated
-//!   automatically; the process may be restarted.
+//! - A session holds a [`ServerHandle`]. If the process exits, its in-flight calls fail and are never retried
+//!   automatically. The process can be restarted.
 //! - One task (`actor`) owns the process and its mounts, and one task per process (`connection`) owns the connection.
 
 mod actor;
@@ -40,7 +40,7 @@ use tokio::task::AbortHandle;
 /// Maximum time that a call waits for its server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reason why a server cannot handle a call.
+/// Reason a server cannot handle a call.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
     /// The server could not be started, or has exited.
@@ -121,8 +121,8 @@ impl ServerHandle {
         Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Sends the client's `initialize` to the current process and to each one that replaces it. Calls `then` with the
-    /// first response, before later messages from the server are forwarded.
+    /// Sends the client's `initialize` to the current process and to each process that replaces it. Calls `then` with
+    /// the first response, before later messages from the server are forwarded.
     pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
         self.replay.initialize(params, then);
         if self.commands.send(Command::Initialize).is_err() {
@@ -133,17 +133,18 @@ impl ServerHandle {
     /// Forwards the client's `notifications/initialized`. `line` is that message.
     pub fn initialized(&self, line: Vec<u8>) {
         self.replay.initialized(line, || self.connection_now());
-        // Ignore the error: if the actor has exited, the server has too.
+        // Ignore the error: if the actor has exited, so has the server.
         let _ = self.commands.send(Command::Initialized);
     }
 
-    /// Returns the client state to hand over to another daemon, which replays it to later processes.
+    /// Returns the client state to hand over to another daemon. That daemon replays the state to the processes that it
+    /// starts.
     #[must_use]
     pub fn replay_state(&self) -> ReplayState {
         self.replay.state()
     }
 
-    /// Stores a client request if later processes must receive it too.
+    /// Stores a client request if replacement processes must also receive it.
     pub fn keep(&self, request: &ServerRequest) {
         self.replay.keep(request);
     }
@@ -162,7 +163,7 @@ impl ServerHandle {
         self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
     }
 
-    /// Returns the connection once the server has confirmed its roots, so that it can take calls.
+    /// Returns the connection once the server has confirmed its roots and can take calls.
     ///
     /// # Errors
     /// Returns [`ServerError`] if the server is not running and cannot be started.
@@ -228,8 +229,7 @@ impl ServerHandle {
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the server's access beyond `own`, the folders that it was started with. Includes access that is being
-    /// added.
+    /// Returns the server's access beyond `own`, the folders that the server was started with. Includes pending mounts.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         match self.all_mounts(|need| own.iter().any(|own| own.contains(&need.path))) {
@@ -239,14 +239,15 @@ impl ServerHandle {
         }
     }
 
-    /// Returns whether no other folder than these is mounted for writing, or about to be.
+    /// Returns `true` if every writable mount, including pending ones, is inside these folders. Returns `false` if the
+    /// mounts are unknown.
     #[must_use]
     pub fn writes_only_to(&self, own: &[CanonicalPath]) -> bool {
         let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
         self.all_mounts(|need| !need.writable || is_own(need)) == Some(true)
     }
 
-    /// Returns whether all current and pending mounts are as `wanted`. `None` if they are unknown.
+    /// Returns `true` if all current and pending mounts satisfy `wanted`, or `None` if the mounts are unknown.
     fn all_mounts(&self, wanted: impl Fn(&Need) -> bool) -> Option<bool> {
         let about_to_be = {
             let shown = self.seen.roots.borrow();
@@ -259,8 +260,8 @@ impl ServerHandle {
         Some(about_to_be && self.seen.applied.borrow().mounted().all(&wanted))
     }
 
-    /// Waits until every revocation up to this version of the grants is proven to be effective. Returns how often the
-    /// server was restarted to enforce a revocation.
+    /// Waits until every revocation up to this version of the grants is proven to be effective. Returns the number of
+    /// times that the server was restarted to enforce a revocation.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes while waiting.
@@ -310,7 +311,7 @@ impl ServerHandle {
         let mut state = self.seen.state.clone();
         let is_down = |s: &ServerState| matches!(s, ServerState::Down(_));
         let ended = |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_over());
-        // A process that has just exited is marked as down within a moment, so wait for that.
+        // The actor soon marks a process that has just exited as down, so wait for that.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
             state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::Ending)?;

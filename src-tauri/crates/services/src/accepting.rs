@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Delay after a failed accept, for example because no file descriptors are available.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Returns the next connection. Logs errors of `accept` and retries.
+/// Returns the next connection. Logs errors from `accept` and retries.
 pub async fn next_connection<T, A>(accept: impl Fn() -> A) -> T
 where
     A: Future<Output = io::Result<T>>,

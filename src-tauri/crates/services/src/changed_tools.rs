@@ -21,12 +21,12 @@ pub struct ChangedTools {
 }
 
 impl ChangedTools {
-    /// Opens the pins. Reports no server yet.
+    /// Opens the pins. Call [`ChangedTools::resume`] to report servers that already have suspended tools.
     pub fn new(home: &Home, health: Health) -> Self {
         Self { pins: Pins::of(&home.database()), health, servers: Arc::default() }
     }
 
-    /// Finds the configured servers with tools that were suspended earlier. Blocking.
+    /// Reports the configured servers whose tools were suspended earlier. Blocks on database access.
     pub fn resume(&self, servers: &Servers) {
         let is_suspended = |identity: &str| {
             self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::needs_decision))
@@ -67,7 +67,7 @@ impl ChangedTools {
         });
     }
 
-    /// Updates the health status. Returns `true` if a tool is suspended. Blocking.
+    /// Updates the health status. Returns `true` if a tool is suspended. Blocks on database access.
     pub fn update(&self) -> bool {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.
@@ -95,8 +95,8 @@ impl ChangedTools {
 fn trouble(first: &str, others: usize) -> String {
     let more = match others {
         0 => String::new(),
-        1 => " One more server did so.".to_owned(),
-        n => format!(" {n} more servers did so."),
+        1 => " One more server changed its tools.".to_owned(),
+        n => format!(" {n} more servers changed their tools."),
     };
     format!(
         "The server `{first}` changed its tools. They are suspended until you decide, under Servers or with `ironcurtain servers diff {first}`.{more}"

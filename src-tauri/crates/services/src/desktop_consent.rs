@@ -1,6 +1,7 @@
-//! Front end that asks through an attached desktop. Without one, the daemon's own front end answers.
+//! Front end that asks the user through an attached desktop. If no desktop is attached, it uses the daemon's own front
+//! end.
 //!
-//! - INVARIANT: a question that was sent to a desktop is answered by the same connection, or denied when that
+//! - INVARIANT: a question that was sent to a desktop is answered over the same connection, or denied when that
 //!   connection ends.
 
 use crate::desktop_pairing::DesktopPairing;
@@ -20,21 +21,21 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of messages to the desktop that are waiting to be sent.
 const MAX_WAITING: usize = 256;
 
-/// Maximum length of a question's JSON in bytes. The rest of a message is much shorter than the difference.
+/// Maximum length of a question's JSON in bytes. The difference leaves ample space for the rest of the message.
 const MAX_QUESTION_BYTES: usize = MAX_MESSAGE_BYTES - 64 * 1024;
 
-/// Maximum number of questions of a remote machine that are asked without delay. Each is recorded, even if it exceeds the
-/// limits on questions.
+/// Maximum number of questions from a remote machine that are handled without delay. Each question is recorded, even if
+/// it exceeds the question limits.
 const MAX_PROMPT_QUESTIONS: u32 = 1_000;
 
 /// Denial reason for questions that are pending when the connection ends.
 pub const DESKTOP_LOST: &str = "the connection to the desktop that answers questions was lost";
 
-/// Front end that asks through an attached desktop, if there is one.
+/// Front end that asks the user through the attached desktop, if any.
 pub struct DesktopConsent {
     base: Arc<dyn Consent>,
     attached: Mutex<Option<AttachedDesktop>>,
-    /// Pairing that waits for this machine's user.
+    /// Pairing that is waiting for this machine's user.
     pub pairing: DesktopPairing,
 }
 
@@ -47,7 +48,7 @@ struct AttachedDesktop {
     replaced: CancellationToken,
 }
 
-/// Connection of the attached desktop. Dropping it denies the pending questions.
+/// Connection to the attached desktop. Dropping it denies the desktop's pending questions.
 pub struct Attachment {
     consent: Arc<DesktopConsent>,
     key: PeerKey,
@@ -63,13 +64,13 @@ pub struct Attachment {
 pub struct OtherDesktop;
 
 impl DesktopConsent {
-    /// Creates the front end. `base` answers while no desktop is attached.
+    /// Creates the front end. `base` is used while no desktop is attached.
     #[must_use]
     pub fn new(base: Arc<dyn Consent>) -> Self {
         Self { base, attached: Mutex::default(), pairing: DesktopPairing::default() }
     }
 
-    /// Returns `true` if a desktop may answer, because the daemon cannot ask the user itself.
+    /// Returns `true` if the daemon cannot ask the user itself and therefore needs a desktop.
     #[must_use]
     pub fn needs_desktop(&self) -> bool {
         self.base.asked_on() == AskedOn::Nobody
@@ -81,13 +82,13 @@ impl DesktopConsent {
         self.attached().is_some()
     }
 
-    /// Returns the key of the attached desktop.
+    /// Returns the key of the attached desktop, or `None` if no desktop is attached.
     #[must_use]
     pub fn attached(&self) -> Option<PeerKey> {
         self.lock().as_ref().map(|attached| attached.key)
     }
 
-    /// Sends questions to this desktop from now on. A connection of the same desktop is replaced.
+    /// Sends questions to this desktop from now on. Replaces an earlier connection from the same desktop.
     ///
     /// # Errors
     /// Returns [`OtherDesktop`] if another desktop is attached.
@@ -117,10 +118,10 @@ impl DesktopConsent {
 }
 
 impl Attachment {
-    /// Passes on the desktop's answer to a question.
+    /// Forwards the desktop's answer to a question.
     ///
     /// # Errors
-    /// Returns [`AnswerRefused`] if the answer is late, repeated or for another call.
+    /// Returns [`AnswerRefused`] if the answer is late, repeated or for a different call.
     pub fn answer(
         &self,
         id: &str,
@@ -192,7 +193,7 @@ impl Consent for DesktopConsent {
         if let Some(attached) = self.lock().as_mut() {
             return attached.ask(&question, slot);
         }
-        // Without the lock, because the front end may ask for the state of this one.
+        // The lock is not held here, because `base` may query the state of this front end.
         self.base.ask(question, slot);
     }
 
@@ -200,7 +201,7 @@ impl Consent for DesktopConsent {
         if let Some(attached) = self.lock().as_mut()
             && attached.pending.remove(question).is_some()
         {
-            // If the queue is full, the desktop's dialog ends at its own deadline, and its answer is refused.
+            // If the queue is full, the desktop's dialog stays open until its own deadline, and any answer is refused.
             let _ = attached.out.try_send(FromRemote::Withdraw { id: question.to_owned() });
             return;
         }
@@ -209,7 +210,7 @@ impl Consent for DesktopConsent {
 
     fn notify(&self, notice: &str) {
         if let Some(attached) = self.lock().as_ref() {
-            // A notice that does not fit is dropped.
+            // If the queue is full, the notice is dropped.
             return drop(attached.out.try_send(FromRemote::Notice { text: notice.to_owned() }));
         }
         self.base.notify(notice);
@@ -220,32 +221,32 @@ impl Consent for DesktopConsent {
     }
 }
 
-/// Remote machines whose questions this computer asks, by name.
+/// Remote machines whose questions are shown on this computer, by name.
 #[derive(Debug, Default)]
 pub struct AttachedHosts(Mutex<HashMap<String, HostState>>);
 
 #[derive(Debug)]
 struct HostState {
-    /// Key of the machine while it is attached.
+    /// Key of the machine, or `None` if the machine is not attached.
     attached: Option<PeerKey>,
-    /// Not renewed by a new connection, which the machine could cause at any time.
+    /// Not reset by a new connection, because the machine can reconnect at any time.
     pace: Arc<Pace>,
 }
 
-/// Entry of an attached remote machine. Dropping it detaches the machine.
+/// Entry for an attached remote machine. Dropping it detaches the machine.
 #[derive(Debug)]
 pub struct AttachedHost {
     all: Arc<AttachedHosts>,
     name: String,
-    /// Rate of the machine's questions.
+    /// Rate limiter for the machine's questions.
     pub pace: Arc<Pace>,
 }
 
-/// Error for a remote machine that is attached already.
+/// Error for a remote machine that is already attached.
 #[derive(Debug, thiserror::Error)]
 #[error("this machine is already attached as {name}")]
 pub struct AlreadyAttached {
-    /// Name under which it is attached.
+    /// Name under which the machine is attached.
     pub name: String,
 }
 
@@ -253,7 +254,7 @@ impl AttachedHosts {
     /// Adds a remote machine.
     ///
     /// # Errors
-    /// Returns [`AlreadyAttached`] if this name or key is attached.
+    /// Returns [`AlreadyAttached`] if this name or key is already attached.
     pub fn enter(self: &Arc<Self>, name: &str, key: PeerKey) -> Result<AttachedHost, AlreadyAttached> {
         let mut all = self.lock();
         let is_same = |(other, state): &(&String, &HostState)| {

@@ -1,7 +1,7 @@
-//! Pairing of a desktop with this machine that waits for this machine's user.
+//! Pairing of a desktop with this machine. The pairing waits for this machine's user to type the desktop's code.
 //!
-//! - INVARIANT: a pairing accepts one code. A wrong code refuses the pairing.
-//! - Has no clock: callers pass the time.
+//! - INVARIANT: a pairing accepts only one code. A wrong code makes the pairing fail.
+//! - Has no clock of its own: callers pass the time.
 
 use ironcurtain_remote::{PairingCodes, is_code};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,50 +9,50 @@ use std::time::Duration;
 use tokio::sync::{TryLockError, oneshot};
 use tokio::time::Instant;
 
-/// Time without questions about a pairing after one that the attached desktop did not allow.
+/// Time without pairing questions after the attached desktop did not allow a pairing.
 const QUESTION_PAUSE: Duration = Duration::from_secs(60);
 
-/// Pairing of a desktop with this machine. There is one at a time.
+/// Pairing of a desktop with this machine. Only one desktop can pair at a time.
 #[derive(Debug, Default)]
 pub struct DesktopPairing {
     /// Locked while a desktop is pairing.
     turn: tokio::sync::Mutex<()>,
     waiting: Mutex<Option<WaitingPairing>>,
-    /// End of the pause after a question that was not allowed.
+    /// End of the pause after a pairing that was not allowed.
     paused_until: Mutex<Option<Instant>>,
 }
 
-/// Pairing that waits until this machine's user types the desktop's code.
+/// Pairing that is waiting for this machine's user to type the desktop's code.
 #[derive(Debug)]
 struct WaitingPairing {
     codes: PairingCodes,
     asks_attached: bool,
-    /// Receives `true` if the typed code is right. Closed when the pairing has ended.
+    /// Receives `true` if the typed code is correct, and `false` otherwise. Closed when the pairing has ended.
     typed: oneshot::Sender<bool>,
 }
 
-/// Right to pair. The next desktop can pair when it is dropped.
+/// Exclusive right to pair. The next desktop can pair once this value is dropped.
 #[derive(Debug)]
 pub struct PairingTurn<'a> {
     _turn: tokio::sync::MutexGuard<'a, ()>,
 }
 
-/// Result of typing the right code.
+/// Result of typing the correct code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RightCode {
     /// Code that the user types on the desktop.
     pub remote: String,
-    /// `true` if the attached desktop has to allow the pairing too.
+    /// `true` if the user of the attached desktop must also allow the pairing.
     pub asks_attached: bool,
 }
 
-/// Reason a typed code pairs no desktop.
+/// Reason a typed code is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodeRefused {
-    /// No pairing waits for a code.
+    /// No pairing is waiting for a code.
     #[error("no desktop is waiting for a code; run `ironcurtain attach` on the desktop first")]
     NotWaiting,
-    /// The waiting pairing has another code, and is refused.
+    /// The pending pairing has a different code. The pairing is refused.
     #[error(
         "not paired: the desktop that is pairing has another code; if you typed the code that your desktop shows, a \
          program may be between the two machines"
@@ -60,7 +60,7 @@ pub enum CodeRefused {
     Differs,
 }
 
-/// Error for a question about a pairing during the pause.
+/// Error for a pairing question during the pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the attached desktop did not allow a pairing in the last minute; try again in {seconds} s")]
 pub struct QuestionPaused {
@@ -76,17 +76,18 @@ impl DesktopPairing {
         Ok(PairingTurn { _turn: self.turn.try_lock()? })
     }
 
-    /// Waits until this machine's user types the desktop's code. The result is `false` for another code.
+    /// Returns a receiver for the result when this machine's user types a code: `true` for the desktop's code, and
+    /// `false` for any other.
     pub fn wait_for_code(&self, codes: PairingCodes, asks_attached: bool) -> oneshot::Receiver<bool> {
         let (typed, is_right) = oneshot::channel();
         *self.lock_waiting() = Some(WaitingPairing { codes, asks_attached, typed });
         is_right
     }
 
-    /// Compares the code that this machine's user typed with the desktop's.
+    /// Compares the code that this machine's user typed with the desktop's code.
     ///
     /// # Errors
-    /// Returns [`CodeRefused`] if no pairing waits, or if it has another code.
+    /// Returns [`CodeRefused`] if no pairing is waiting or the typed code is wrong.
     pub fn type_code(&self, typed: &str) -> Result<RightCode, CodeRefused> {
         let waiting = self.lock_waiting().take().ok_or(CodeRefused::NotWaiting)?;
         let is_right = is_code(&waiting.codes.desktop, typed);
@@ -98,10 +99,10 @@ impl DesktopPairing {
         Ok(RightCode { remote: waiting.codes.remote, asks_attached: waiting.asks_attached })
     }
 
-    /// Checks that the attached desktop may be asked about a pairing.
+    /// Checks that the user of the attached desktop may be asked about a pairing.
     ///
     /// # Errors
-    /// Returns [`QuestionPaused`] for a minute after a question that was not allowed.
+    /// Returns [`QuestionPaused`] for a minute after a pairing that was not allowed.
     pub fn may_ask(&self, now: Instant) -> Result<(), QuestionPaused> {
         let left = self.lock_pause().and_then(|until| until.checked_duration_since(now));
         match left.filter(|left| !left.is_zero()) {
@@ -112,12 +113,12 @@ impl DesktopPairing {
         }
     }
 
-    /// Starts the pause.
+    /// Starts the pause in pairing questions.
     pub fn pause_questions(&self, now: Instant) {
         *self.lock_pause() = Some(now + QUESTION_PAUSE);
     }
 
-    /// Ends the pause.
+    /// Ends the pause in pairing questions.
     pub fn resume_questions(&self) {
         *self.lock_pause() = None;
     }

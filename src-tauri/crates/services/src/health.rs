@@ -32,7 +32,7 @@ pub enum Concern {
     Storage,
     /// The program of a server changed, so the server's grants, data and secrets are suspended.
     Identities,
-    /// A server changed its tools, so they are suspended.
+    /// A server changed its tools, so the changed tools are suspended.
     Tools,
 }
 

@@ -37,7 +37,7 @@ pub struct IdentityGate {
     pub(crate) kept: Box<dyn Fn() -> KeptUnderName + Send + Sync>,
 }
 
-/// Result of comparing a server's identity with the one that owns its name.
+/// Result of comparing a server's identity with the identity that owns the server's name.
 enum Admission {
     /// The server owns the name, or the name has no owner yet.
     Known,
@@ -71,19 +71,19 @@ impl Identities {
         });
     }
 
-    /// Stops the task unless another server was suspended meanwhile. Returns `true` if the task must continue.
+    /// Stops the task unless another server was suspended in the meantime. Returns `true` if the task must continue.
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
     }
 
-    /// Returns the names of suspended servers. Reads the database only if there are any.
+    /// Returns the names of suspended servers. Reads the database only if a server is suspended.
     pub async fn suspended(&self) -> BTreeSet<String> {
         if !self.waits.load(Ordering::SeqCst) {
             return BTreeSet::new();
         }
         let bindings = self.bindings.clone();
-        // `note` reports bindings that cannot be read.
+        // If the bindings cannot be read, `note` reports the error.
         let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
         let all = all.unwrap_or_default().into_iter();
         all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
@@ -156,12 +156,12 @@ impl IdentityGate {
                         "you started fresh; the permissions and data under its name were set aside"
                     }
                 };
-                self.all.record(&name, format!("the server {name} is another program: {words}")).await;
+                self.all.record(&name, format!("the server {name} is a different program: {words}")).await;
                 self.all.bindings.decision_recorded(&name)?;
             }
             Admission::Other(change) => {
                 let words = format!(
-                    "the server {name} is another program: {change}; nothing was stored under its name"
+                    "the server {name} is a different program: {change}; nothing was stored under its name"
                 );
                 self.all.record(&name, words).await;
             }

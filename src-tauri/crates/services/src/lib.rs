@@ -1,4 +1,4 @@
-//! Services that all sessions share: the current policy and settings, identities of servers, health, metrics and logs.
+//! Services that all sessions share: the current policy and settings, server identities, health, metrics and logs.
 //!
 //! - [`Services`] contains them. [`InitialState`] reads the configuration, and [`Reloader`] follows its changes.
 //! - An invalid or manipulated file never takes effect: its previous version stays in use, and [`Health`] reports it.

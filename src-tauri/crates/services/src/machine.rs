@@ -1,5 +1,5 @@
 //! Tests whether this machine can create sandboxes. Runs at startup, and again on demand after a failure, so that a
-//! user who installs a missing program need not restart the daemon.
+//! user who installs a missing program does not have to restart the daemon.
 
 use crate::health::{Concern, Health};
 use ironcurtain_config::{SandboxBackend, SandboxPolicy};
@@ -20,12 +20,12 @@ struct Inner {
     health: Health,
 }
 
-/// Settings of the sandbox test.
+/// Settings for the sandbox test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineOptions {
     /// Program that creates the sandboxes.
     pub backend: SandboxBackend,
-    /// Treatment of servers if no sandbox can be created.
+    /// Policy for servers if no sandbox can be created.
     pub policy: SandboxPolicy,
     /// Directory that contains `ironcurtain-sandbox`.
     pub programs: PathBuf,
@@ -56,7 +56,7 @@ impl Machine {
         self.0.options.borrow().backend
     }
 
-    /// Returns how servers are handled if no sandbox can be created.
+    /// Returns the policy for servers if no sandbox can be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy

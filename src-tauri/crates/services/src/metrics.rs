@@ -1,6 +1,6 @@
 //! The daemon's Prometheus metrics.
 //!
-//! - Counts in memory, starting at zero with the daemon. Recording never blocks.
+//! - Keeps values in memory, starting at zero when the daemon starts. Recording never blocks.
 //! - Labels never contain text from an agent or a server.
 
 use ironcurtain_audit::EscalationResult;
@@ -25,7 +25,7 @@ const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
 /// Label whose name and value are known at compile time.
 type Label = [(&'static str, &'static str); 1];
 
-/// Counters and histograms. Clones refer to the same ones.
+/// Counters and histograms. Clones share the same values.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Figures>);
 
@@ -55,7 +55,7 @@ pub struct Gauges {
     pub questions: usize,
     /// Sequence number of the newest audit entry.
     pub entries: u64,
-    /// Used bytes and total size of the memory budget for messages.
+    /// Used bytes and total bytes of the memory budget for messages.
     pub memory: (u64, u64),
 }
 
@@ -95,7 +95,7 @@ impl Metrics {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// Records the time between a call's arrival and its forwarding. Only for calls that required no approval.
+    /// Records the time between the arrival and the forwarding of a call that required no approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }

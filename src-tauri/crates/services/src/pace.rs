@@ -61,7 +61,7 @@ mod tests {
             pace.turn().await;
         }
         assert_eq!(resumed.elapsed(), Duration::ZERO);
-        // A refunded request delays no other.
+        // A refunded request does not delay any other request.
         pace.turn().await;
         let refunded = Instant::now();
         for _ in 0..1000 {

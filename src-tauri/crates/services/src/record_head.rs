@@ -1,5 +1,5 @@
-//! Stores the hash of the newest audit entry in the keyring. This reveals a truncated log even if the attacker also
-//! changed its head file.
+//! Stores the hash of the newest audit entry in the keyring. This reveals a truncated log even if an attacker has also
+//! changed the log's head file.
 //!
 //! - Runs periodically and at shutdown, after the entries have been written to disk. Never delays a call.
 //! - Never prompts to unlock the keyring. The stored entry may be older than the log's newest entry, but never newer.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Interval between updates of the keyring.
+/// Interval between keyring updates.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Maximum time to wait for the keyring at startup and shutdown.
@@ -57,7 +57,7 @@ pub struct RecordHead {
 }
 
 impl RecordHead {
-    /// Creates the keeper of the entry. Call [`RecordHead::follow`] next.
+    /// Creates the value without accessing the keyring. Call [`RecordHead::follow`] next.
     pub fn new(home: Home, audit: Audit, health: Health) -> Self {
         Self { home, audit, health, compared: Arc::default() }
     }
@@ -71,7 +71,7 @@ impl RecordHead {
         loop {
             let (written, _) = self.audit.standing();
             if kept.as_ref() != Some(&written) {
-                // If the keyring is unavailable or locked, the next round tries again.
+                // If the keyring is unavailable or locked, the next iteration retries.
                 kept = self.keep().await.ok().flatten();
             }
             tokio::time::sleep(EVERY).await;
@@ -107,8 +107,8 @@ impl RecordHead {
         .await
     }
 
-    /// Checks that the log still contains the stored entry, and reports a missing one. Returns `false` if the keyring
-    /// is locked.
+    /// Checks that the log still contains the stored entry, and reports a problem if it does not. Returns `false` if
+    /// the keyring is locked.
     async fn compare(&self) -> Result<bool, SecretError> {
         let of = self.home.clone();
         let known = in_time(move || match Keyring::open_unlocked(Shelf::Record)? {
@@ -119,7 +119,7 @@ impl RecordHead {
         if let Some(known) = known {
             match self.missing(&known).await {
                 Some(found) => self.report(&known, &found).await,
-                // The keyring confirms the end of the log, which the head file could not.
+                // The keyring confirms the end of the log even if the head file could not.
                 None => self.health.set(Concern::Record, None),
             }
         }
@@ -127,7 +127,8 @@ impl RecordHead {
         Ok(true)
     }
 
-    /// Describes the difference if the log no longer contains the stored entry. Returns `None` if it does.
+    /// Returns a description of the difference if the log no longer contains the stored entry, or `None` if it still
+    /// does.
     async fn missing(&self, known: &Written) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {
@@ -166,7 +167,7 @@ fn in_keyring(keyring: &Keyring, home: &Home) -> Result<Option<Written>, SecretE
     Ok(Some(Written { entries: known.entries, head: known.head }))
 }
 
-/// Returns the name of the secret in the keyring, which is unique per home directory.
+/// Returns the name of the secret in the keyring. The name is unique per home directory.
 fn name(home: &Home) -> Result<SecretName, SecretError> {
     let place = Sha256::digest(home.state.as_os_str().as_encoded_bytes());
     let place: String = place.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

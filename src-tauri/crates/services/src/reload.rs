@@ -5,8 +5,8 @@
 //!   is fixed.
 //! - A file that a server can write to is rejected, because an agent may have written it.
 //! - A change is recorded before it takes effect.
-//! - A read that hangs blocks nothing: the previous version stays in use, a problem is reported, and later changes
-//!   are still read.
+//! - A read that hangs does not block anything else: the previous version stays in use, a problem is reported, and
+//!   later changes are still read.
 //! - A session keeps the settings and the server entry that it started with, but always uses the current policy.
 
 mod blocking;

@@ -34,9 +34,9 @@ pub struct Services {
     pub home: Home,
     /// Settings for new sessions.
     pub config: Config,
-    /// Receiver for the policy. [`Services::snapshot`] returns the current one.
+    /// Receiver for the policy. [`Services::snapshot`] returns the current policy.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// Receiver for the settings and servers. A running session may use older ones.
+    /// Receiver for the settings and servers. A running session may use older settings.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
     /// The audit log.
     pub audit: Audit,
@@ -46,7 +46,7 @@ pub struct Services {
     pub grants: Grants,
     /// Asks the user, and holds pending questions.
     pub broker: Broker,
-    /// Asks through an attached desktop, if there is one.
+    /// Asks the user through the attached desktop, if any.
     pub desktop: Arc<DesktopConsent>,
     /// Remote machines to which this desktop is attached.
     pub attached_hosts: Arc<AttachedHosts>,
@@ -66,7 +66,7 @@ pub struct Services {
     pub metrics: Metrics,
     /// Watches writable folders for autostart files.
     pub autostart: Autostart,
-    /// Writes the log files of sessions.
+    /// Writes the session log files.
     pub logs: SessionLogs,
     /// Protocol versions that each server program has used before.
     pub versions: KnownVersions,
@@ -115,8 +115,8 @@ impl Services {
         self.snapshots.borrow().clone()
     }
 
-    /// Returns the reason nothing may start because the user's organization requires an export of the record that is not
-    /// configured, or `None`.
+    /// Returns the reason why nothing may start if the user's organization requires an audit log export and none is
+    /// configured. Returns `None` otherwise.
     pub fn refusal_without_export(&self) -> Option<String> {
         let managed = self.snapshot().managed.clone()?;
         let export = self.settings.borrow().config.export.clone();

@@ -1,5 +1,5 @@
-//! Session log files, which contain servers' standard error and problems with clients. They are limited in size, and
-//! escaped so that no line can hide text or control the terminal.
+//! Session log files, which contain servers' standard error and problems with clients. The files are limited in size,
+//! and lines are escaped so that they cannot hide text or control the terminal.
 //!
 //! - One thread writes all logs, and callers never wait for it. Lines that arrive faster than it can write are dropped
 //!   and counted.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Maximum size of a log file, in bytes. Later lines are dropped and counted.
+/// Maximum size of a log file, in bytes. Once it is reached, further lines are dropped and counted.
 const MAX_LEN: usize = 4 * 1024 * 1024;
 
 /// Maximum length of a line, in bytes. Longer lines are truncated.
@@ -38,7 +38,7 @@ pub struct SessionLog(Arc<Handle>);
 struct Handle {
     path: PathBuf,
     orders: SyncSender<Order>,
-    /// Number of lines dropped since the last one was written.
+    /// Number of lines dropped since the last line was written.
     lost: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl SessionLogs {
 }
 
 impl SessionLog {
-    /// Queues a line without waiting. Drops it if the queue is full.
+    /// Queues a line without waiting. Drops the line if the queue is full.
     pub fn write(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(MAX_LINE_LEN));
         let Handle { path, orders, lost } = &*self.0;

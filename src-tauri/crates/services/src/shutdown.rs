@@ -1,6 +1,6 @@
 //! Progress of the daemon's shutdown: requested, waiting for sandboxes, complete.
 //!
-//! - INVARIANT: every task that owns or reads from a sandbox holds a token of `sandboxes` meanwhile.
+//! - INVARIANT: every task holds a token of `sandboxes` for as long as it owns or reads from a sandbox.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,7 +21,7 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Returns `true` if no new sessions are accepted because of a shutdown or takeover.
+    /// Returns `true` if a shutdown or takeover was requested, so that no new sessions are accepted.
     pub fn is_under_way(&self) -> bool {
         self.requested.is_cancelled() || self.takeover_requested.is_cancelled()
     }

@@ -7,7 +7,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of declined workspaces to remember. The oldest are dropped first, so they may be proposed again.
+/// Maximum number of declined workspaces to remember. The oldest denials are dropped first, and those workspaces may be
+/// proposed again.
 const MAX_COUNT: usize = 1000;
 
 /// Workspace that the user declined.
@@ -38,7 +39,7 @@ struct Kept {
 }
 
 impl Workspaces {
-    /// Reads the file, if it exists. An invalid file counts as empty, and is replaced at the next change.
+    /// Reads the file, if it exists. An invalid file counts as empty and is replaced at the next change.
     ///
     /// # Errors
     /// Returns the operating system's error if the file cannot be read.

@@ -14,11 +14,11 @@ pub enum Invocation {
 /// Options for opening a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShimOptions {
-    /// Name of the server in `mcp-servers.json`, or `None` for several servers.
+    /// Value of `--server`: the name of a server in `mcp-servers.json`.
     pub server: Option<String>,
-    /// Name of the profile in `config.json`, or `None` for all servers or a single one.
+    /// Value of `--profile`: the name of a profile in `config.json`.
     pub profile: Option<String>,
-    /// The user's name for this entry in the client's configuration.
+    /// Name that the user gave to this entry in the client's configuration.
     pub label: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait for the app to listen after a daemon has handed a session over to it.
+/// Maximum time to wait for the app to start listening after a daemon hands a session over to it.
 const NEXT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Delay between attempts to connect to the app.
@@ -38,13 +38,13 @@ pub enum NoDaemonError {
     OtherUser(u32),
 }
 
-/// Returns `true` if this program is inside a run.
+/// Returns `true` if this program is in a sandboxed run.
 pub fn is_in_run() -> bool {
     Path::new(RUN_SOCKET).exists()
 }
 
-/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if it was started here.
-/// Inside a run, connects to the daemon that started the run.
+/// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
+/// In a sandboxed run, connects to the daemon that started the run.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     if is_in_run() {
         let stream = UnixStream::connect(RUN_SOCKET).map_err(NoDaemonError::InRun)?;
@@ -60,7 +60,7 @@ pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     Ok((stream, launched))
 }
 
-/// Connects to the daemon that replaces the running one. Starts a daemon only if none is listening after
+/// Connects to the daemon that replaces the running daemon. Starts a daemon only if none is listening after
 /// [`NEXT_DEADLINE`].
 pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
@@ -152,12 +152,12 @@ mod system {
 /// Clears `O_NONBLOCK` on standard input. An earlier daemon may have set it on the shared open file description.
 pub fn wait_for_input() {
     use rustix::fs::{fcntl_getfl, fcntl_setfl};
-    // Ignores the error: in the worst case, the client's later requests get no answer.
+    // Ignores the error: in the worst case, the client's requests get no answer.
     let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
-/// Returns `true` if a descriptor can be passed to the daemon because it is a pipe or socket. The daemon sets
-/// `O_NONBLOCK`, which on a terminal or file would affect other processes that use it.
+/// Returns `true` if a descriptor can be passed to the daemon: it must be an open pipe or socket. The daemon sets
+/// `O_NONBLOCK`. On a terminal or file, that would affect other processes that use it.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };

@@ -1,7 +1,7 @@
 //! Starts the daemon if none is running.
 //!
-//! - A headless daemon that fails to start writes the reason to standard error, which this module reads. A daemon that
-//!   has started writes nothing there.
+//! - A headless daemon that fails to start writes the reason to standard error, where this module reads it. A daemon
+//!   that has started writes nothing to standard error.
 
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
@@ -13,10 +13,10 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a started daemon to begin listening.
+/// Maximum time to wait for a started daemon to listen.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Maximum time to wait for a daemon that another process started concurrently, counted from the exit of our own.
+/// Maximum time to wait for a daemon that another process started concurrently, counted from the exit of our daemon.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Maximum time to wait for a daemon to exit after it closed a connection.
@@ -95,7 +95,7 @@ impl DaemonExit {
     }
 }
 
-/// Starts the daemon and connects to it, or to one that another process started concurrently.
+/// Starts the daemon and connects to it, or to a daemon that another process started concurrently.
 pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
     if rustix::process::geteuid().is_root() {
         return Err(LaunchError::Root);
@@ -108,7 +108,7 @@ pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), La
         match sockets.connect()? {
             Some(stream) => return Ok((stream, launched)),
             None if Instant::now() >= deadline => return Err(launched.into_error()),
-            // Our daemon may have exited because another one won the race to start and will listen soon.
+            // Our daemon may have exited because another daemon won the race to start and will listen soon.
             None => thread::sleep(pause),
         }
         if !ended && launched.has_exited() {
@@ -177,11 +177,11 @@ fn reported_error(said: &str) -> Option<&str> {
 /// Environment variables passed to the started program.
 ///
 /// Other variables are not passed, because the client's settings can set them, and a repository may contain such
-/// settings. The program takes displays, the bus and `XDG_*` from the user's login session.
+/// settings. The program takes the display, bus and `XDG_*` variables from the user's login session.
 const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
-/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session or, without one, runs
-/// headless.
+/// Returns the path of `ironcurtain`. This program starts the app in the user's desktop session, or runs headless if
+/// there is no desktop session.
 fn daemon_program() -> Result<PathBuf, LaunchError> {
     let own = std::env::current_exe().map_err(LaunchError::OwnPath)?;
     let program = own.parent().map(|directory| directory.join("ironcurtain")).filter(|path| path.is_file());

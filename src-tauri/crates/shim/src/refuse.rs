@@ -1,8 +1,8 @@
-//! Answers a client without a session with a JSON-RPC error that tells the user how to fix the problem.
+//! Answers a client that has no session with a JSON-RPC error that tells the user how to fix the problem.
 //!
 //! - Answers every request until the client closes the connection. Some clients display the error for
-//!   `server/discover`, others that for `initialize`. If the server exited immediately, they would display only
-//!   "connection closed".
+//!   `server/discover`, others display the error for `initialize`. If the server exited immediately, they would
+//!   display only "connection closed".
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read, Write};
@@ -14,7 +14,8 @@ const MAX_LINE: u64 = 1024 * 1024;
 /// Error code. JSON-RPC 2.0, section 5.1, reserves -32000 to -32099 for implementation-defined errors.
 const UNAVAILABLE: i32 = -32000;
 
-/// Writes `problem` to standard error and answers every request with it until the client closes the connection.
+/// Writes `problem` to standard error, then answers every request with this error until the client closes the
+/// connection.
 pub fn answer_requests(problem: &str) -> ExitCode {
     // Clients show standard error in their logs. A write error could not be reported anywhere.
     let _ = writeln!(io::stderr(), "ironcurtain-shim: {problem}");
@@ -30,8 +31,8 @@ pub fn answer_requests(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Answers a call that was waiting for the user when the daemon exited. Ignores a broken pipe, because the client has
-/// then exited too.
+/// Answers a call that was waiting for the user when the daemon exited. Ignores a broken pipe, which means that the
+/// client has exited too.
 pub fn answer_asked(request: &str) {
     let Ok(id) = serde_json::from_str(request) else { return };
     let mut out = io::stdout().lock();

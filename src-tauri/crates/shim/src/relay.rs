@@ -1,4 +1,4 @@
-//! Runs the session after the welcome: waits while the daemon uses the client's pipes, or copies bytes in relay mode.
+//! Runs the session after the handshake: waits while the daemon uses the client's pipes, or copies bytes in relay mode.
 
 use crate::connect::{can_be_handed_over, is_in_run};
 use crate::refuse;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 
 /// Returns `HandedOver` if standard input and output can both be passed to the daemon, otherwise `Relayed`. Daemons
-/// accept no descriptors from inside a run.
+/// accept no descriptors from a sandboxed run.
 pub fn stdio_mode() -> StdioMode {
     let both = cfg!(target_os = "linux")
         && !is_in_run()
@@ -24,7 +24,7 @@ pub fn stdio_mode() -> StdioMode {
 pub enum SessionEnd {
     /// The session was closed, and the shim exits with this code.
     Over(ExitCode),
-    /// Another daemon continues the session, which is resumed with this ticket.
+    /// Another daemon continues the session. The shim resumes it with this ticket.
     Moved(String),
 }
 

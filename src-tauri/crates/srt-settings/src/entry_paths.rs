@@ -1,6 +1,7 @@
-//! Converts path entries of the settings to paths of the sandbox's view.
+//! Converts path entries in the settings to paths in the sandbox's view.
 //!
-//! - A deny entry with several interpretations applies to all of them, an allow entry only to those without symlinks.
+//! - A deny entry with several interpretations applies to all of them. An allow entry applies only to interpretations
+//!   without symlinks.
 
 use std::{fs, path::Path};
 
@@ -23,7 +24,7 @@ pub enum PathEntryError {
     Pattern(#[from] PathPatternError),
     #[error("it has a `..` that cannot be resolved; write the full path")]
     Parent,
-    #[error("every sandbox has its own `{0}`")]
+    #[error("`{0}` cannot be denied, because every sandbox has its own")]
     Own(&'static str),
     #[error("paths below `/sys` belong to the kernel")]
     Kernel,
@@ -52,7 +53,7 @@ impl Base {
             found.push(normal(&text)?);
         } else {
             let deny = matches!(list, ListKind::DenyRead | ListKind::DenyWrite);
-            // A directory can be named like a pattern, such as `[draft]`, which the entry then also refers to.
+            // An existing path can look like a pattern, such as `[draft]`. The entry then refers to that path too.
             if fs::symlink_metadata(&text).is_ok() && (deny || is_itself(&text)) {
                 found.push(normal(&text)?);
             }
@@ -62,7 +63,7 @@ impl Base {
             } else {
                 expand(base, stripped, if deny { PatternPurpose::Deny } else { PatternPurpose::Allow })?
             };
-            // Allowing does not follow symlinks, which another process may have created.
+            // Allow entries do not follow symlinks, because another process may have created them.
             for path in matching.iter().filter(|path| deny || is_itself(path)) {
                 found.push(text_of(path)?);
             }
@@ -88,7 +89,8 @@ impl Base {
     }
 }
 
-/// Rejects paths in the kernel's file systems. Every sandbox has its own, so denying the host's would have no effect.
+/// Rejects paths in the kernel's file systems. Every sandbox has its own, so denying a path of the host would have no
+/// effect.
 fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
@@ -110,7 +112,7 @@ fn normal(path: &str) -> Result<String, PathEntryError> {
 }
 
 /// Returns the paths that the entry `/` refers to: everything in the root directory except the kernel's file systems
-/// and symlinks, whose targets are listed themselves.
+/// and symlinks. The targets of the symlinks are listed themselves.
 fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {

@@ -1,9 +1,9 @@
 //! Expands path patterns to existing paths. `*` and `?` match within a name, `[...]` matches one character, and `**`
-//! any depth.
+//! matches any depth.
 //!
 //! - Paths created after the expansion are not covered.
-//! - For denying, directories behind symlinks are searched, matches are denied at their real path, and directories
-//!   that cannot be listed count as matches. For allowing, none of this applies.
+//! - When denying, directories behind symlinks are searched, matches are denied at their real path, and directories
+//!   that cannot be listed count as matches. When allowing, none of this applies.
 
 use std::{
     collections::BTreeSet,
@@ -24,11 +24,11 @@ pub enum PathPatternError {
     Joined,
     #[error("a pattern that ends in a slash matches nothing: remove the slash")]
     Slash,
-    #[error("it covers more than {MAX_COUNT} paths: name a directory instead")]
+    #[error("the pattern matches more than {MAX_COUNT} paths; use a directory instead")]
     TooMany,
 }
 
-/// Purpose of an expansion. Uncertain matches are denied and not allowed.
+/// Purpose of an expansion. An uncertain match counts as a match for denying, but not for allowing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternPurpose {
     Deny,
@@ -152,8 +152,8 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
     }
 }
 
-/// Returns the characters between brackets and their number, or `None` if there is no closing bracket, in which case
-/// the `[` is literal.
+/// Returns the characters between brackets and their number. Returns `None` if there is no closing bracket: the `[` is
+/// then literal.
 fn set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;

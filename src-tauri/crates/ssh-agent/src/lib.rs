@@ -2,10 +2,10 @@
 //!
 //! - Formats: the [agent protocol](https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/), [RFC 4252] for logins,
 //!   and OpenSSH's `PROTOCOL`, `PROTOCOL.agent` and `PROTOCOL.sshsig`.
-//! - INVARIANT: data that does not exactly match a known format has no purpose, so nothing is signed that the user was
-//!   not shown.
-//! - A login's host is known only if its key is part of the signed data. A session that a host has signed
-//!   (`session-bind`) proves nothing, because the program chooses both the host and the session.
+//! - INVARIANT: data that does not exactly match a known format has no purpose. This prevents signing anything that the
+//!   user was not shown.
+//! - A login's host is known only if its key is part of the signed data. A host-signed session (`session-bind`) proves
+//!   nothing, because the program chooses both the host and the session.
 //!
 //! [RFC 4252]: https://www.rfc-editor.org/rfc/rfc4252#section-7
 

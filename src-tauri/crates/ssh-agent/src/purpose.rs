@@ -8,7 +8,7 @@ const LOGIN: u8 = 50;
 /// Prefix of the data to sign for a file or a commit.
 const SIGNED_FILE: &[u8] = b"SSHSIG";
 
-/// Maximum length of an account or namespace, in bytes. A longer one cannot be shown in a question.
+/// Maximum length of an account name or namespace, in bytes. A question cannot show a longer name.
 const MAX_NAME_LEN: usize = 256;
 
 /// Purpose of a signature.
@@ -18,7 +18,7 @@ pub enum SignaturePurpose {
     Login {
         /// Account on the host.
         user: String,
-        /// The host's key, if it is part of the data. A host then accepts the signature only if the key is its own.
+        /// The host's key, if the signed data includes it. A host accepts such a signature only if the key is its own.
         host_key: Option<Vec<u8>>,
     },
     /// Signature of a file, a commit or other data.

@@ -1,9 +1,9 @@
-//! Parses requests to an agent and the agent's list of keys.
+//! Parses requests to an agent, and an agent's list of keys.
 
 use crate::wire::{Malformed, Reader};
 
-/// Maximum length of a program's request, in bytes. Requests contain a public key or certificate, and the data of a
-/// login or a hash.
+/// Maximum length of a program's request, in bytes. A request contains a public key or certificate, and login data or a
+/// hash.
 pub const MAX_LEN: usize = 64 * 1024;
 
 /// Maximum length of an agent's answer, in bytes: `AGENT_MAX_LEN` in OpenSSH.
@@ -24,7 +24,7 @@ const SIGN: u8 = 13;
 /// `SSH_AGENTC_EXTENSION`.
 const EXTENSION: u8 = 27;
 
-/// Extension that names a connection's host.
+/// Extension that names the host of a connection.
 const BIND: &str = "session-bind@openssh.com";
 
 /// Maximum number of keys in a list.

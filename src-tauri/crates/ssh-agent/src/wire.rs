@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 #[error("the message is malformed")]
 pub struct Malformed;
 
-/// Reader of a message.
+/// Reader for the bytes of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.string()?).map_err(|_| Malformed)
     }
 
-    /// Fails unless everything was read.
+    /// Returns an error if unread bytes remain.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }

@@ -1,4 +1,5 @@
-//! Servers outside the test's network, in another network namespace that a virtual Ethernet pair connects to it.
+//! Servers outside the test's network. They run in another network namespace, which a virtual Ethernet pair connects to
+//! the test's namespace.
 //!
 //! - The test must run in its own network namespace ([`crate::namespace`]).
 

@@ -28,7 +28,7 @@ impl Random {
     /// Creates a generator with a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // The state must never be 0, and should differ early for similar seeds.
+        // The state must never be 0, and similar seeds should soon produce different numbers.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 

@@ -15,7 +15,7 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits until `look` returns `Some` and returns the value. `what` describes it in the panic message.
+/// Waits until `look` returns `Some` and returns the value. `what` describes the value in the panic message.
 ///
 /// # Panics
 /// Panics if `look` returns no value within the timeout.

@@ -1,4 +1,4 @@
-//! Opens the connections of a client: over TCP, or in memory in a simulation.
+//! Opens client connections over TCP, or in memory in simulations.
 
 use crate::{Stream, TlsClient, TlsError, secured};
 use std::fmt;
@@ -16,10 +16,10 @@ pub struct StreamDialer(Arc<dyn Fn(String, u16) -> Dialing + Send + Sync>);
 /// Error returned when a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// The host does not respond, or the TLS handshake failed.
+    /// The connection or its TLS handshake failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// TLS cannot be used.
+    /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
@@ -41,7 +41,7 @@ impl StreamDialer {
     /// Opens a connection, with TLS if `is_encrypted` is set.
     ///
     /// # Errors
-    /// Returns [`DialError`] if TLS cannot be used, or the connection or its TLS handshake fails.
+    /// Returns [`DialError`] if TLS cannot be set up, or if the connection or its TLS handshake fails.
     pub async fn connect(
         &self,
         host: &str,

@@ -12,14 +12,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Characters that can start the part added to a companion's name.
+/// Characters that can start the suffix of a companion's name.
 const ADDED: &[u8] = b".~-#_";
 
-/// Maximum number of remembered folders, and of remembered files per folder.
+/// Maximum number of tracked folders, and of tracked files per folder.
 const MAX_COUNT: usize = 1 << 8;
 
-/// Returns the names of files that `name` may be a companion of, longest first, with `true` if the rest of `name` is
-/// typical of temporary files, such as `.tmp`.
+/// Returns the names of the files that `name` could be a companion of, longest first. Each has `true` if the rest of
+/// `name` is typical of temporary files, such as `.tmp`.
 pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     let bytes = name.as_bytes();
     let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
@@ -36,8 +36,8 @@ pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
 }
 
-/// Splits `name` at every position and returns the first parts of those splits whose rest `accepts` accepts, with
-/// `true` if the rest is typical of temporary files.
+/// Splits `name` at every position. Returns the first part of each split for whose rest `accepts` returns `true`. Each
+/// has `true` if its rest is typical of temporary files.
 fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
     let parts = (1..name.len()).map(|at| name.split_at(at));
     parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
@@ -52,7 +52,7 @@ fn is_brief(added: &[u8]) -> bool {
     added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
 }
 
-/// Returns `true` if a program generated the whole name, which then does not reveal the file that it belongs to.
+/// Returns `true` if a program generated the whole name. Such a name does not reveal which file it belongs to.
 pub(crate) fn is_made_up(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     // `sed -i` names its temporary files like this.
@@ -74,7 +74,7 @@ impl UsedFiles {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= MAX_COUNT && !folders.contains_key(folder) {
-            // In a forgotten folder, a later question about a companion names the companion itself.
+            // Without this record, a later question about a companion in a cleared folder names the companion itself.
             folders.clear();
         }
         let names = folders.entry(folder.to_owned()).or_default();
@@ -85,7 +85,7 @@ impl UsedFiles {
         names.push(name.to_owned());
     }
 
-    /// Returns `true` if the run has used the file and this was not forgotten.
+    /// Returns `true` if the file is recorded as used by the run.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@ const MAX_COUNT: usize = 1 << 12;
 /// Maximum number of listed entries per folder.
 pub(crate) const MAX_ENTRIES: usize = 1 << 20;
 
-/// Maximum memory of all snapshots, in bytes: 256 MiB.
+/// Maximum memory used by all snapshots, in bytes: 256 MiB.
 const MAX_MEMORY: usize = 256 << 20;
 
 /// Directory entry.
@@ -39,7 +39,7 @@ struct Handles {
 #[derive(Debug, Default)]
 struct Snapshot {
     entries: Arc<Vec<FolderEntry>>,
-    /// Memory of the entries, in bytes.
+    /// Memory used by the entries, in bytes.
     memory: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Decides which file systems are served: those on local disks and in memory.
+//! Decides which file systems are served: local disks and in-memory file systems.
 //!
-//! - Other file systems can block a thread indefinitely (network file systems) or expose kernel state. They are
-//!   identified by the mount table, before any of their files is accessed.
+//! - Other file systems can block a thread indefinitely (network file systems) or expose kernel state. The mount table
+//!   identifies them before any of their files is accessed.
 
 use std::{
     fs,
@@ -32,7 +32,8 @@ struct Mount {
 }
 
 impl FileSystems {
-    /// Returns `true` if the file system at an absolute path is served. If the mount table cannot be read, none is.
+    /// Returns `true` if the file system at an absolute path is served. Returns `false` for every path if the mount
+    /// table cannot be read.
     pub(crate) fn serves(&self, path: &Path) -> bool {
         let mut mounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = mounts.take().filter(|(since, _)| since.elapsed() < FRESH);
@@ -45,8 +46,8 @@ impl FileSystems {
     }
 }
 
-/// Returns `true` if the mount that contains `path` is served: the deepest mount above it or, if several have the same
-/// mount point, the last of them.
+/// Returns `true` if the mount that contains `path` is served. This is the deepest mount above `path` or, if several
+/// have the same mount point, the last of them.
 fn serves(mounts: &[Mount], path: &Path) -> bool {
     let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
     around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)

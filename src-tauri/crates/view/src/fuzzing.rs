@@ -1,9 +1,9 @@
-//! The parser of requests, for fuzzing.
+//! Exposes the request parser for fuzzing.
 
 use crate::wire::{Operation, Request};
 use std::ffi::OsStr;
 
-/// Returns the names in a request, none if it is malformed.
+/// Returns the names in a request, or an empty list if the request is malformed.
 #[must_use]
 pub fn names_in(request: &[u8]) -> Vec<&OsStr> {
     let Ok(Request { operation, .. }) = Request::parse(request) else { return vec![] };

@@ -31,7 +31,7 @@ pub struct WantedAccess {
     pub kind: AccessKind,
 }
 
-/// Access that requires a question, and the file found at its path.
+/// Access that the user must permit, and the file found at its path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AskedAccess {
     /// Access that requires permission.
@@ -67,11 +67,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Returns `true` if other programs run the file at this path because of its name, such as a git hook.
     fn starts_programs(&self, path: &Path) -> bool;
 
-    /// Returns `true` if [`starts_programs`](Self::starts_programs) is true for the path or, if the path were a
-    /// folder, for files below it.
+    /// Returns `true` if [`starts_programs`](Self::starts_programs) is true for the path, or would be true for files
+    /// below the path if it were a folder.
     fn leads_to_programs(&self, path: &Path) -> bool;
 
-    /// Withdraws the question of an interrupted request, which `ticket` identifies ([`Ticket::id`]).
+    /// Withdraws the question of an interrupted request. `ticket` is the request's [`Ticket::id`].
     fn withdraw(&self, ticket: u64);
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Answer {
     Denied,
     /// Allows the access for this request only.
     Once,
-    /// Handles the request again with the permissions that apply then.
+    /// Handles the request again with the permissions in force at that time.
     Again,
 }
 
@@ -129,7 +129,7 @@ impl Ticket {
 
     fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
-            // Ignores the error: the view has closed, which cancels its requests.
+            // Ignores the error: the view has closed, so its requests are cancelled anyway.
             let _ = answers.send(Answered { id: self.id, answer });
         }
     }

@@ -1,8 +1,9 @@
-//! Paths that are hidden in the view, where they appear to be missing.
+//! Paths that are hidden in the view. They appear to be missing.
 //!
 //! - A hidden path is also recognized by its inode, so that hard links to a hidden file and other mounts of a hidden
-//!   folder are hidden too. A hard link to a file inside a hidden folder is not hidden.
-//! - A mount point inside a hidden folder is visible, and so are the folders above it. Nothing else in them is.
+//!   folder are also hidden. A hard link to a file inside a hidden folder is not hidden.
+//! - A mount point inside a hidden folder is visible, and so are the folders above it. Everything else in these folders
+//!   is hidden.
 
 use std::{
     collections::HashSet,

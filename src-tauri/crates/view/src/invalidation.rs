@@ -14,7 +14,7 @@ use std::{
 
 use crate::{device::Device, wire};
 
-/// Maximum time to wait for an invalidation, which includes writing back dirty pages.
+/// Maximum time to wait for an invalidation. An invalidation includes writing back dirty pages.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Queue of invalidations for the thread that carries them out.
@@ -39,7 +39,8 @@ impl Invalidations {
         self.send(Invalidation::Pages { node, done: None });
     }
 
-    /// Invalidates these nodes' pages. Returns `false` if one of them takes longer than [`TIMEOUT`].
+    /// Invalidates these nodes' pages and waits for completion. Returns `false` if one invalidation takes longer than
+    /// [`TIMEOUT`].
     pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
         let (done, is_done) = mpsc::channel();
         let sent =

@@ -1,7 +1,7 @@
-//! File locks of the run, taken on the real files so that programs outside the sandbox respect them.
+//! The run's file locks. They are taken on the real files, so that programs outside the sandbox respect them.
 //!
-//! - Each pair of file and lock owner has its own descriptor for range locks. Owners are processes of the run, but the
-//!   kernel sees this process as the owner of all locks.
+//! - Each pair of file and lock owner has its own descriptor for range locks. The owners are processes of the run, but
+//!   the kernel regards this process as the owner of all locks.
 //! - Waiting locks block no thread. One thread retries them at short intervals, and whenever the run releases a lock.
 
 use std::{
@@ -91,7 +91,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns a conflicting lock as its first and last byte and its `l_type`, which is `F_UNLCK` if there is none.
+    /// Returns the first byte, the last byte and the `l_type` of a conflicting lock. The `l_type` is `F_UNLCK` if no
+    /// lock conflicts.
     pub(crate) fn conflict(&self, open: &OpenFile, lock: LockRange) -> Result<((u64, u64), u32), Errno> {
         let file = open.to_read()?;
         let key = (FileId::of(&metadata(file)?), lock.owner);
@@ -146,7 +147,7 @@ impl Locks {
         self.changed.notify_all();
     }
 
-    /// Adds a lock request to those that are waiting.
+    /// Adds a lock request to the waiting requests.
     pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
         let mut state = self.lock();
         if state.waiting.len() >= MAX_WAITING {
@@ -190,7 +191,8 @@ impl Locks {
     }
 }
 
-/// Reopens a file, for writing too if the user has write access, because exclusive range locks require that.
+/// Reopens a file. Opens it for writing as well if the user has write access, because exclusive range locks require
+/// that.
 fn again(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

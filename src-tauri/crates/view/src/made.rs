@@ -1,4 +1,4 @@
-//! Files that the run created or moved aside, which it may move and remove without asking again.
+//! Files that the run created or moved aside. The run may move and remove them without asking again.
 //!
 //! - A file's identity includes its creation time, because inode numbers are reused. On file systems without creation
 //!   times, no file counts as created by the run.
@@ -13,7 +13,7 @@ use std::{
 
 use crate::nodes::FileId;
 
-/// Maximum number of remembered files. Beyond it, changing a file that the run created requires permission.
+/// Maximum number of tracked files. Changing a file that the run created beyond this limit requires permission.
 const MAX_COUNT: usize = 1 << 16;
 
 /// Reason the run is allowed to move or remove a file.
@@ -21,8 +21,8 @@ const MAX_COUNT: usize = 1 << 16;
 pub(crate) enum Origin {
     /// The run created the file.
     Created,
-    /// The run created the file after the user had allowed one change to the given file, which the new file is allowed
-    /// to replace.
+    /// The run created the file after the user had allowed one change to the given file. The new file may replace the
+    /// given file.
     CreatedFor(PathBuf, FileId),
     /// The run moved the file aside from this path in order to replace it.
     MovedAside(PathBuf),
@@ -55,7 +55,7 @@ impl Made {
         self.origin(facts).is_some_and(|origin| matches!(origin, Origin::Created | Origin::CreatedFor(..)))
     }
 
-    /// Forgets a file's origin.
+    /// Removes a file's recorded origin.
     pub(crate) fn remove(&self, facts: &Metadata) {
         let mut made = self.lock();
         identity(facts).iter().for_each(|file| _ = made.remove(file));

@@ -1,4 +1,4 @@
-//! Nodes, which identify files to the kernel by number.
+//! Nodes. They identify files to the kernel by number.
 //!
 //! - A node represents a name in a folder. If its file is replaced or removed, the name gets a new node. Node numbers
 //!   are never reused.
@@ -168,7 +168,8 @@ impl Nodes {
         self.lock().nodes.get(&node).map(|node| node.times)
     }
 
-    /// Returns the modes of a folder's virtual entries. In very large folders, only of some, to limit the time.
+    /// Returns the modes of a folder's virtual entries. In very large folders, returns only some of them to limit the
+    /// time.
     pub(crate) fn virtual_modes_in(&self, parent: u64) -> Vec<u32> {
         const MAX_COUNT: usize = 1000;
         let table = self.lock();
@@ -196,7 +197,7 @@ impl Nodes {
         table.virtuals -= usize::from(was_virtual);
     }
 
-    /// Returns name, node and mode of each virtual entry in a folder.
+    /// Returns the name, node and mode of each virtual entry in a folder.
     pub(crate) fn virtual_children(&self, parent: u64) -> Vec<(OsString, u64, u32)> {
         let table = self.lock();
         let children = table.names.get(&parent).into_iter().flatten();
@@ -229,7 +230,7 @@ impl Nodes {
         self.lock().retire(parent, name);
     }
 
-    /// Records that a node's name now refers to another file.
+    /// Records that a node's name now refers to a different file.
     pub(crate) fn retire_node(&self, node: u64) {
         let mut table = self.lock();
         if let Some((parent, name)) = table.nodes.get(&node).map(|node| (node.parent, node.name.clone()))
@@ -267,7 +268,7 @@ impl Nodes {
         }
     }
 
-    /// Subtracts lookups that the kernel has forgotten, and removes the node if it is unused.
+    /// Subtracts the lookups that the kernel has forgotten, and removes the node if it is unused.
     pub(crate) fn forget(&self, node: u64, lookups: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node).filter(|_| node != ROOT) {
@@ -276,14 +277,14 @@ impl Nodes {
         }
     }
 
-    /// Counts an open handle, which keeps the node from being removed.
+    /// Counts an open handle. A node with open handles is not removed.
     pub(crate) fn hold(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.handles += 1;
         }
     }
 
-    /// Subtracts an open handle, and removes the node if it is unused.
+    /// Decrements the number of open handles, and removes the node if it is unused.
     pub(crate) fn release(&self, node: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node) {
@@ -305,17 +306,17 @@ impl Nodes {
         before.is_some_and(|before| before != Some(stamp)) || stamp.is_recent()
     }
 
-    /// Returns `true` if the run has ever locked the file, which other programs may therefore change at any time.
+    /// Returns `true` if the run has ever locked the file. Other programs may change such a file at any time.
     pub(crate) fn is_shared(&self, node: u64) -> bool {
         self.lock().nodes.get(&node).is_some_and(|node| node.locked.is_some())
     }
 
-    /// Records that a node is not a folder, which allows asking the kernel to forget it.
+    /// Records that a node is not a folder, so that the kernel can be asked to forget it.
     pub(crate) fn is_a_file(&self, node: u64) {
         self.lock().is_a_file(node);
     }
 
-    /// Returns names for the kernel to forget, or none while there are few nodes.
+    /// Returns names that the kernel should forget. Returns none while there are few nodes.
     pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
         self.lock().forgettable(MANY_NODES)
     }

@@ -1,7 +1,7 @@
 //! Files that the run has open, each with its real file and the permission under which it was opened.
 //!
 //! - Revoking a permission takes two steps. The file first refuses new writes. After the kernel has written back the
-//!   file's pages, it refuses all access.
+//!   file's pages, the file refuses all access.
 
 use std::{
     collections::HashMap,
@@ -71,7 +71,7 @@ impl OpenFile {
         }
     }
 
-    /// Refuses new writes, but still accepts cached pages.
+    /// Refuses new writes, but still accepts pages that the kernel writes back.
     pub(crate) fn stop_writes(&self) {
         self.state.fetch_max(WRITES_BACK, Ordering::AcqRel);
     }

@@ -1,8 +1,8 @@
 //! Requests that wait for permission, without blocking a thread.
 //!
-//! - An interruption can arrive before its request begins to wait, so early interruptions are remembered.
-//! - INVARIANT: while a folder is reserved for a mount, no request waits for an answer whose locks would block the mount. Such
-//!   requests are held for a short time, in which most mounts finish.
+//! - An interruption can arrive before its request starts to wait, so early interruptions are stored.
+//! - INVARIANT: while a folder is reserved for a mount, no request whose locks would block the mount waits for an
+//!   answer. Such a request is held for a short time instead. Most mounts finish within that time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,11 +19,11 @@ const CHECK: Duration = Duration::from_millis(50);
 /// Maximum number of waiting requests. Additional requests are denied.
 const MAX_COUNT: usize = 4096;
 
-/// Maximum time for which a request is held until a folder is mounted. If mounting needs a lock that the kernel holds for the request, it
-/// waits this long.
+/// Maximum time for which a request is held while a folder is being mounted. A mount waits this long if it needs a lock
+/// that the kernel holds for the request.
 const MAX_HOLD: Duration = Duration::from_millis(500);
 
-/// Maximum number of remembered early interruptions.
+/// Maximum number of stored early interruptions.
 const MAX_EARLY: usize = 256;
 
 /// Request that is waiting for permission.
@@ -55,7 +55,7 @@ pub(crate) enum Parking {
     Parked,
     /// Too many requests are waiting.
     Full,
-    /// A folder is being mounted. The request is held until it is.
+    /// A folder is being mounted, and the request is held in the meantime.
     Held,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Held {
     pub(crate) unique: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) approved: Vec<AskedAccess>,
-    /// False if the folder is not mounted yet.
+    /// `false` if the folder is not mounted yet.
     pub(crate) is_mounted: bool,
 }
 
@@ -88,7 +88,7 @@ struct Waiting {
     reservations: u64,
     interrupted: Vec<u64>,
     early: VecDeque<u64>,
-    /// Requests that are held, and since when.
+    /// Held requests, each with the time since which it has been held.
     held: VecDeque<(Instant, u64, Parked)>,
     has_ended: bool,
 }
@@ -151,7 +151,7 @@ impl Pending {
         }
     }
 
-    /// Waits for requests that are held no longer. Returns `None` once the view has closed.
+    /// Waits until held requests can continue, and returns them. Returns `None` once the view has closed.
     pub(crate) fn released(&self) -> Option<Vec<Held>> {
         let mut waiting = self.lock();
         loop {
@@ -243,8 +243,8 @@ impl Pending {
 }
 
 impl Waiting {
-    /// Makes a reservation, unless a request waits that would block the mount. Returns `Some(false)` if another reservation or its end
-    /// came first.
+    /// Makes a reservation. Returns `None` while a waiting request would block the mount, and `Some(false)` if the
+    /// reservation was replaced or cancelled.
     fn reserve(&mut self, number: u64) -> Option<bool> {
         let Self { reservation, parked, .. } = self;
         let Some(wanted) = reservation.as_mut().filter(|wanted| wanted.number == number) else {
@@ -256,7 +256,7 @@ impl Waiting {
 }
 
 impl Parked {
-    /// Returns `true` if the kernel holds a lock that it needs to find or mount a folder.
+    /// Returns `true` if the kernel holds a lock for this request that it needs to find or mount the folder.
     fn blocks(&self, folder: &Path) -> bool {
         self.locks.iter().any(|locked| folder.starts_with(locked))
     }
@@ -323,7 +323,7 @@ mod tests {
         let reserved = std::thread::spawn(move || waiting.make_reservation(number));
         pending.take(2);
         assert!(reserved.join().unwrap());
-        // What would block the mount is held meanwhile.
+        // Requests that would block the mount are now held.
         for (unique, locked) in [(14, "/"), (16, "/a"), (18, "/a/b")] {
             assert_eq!(pending.park(unique, locking(locked)), Parking::Held, "{locked}");
         }

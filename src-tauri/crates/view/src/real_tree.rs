@@ -54,8 +54,8 @@ impl RealTree {
         Ok(Place { file, facts })
     }
 
-    /// Opens the folder that contains `path`, and returns it with the last name of the path. Fails for a hidden path,
-    /// even if a mount point makes it visible, because callers change the entry.
+    /// Opens the folder that contains `path`, and returns it with the last component of the path. Fails for a hidden
+    /// path, even if a mount point makes it visible, because callers change the entry.
     pub(crate) fn parent<'a>(&self, path: &'a Path) -> Result<(File, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         if name.len() > MAX_NAME_LEN {
@@ -95,7 +95,7 @@ impl RealTree {
     }
 }
 
-/// Resolution that neither leaves the root nor follows symlinks.
+/// Path resolution flags: do not leave the root, and do not follow symlinks.
 const WITHIN: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 

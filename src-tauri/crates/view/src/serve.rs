@@ -38,11 +38,11 @@ struct Call<'a> {
 enum Reply {
     Content(Vec<u8>),
     Empty,
-    /// Sends nothing, because the kernel expects no reply or another thread sends it.
+    /// Sends nothing, because the kernel expects no reply or another thread sends the reply.
     Silence,
 }
 
-/// Reason a request is not completed now.
+/// Reason a request did not complete.
 enum Stop {
     Failed(Errno),
     /// The access requires permission first.
@@ -55,17 +55,17 @@ impl From<Errno> for Stop {
     }
 }
 
-/// Validity of a permission.
+/// Duration of a permission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
-    /// Until it is revoked.
+    /// Valid until it is revoked.
     Standing,
-    /// For one request only.
+    /// Valid for one request only.
     Once,
 }
 
 impl Server {
-    /// Handles a request. If it requires a permission, the request waits for the user's answer.
+    /// Handles a request. If the request requires permission, it waits for the user's answer.
     pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<AskedAccess>) {
         let (header, operation) = match Request::parse(bytes) {
             Ok(Request { header, operation }) => (header, operation),
@@ -103,7 +103,7 @@ impl Server {
         if held.is_mounted {
             self.handle(&held.bytes, held.approved);
         } else {
-            // The kernel releases its locks and looks the path up again.
+            // This error makes the kernel release its locks and look up the path again.
             self.reply(held.unique, Err(Errno::STALE));
         }
     }
@@ -215,7 +215,7 @@ impl Server {
         Ok(Reply::Content(content))
     }
 
-    /// Requires permission for accessing a path below the root. `file` is the file at the path, if it exists.
+    /// Requires permission to access a path below the root. `file` is the file at the path, if it exists.
     fn permit(
         &self,
         call: &Call<'_>,
@@ -237,7 +237,7 @@ impl Server {
 }
 
 impl Server {
-    /// Returns the folders that the kernel keeps locked until a request is answered. Opening files locks none.
+    /// Returns the folders that the kernel keeps locked until a request is answered. Opening a file locks no folder.
     fn locked(&self, node: u64, operation: &Operation<'_>) -> Vec<PathBuf> {
         let own = (!matches!(operation, Operation::Open { .. })).then_some(node);
         let other = if let Operation::Rename { parent, .. } = operation { Some(*parent) } else { None };
@@ -245,7 +245,7 @@ impl Server {
         nodes.filter_map(|node| self.nodes.path(node).ok()).map(|path| absolute(&path)).collect()
     }
 
-    /// Blocks moving folders until the guard is dropped.
+    /// Prevents folders from being moved until the guard is dropped.
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }

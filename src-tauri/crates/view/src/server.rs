@@ -1,6 +1,7 @@
 //! Threads of a running view and their shared state.
 //!
-//! - Two threads handle requests. Answers, waiting locks, interruptions and invalidations each have another thread.
+//! - Two threads handle requests. Answers, waiting locks, held requests, interruptions and invalidations each have a
+//!   thread of their own.
 
 use std::{
     fs::File,
@@ -35,7 +36,7 @@ const THREADS: usize = 2;
 
 /// Options for starting a [`FileServer`].
 pub struct FileServerOptions {
-    /// Open `/dev/fuse` of the mounted file system, whose root must be a folder.
+    /// Open `/dev/fuse` of the mounted file system. The file system's root must be a folder.
     pub device: OwnedFd,
     /// Folder to serve, usually `/`.
     pub root: OwnedFd,
@@ -93,7 +94,8 @@ impl FileServer {
         Reservation { server: self.server.clone(), folder, number }
     }
 
-    /// Sets the folders mounted over the view and ends the reservation. Folders that contain one cannot be moved.
+    /// Sets the folders mounted over the view and ends the reservation. A folder that contains a mounted folder cannot
+    /// be moved.
     pub fn set_mounted(&self, folders: Vec<PathBuf>) {
         *self.server.mounted.lock().unwrap_or_else(PoisonError::into_inner) = folders;
         self.server.pending.release();
@@ -117,10 +119,11 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Waits until no waiting request holds a kernel lock that mounting the folder needs. No such request may wait
-    /// until [`FileServer::set_mounted`]. Returns `false` if that was called first, or the reservation was replaced.
+    /// Waits until no waiting request holds a kernel lock that mounting the folder needs. From then until
+    /// [`FileServer::set_mounted`] is called, no such request waits. Returns `false` if `set_mounted` was called first
+    /// or the reservation was replaced.
     ///
-    /// Virtual folders inside it become real.
+    /// Also creates the real folders for the virtual ones inside the reserved folder.
     #[must_use]
     pub fn wait(&self) -> bool {
         let is_made = self.server.pending.make_reservation(self.number);

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Signals that cancel a waiting request: HUP, INT, QUIT, KILL and TERM. The kernel interrupts requests on every
-/// caught signal, but cancelling on others, such as timer signals, would break programs.
+/// Signals that cancel a waiting request: HUP, INT, QUIT, KILL and TERM. The kernel interrupts requests on every caught
+/// signal, but cancelling on other signals, such as timer signals, would break programs.
 const ENDING: u64 = 1 | (1 << 1) | (1 << 2) | (1 << 8) | (1 << 14);
 
 /// Returns `true` if one of these signals is pending for the thread, or the thread has exited.

@@ -25,7 +25,7 @@ pub fn whole_path(text: &str) -> String {
 }
 
 /// Escapes a path for display on one line, including runs of [`spaces`]. Also escapes right-to-left letters before the
-/// last component, which would reorder the text that follows.
+/// last component, because they would reorder the text that follows.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
@@ -49,8 +49,8 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// Quotes a text of several words, so that it cannot be mistaken for part of the surrounding sentence. Quotation marks
-/// in the text are escaped.
+/// Quotes text that contains whitespace, so that it cannot be mistaken for part of the surrounding sentence. Quotation
+/// marks in the text are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
@@ -65,7 +65,7 @@ pub fn lines(text: &str) -> String {
     shown(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns the first `most` characters of a text, followed by the number of omitted ones, if any.
+/// Returns the first `most` characters of a text, followed by the number of omitted characters, if any.
 #[must_use]
 pub fn head(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -77,8 +77,8 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns at most `most` characters from the start and end of a text, with the number of omitted ones in between, if
-/// any.
+/// Returns at most `most` characters from the start and end of a text, with the number of omitted characters, if any,
+/// in between.
 #[must_use]
 pub fn ends(text: &str, most: usize) -> String {
     let all = text.chars().count();
@@ -167,7 +167,7 @@ mod tests {
                 assert_eq!(lines(&text), if matches!(c, '\n' | '\t') { text } else { expected });
             }
         }
-        // The private-use areas alone have 137,468 code points.
+        // The private-use areas alone contain 137,468 code points.
         assert!(hidden > 137_468, "{hidden}");
     }
 

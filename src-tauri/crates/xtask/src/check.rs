@@ -87,7 +87,7 @@ fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<(
     let output = command.map(JoinHandle::join).context("the command was already awaited")?;
     let output = output.map_err(|_| anyhow::anyhow!("the command's thread panicked"))??;
     if !output.status.success() {
-        bail!("{}\nit failed: {}", String::from_utf8_lossy(&output.stderr), output.status);
+        bail!("{}\nthe command failed: {}", String::from_utf8_lossy(&output.stderr), output.status);
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Measures the app, and draws the documentation's pictures on a private display.
 //!
-//! - Both use the program of the display tests, so the tested code is what is shown and measured.
+//! - Both use the program of the display tests, so they measure and show the code that is tested.
 
 use crate::bench;
 use crate::cargo::{self, Built};

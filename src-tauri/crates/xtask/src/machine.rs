@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// Returns `true` if the package is installed, according to its [`packages::Proof`].
+/// Returns `true` if the package is installed according to its [`packages::Proof`].
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;

@@ -1,8 +1,8 @@
 //! `cargo xtask`: developer tasks for a checkout, on a machine that has only Rust.
 //!
 //! - Compiles in seconds and needs no system libraries, because it installs them for the other tasks.
-//! - Packages are installed without asking only as root and in CI. Otherwise, the task runs `sudo`, which asks, or
-//!   prints the command.
+//! - Packages are installed without asking only as root and in CI. Otherwise, the task runs `sudo`, which asks for a
+//!   password, or prints the command to run.
 //! - A task succeeds only if all of it is completed. A stage that cannot run counts as failed.
 
 mod arguments;

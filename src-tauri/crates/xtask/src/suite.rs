@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
 //! - A single build creates the programs and all tests, so nothing is compiled twice.
-//! - Stages run one at a time, except the page in the web engine: its tests need only processor time, which the sandbox
-//!   tests leave.
+//! - Stages run one at a time, except the page tests in the web engine. These need only CPU time, which the sandbox
+//!   tests leave idle.
 //! - A stage that cannot run, and a test program that exits without a summary, count as failures. The last line
 //!   therefore never reports success by mistake.
 

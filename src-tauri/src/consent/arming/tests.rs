@@ -18,7 +18,7 @@ fn run(slow: bool, events: &[(u32, Event)]) -> bool {
     events.iter().any(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
 }
 
-/// Returns the times of presses of Allow that are not accepted.
+/// Returns the times at which a press of Allow is not accepted.
 fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
     let start = Instant::now();
     let mut arming = Arming::new(false, start);
@@ -109,7 +109,7 @@ fn a_click_one_second_after_a_press_in_the_dialog_allows() {
     let mut two = chosen(2000, Event::Inside);
     two.insert(1, (1700, Event::Inside));
     assert!(run(false, &two));
-    // A change long after a press was not caused by it.
+    // A change long after a press is not attributed to that press.
     let mut late = chosen(2000, Event::Inside);
     late[2] = (2900, Event::Changed);
     late.sort_by_key(|(at, _)| *at);
@@ -260,7 +260,7 @@ fn stages_follow_the_user_from_opening_to_allow() {
     assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
     assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
     assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
-    // Allow is still chosen, so the next press requires only a rest.
+    // Allow is still chosen, so the next press requires only a rest period.
     assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
     let _ = tell(3000, Event::Down(By::Pointer), 3000);
     assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
@@ -272,7 +272,7 @@ fn event() -> impl Strategy<Value = Event> {
         Action, Changed, Down, Focused, InView, Inside, Keyed, OffAllow, OnAllow, Press, Read, Slow, Up,
     };
     use View::{Covered, OffScreen, Whole};
-    // Events that lead to Allow are more likely, so that some sequences allow the call.
+    // Generates events that lead to Allow more often, so that some sequences allow the call.
     prop_oneof![
         2 => prop::sample::select(vec![Changed, Press, Inside, Inside, Action, Slow(true), Slow(false)]),
         2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),

@@ -29,16 +29,17 @@ const PACE: Duration = Duration::from_millis(40);
 /// Maximum number of windows between the dialog and the root window: the window manager's frame and its parents.
 const MAX_FRAMES: usize = 16;
 
-/// Watch on the windows above a dialog. Dropping it stops the watch.
+/// Handle to the thread that watches the windows above a dialog. Dropping it stops the thread.
 pub(in crate::consent) struct CoverWatch {
-    /// Socket for one-byte requests. Closing it stops the watch.
+    /// Socket for one-byte requests. Closing it stops the thread.
     ask: UnixStream,
-    /// Receiver of replies. Each contains the number of requests read before the check, and the dialog's visibility.
+    /// Receiver of replies. Each reply contains the number of requests read before the check, and the dialog's
+    /// visibility.
     answers: Receiver<(usize, InView)>,
     asked: Cell<usize>,
 }
 
-/// State of the watch on its own thread.
+/// State of the watching thread.
 struct Watcher {
     screen: RustConnection,
     root: Window,
@@ -49,7 +50,7 @@ struct Watcher {
 }
 
 impl CoverWatch {
-    /// Starts watching the windows above this one. `tell` is called on the watch's thread after each change.
+    /// Starts watching the windows above the window `dialog`. Calls `tell` on the watching thread after each change.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
@@ -92,7 +93,7 @@ impl CoverWatch {
 }
 
 impl Watcher {
-    /// Checks the visibility after every change and request, until the other end is closed.
+    /// Checks the visibility after every change and request, until the requesting end is closed.
     fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -134,7 +135,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the number of new requests, or `None` if the other end was closed.
+    /// Returns the number of new requests, or `None` if the requesting end was closed.
     fn questions(&self) -> io::Result<Option<usize>> {
         match (&self.asked).read(&mut [0; 64]) {
             Ok(0) => Ok(None),
@@ -201,7 +202,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all these windows at once, skipping closed ones.
+    /// Queries all of these windows at once. Skips windows that have been closed.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -280,7 +281,7 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
         });
         outputs.collect()
     };
-    // Newer versions of Xwayland have this extension. Older ones are recognized only by their output names.
+    // Newer versions of Xwayland have this extension. Older versions are recognized only by their output names.
     screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
         || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
 }

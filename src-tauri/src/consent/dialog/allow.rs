@@ -1,7 +1,7 @@
 //! The Allow button with its label, its hint, and the ring that fills while the user must wait.
 //!
-//! - The button is never merely greyed out. Each [`Stage`] has a hint with the next step, which screen readers also
-//!   read.
+//! - The button is never merely greyed out. Each [`Stage`] has a hint with the next step. Screen readers also read the
+//!   hint.
 
 use super::rows;
 use crate::consent::arming::Stage;
@@ -60,7 +60,8 @@ impl Allow {
         }
     }
 
-    /// Shows a stage. Returns the delay until it must be redrawn, or `None` if it does not change over time.
+    /// Shows a stage. Returns the delay until the button must be redrawn, or `None` if the stage does not change over
+    /// time.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
         let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {

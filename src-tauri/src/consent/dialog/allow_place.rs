@@ -5,7 +5,7 @@ use gtk::gdk;
 use gtk::prelude::*;
 use std::rc::Rc;
 
-/// Position of Allow in a dialog, which the next dialog must avoid.
+/// Position of Allow in a dialog. The next dialog must not use the same position.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::consent) struct AllowPlace {
     pub(super) mirrored: bool,

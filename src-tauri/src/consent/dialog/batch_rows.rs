@@ -1,6 +1,6 @@
 //! Rows for the calls of a batch, each with a tick box that is initially ticked.
 //!
-//! - INVARIANT: rows never move and none are added. The row of a settled call stays, unticked.
+//! - INVARIANT: rows never move, and no rows are added. A settled call keeps its row, which is unticked.
 
 use super::denials::Changed;
 use super::rows::{self, Block};
@@ -68,7 +68,7 @@ impl Ticks {
     /// Marks this question's call as settled.
     pub(super) fn end(&self, id: &str) {
         if let Some(call) = self.calls.iter().find(|call| call.id == id) {
-            call.tool.set_text("settled: this call no longer needs an answer");
+            call.tool.set_text("no answer needed anymore");
             call.tick.set_sensitive(false);
             call.tick.set_active(false);
         }

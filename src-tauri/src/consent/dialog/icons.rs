@@ -1,7 +1,7 @@
 //! Icons of the agent and its server, as in the window.
 //!
-//! - An agent's icon shows its initials on a colour derived from its name. It proves no identity; the text beside it
-//!   states the verified facts.
+//! - An agent's icon shows its initials on a colour derived from its name. The icon does not prove the agent's
+//!   identity. The text beside it states the verified facts.
 
 use super::rows;
 use crate::consent::view::ServerSign;
@@ -29,7 +29,7 @@ pub(super) fn agent(name: &str) -> gtk::Label {
     icon
 }
 
-/// Creates the band of a remote machine, in a colour that is derived from its text.
+/// Creates the band that names a remote machine, in a colour derived from the text.
 pub(super) fn host(text: &str) -> gtk::Label {
     let band = rows::wrapped(text, rows::WIDE);
     band.style_context().add_class("ic-host");

@@ -244,7 +244,7 @@ impl Inner {
         Propagation::Stop
     }
 
-    /// Returns `true` if some text is unread, in which case the End key scrolls to it.
+    /// Returns `true` if some text is unread and the note field is not focused. The End key then scrolls to that text.
     fn has_more_to_read(&self) -> bool {
         !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
@@ -273,7 +273,7 @@ impl Inner {
     }
 }
 
-/// Returns `true` if the key is a modifier such as Alt or Shift, which precedes the A in Alt+A.
+/// Returns `true` if the key is a modifier such as Alt or Shift. The Alt key precedes the A in Alt+A.
 fn is_held_with_others(key: &gdk::EventKey) -> bool {
     let modifiers = *keys::Shift_L..=*keys::Hyper_R;
     let levels = *keys::ISO_Lock..=*keys::ISO_Level5_Lock;

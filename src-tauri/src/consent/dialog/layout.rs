@@ -31,7 +31,7 @@ const FRAME: i32 = 48;
 const NARROW: i32 = 14;
 /// Maximum length of the window title in characters.
 const TITLE_CHARS: usize = 200;
-/// Maximum height in pixels of the effect's text before it scrolls.
+/// Maximum height in pixels of the text about the effect before it scrolls.
 const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
@@ -53,7 +53,7 @@ pub(super) struct Layout {
     /// Calls of a batch, with their tick boxes.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
-    /// Scrolling container of the effect's text, which is also required reading.
+    /// Scrolling container of the text about the effect. The user must read this text as well.
     outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
@@ -70,7 +70,7 @@ pub(super) struct Layout {
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
     buttons: gtk::Box,
-    /// Container of the controls for allowing and denying, which scrolls on small screens.
+    /// Container of the controls for allowing and denying. It scrolls on small screens.
     lower: gtk::ScrolledWindow,
     choosing: gtk::Box,
 }
@@ -127,7 +127,7 @@ impl Layout {
         let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
-        // Reserves space for the longest hint, because a taller hint would move Allow and restart the rest.
+        // Reserves space for the longest hint, because a taller hint would move Allow and restart the rest period.
         allow.hint.set_text(hint::LONGEST);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
@@ -179,7 +179,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Sets the number of further pending questions, and of those that could be shown together.
+    /// Sets the number of further pending questions and the number of questions that could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
         // A hidden widget is removed, because screen readers would still read it.
@@ -227,7 +227,7 @@ impl Layout {
     }
 
     /// Limits the height of both scrolling parts so that the window with its frame fits into the work area, with the
-    /// effect's text and the buttons on the screen.
+    /// text about the effect and the buttons on the screen.
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
@@ -245,8 +245,8 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// Scrolls to the focused control from now on. Must be called after the window was shown, so that the dialog
-    /// begins at its top rather than at its first control.
+    /// From now on, scrolls to the control that receives the focus. Must be called after the window is shown, so that
+    /// the dialog starts at its top rather than at its first control.
     pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
             self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())
@@ -263,7 +263,8 @@ impl Layout {
         self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
-    /// Scrolls the part at this index of [`Layout::reading`], or otherwise the question, by a number of pages.
+    /// Scrolls the part at the index `unread` of [`Layout::reading`] by a number of pages. Scrolls the question instead
+    /// if `unread` is `None` or `pages` is not positive.
     pub(super) fn scroll(&self, unread: Option<usize>, pages: f64) {
         let part = unread.filter(|_| pages > 0.0).unwrap_or_default();
         if let Some(block) = part.checked_sub(1).and_then(|at| self.blocks.get(at)) {
@@ -346,7 +347,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// Builds the container of the effect's text, which scrolls instead of being cut off.
+/// Builds the scrolling container of the text about the effect, so that the text is not cut off.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
@@ -420,7 +421,7 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .overlay_scrolling(false)
         .propagate_natural_height(true)
         .build();
-    // By default, a viewport gives its child only the minimum height, which would compress the list of paths.
+    // By default, a viewport gives its child only the minimum height. This would compress the list of paths.
     let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
     viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
     viewport.set_shadow_type(gtk::ShadowType::None);

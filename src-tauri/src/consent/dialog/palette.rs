@@ -1,8 +1,7 @@
 //! Colours of the dialog, for light and dark desktops.
 //!
 //! - Inactive windows use the same colours, so that the dialog is readable before the user clicks it.
-//! - INVARIANT: the contrast of sentences is at least 7:1, and that of other text at least 4.5:1, as verified by a
-//!   test.
+//! - INVARIANT: the contrast is at least 7:1 for sentences and at least 4.5:1 for other text. A test verifies this.
 
 /// Red, green and blue component.
 pub(super) type Colour = (u8, u8, u8);

@@ -1,6 +1,6 @@
 //! Builds labels, rows for paths and facts, and text blocks.
 //!
-//! - All text is plain with separate attributes, and never parsed as markup.
+//! - All text is plain text with separate attributes. It is never parsed as markup.
 
 use super::palette::{self, Colour, Palette};
 use crate::consent::read_progress::Extent;
@@ -32,7 +32,7 @@ const BESIDE: i32 = 110;
 pub(super) fn fitting(chars: i32) -> i32 {
     let context = gtk::Label::new(None).pango_context();
     let mut font = context.font_description().unwrap_or_default();
-    // The widest text is the sentence about the effect, which is bold.
+    // The widest text is the bold sentence about the effect.
     font.set_weight(pango::Weight::Semibold);
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
@@ -181,7 +181,7 @@ pub(super) struct Block {
     view: gtk::TextView,
 }
 
-/// Creates a collapsed block, whose text is laid out when the user first expands it.
+/// Creates a collapsed block. Its text is laid out when the user first expands the block.
 pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
     let view = gtk::TextView::new();
     view.set_editable(false);
@@ -319,7 +319,7 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns `true` if the theme is dark. Creates a temporary window, because only widgets in a window have colours.
+/// Returns `true` if the theme is dark. Looks up the text colour of a window that is not created.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

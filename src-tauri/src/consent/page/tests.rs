@@ -41,7 +41,8 @@ impl Scene {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 
-    /// Reports everything that must precede a press of Allow, which is then accepted from 1.3 s after the page opened.
+    /// Reports everything that must precede a press of Allow. A press is then accepted from 1.3 s after the page
+    /// opened.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
         self.point(1_000);
@@ -143,7 +144,7 @@ fn a_report_out_of_order_counts_as_another_press() {
         let mut scene = Scene::new().aimed();
         assert_eq!(scene.numbered(1_300, number, Did::Down { by: By::Pointer }), None);
         assert_eq!(scene.numbered(2_010, number + 1, Did::Up { by: By::Pointer }), None, "{why}");
-        // After a rest, the same user can still allow the call.
+        // After a rest period, the user can still allow the call.
         let mut again = Scene { next: number + 2, ..scene };
         assert_eq!(
             again.hint(3_000),

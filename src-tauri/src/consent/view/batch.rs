@@ -1,4 +1,4 @@
-//! Content of a dialog for several calls of one agent, with a row for each call, most severe first.
+//! Content of a dialog for several calls by one agent, with a row for each call, most severe first.
 //!
 //! - INVARIANT: a row shows everything that the user would have to read in the question's own dialog. Allow allows
 //!   each ticked call once.
@@ -32,8 +32,8 @@ pub(crate) struct CallView {
 }
 
 impl ConsentView {
-    /// Creates the view for several questions of one agent, or returns `None` for fewer than two. `alone` is the
-    /// number of the agent's other questions, which must be answered separately.
+    /// Creates the view for several questions from one agent, or returns `None` for fewer than two questions. `alone`
+    /// is the number of questions from the agent that must be answered separately.
     pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));

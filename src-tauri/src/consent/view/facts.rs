@@ -45,8 +45,8 @@ fn who(question: &Question, home: &Path) -> Vec<Vec<Span>> {
     lines
 }
 
-/// Returns a row such as "git_push, a tool of the server git, sandboxed", without the facts in the headline or the
-/// warning.
+/// Returns a row such as "git_push, a tool of the server git, sandboxed", without facts that the headline or the
+/// warning already contains.
 fn how(question: &Question) -> Vec<Span> {
     let is_named = question.consequences.iter().any(|deed| matches!(deed.verb, Verb::Use | Verb::Call));
     let tool = question.tool.as_ref().filter(|_| !is_named);

@@ -7,8 +7,8 @@ use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
-/// Returns "Claude Code wants to", followed by the effect. If there are several, names the most severe one or their
-/// number.
+/// Returns "Claude Code wants to", followed by the effect. If there are several effects, names the most severe one or
+/// their number.
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
@@ -30,7 +30,7 @@ pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option
     (!notes.is_empty()).then(|| LineView { words: Vec::new(), note: None, notes })
 }
 
-/// Returns the summary for notifications, which names no objects.
+/// Returns the summary for notifications, without the names of objects.
 pub(super) fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };

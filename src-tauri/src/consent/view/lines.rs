@@ -7,7 +7,7 @@ use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Maximum length in characters of the agent's text in a line. Paths, which `PATH_MAX` limits, are always shown in
+/// Maximum length in characters of the agent's text in a line. Paths are limited by `PATH_MAX` and always shown in
 /// full.
 const TEXT_CHARS: usize = 300;
 /// Maximum length in characters of the agent's text in a headline about several effects.
@@ -18,7 +18,7 @@ const ARGUMENT: (usize, usize) = (12, 400);
 const MAX_LINES: usize = 200;
 const MAX_ARGUMENTS: usize = 20;
 
-/// Returns the most severe effect if all others are already allowed. The headline contains it in full.
+/// Returns the most severe effect if all others are already allowed. The headline then contains that effect in full.
 pub(super) fn only_asked(question: &Question) -> Option<&Consequence> {
     let (worst, others) = question.consequences.split_first()?;
     (others.is_empty() || !worst.allowed && others.iter().all(|other| other.allowed)).then_some(worst)
@@ -29,7 +29,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     let is_in_headline = only_asked(question).is_some();
     let all = question.consequences.get(usize::from(is_in_headline)..).unwrap_or_default();
     let (shown, more) = all.split_at(all.len().min(MAX_LINES));
-    // If all effects have the same verb, the headline contains it.
+    // If all effects have the same verb, the headline contains that verb.
     let is_alike = !is_in_headline
         && all.iter().all(|deed| {
             matches!(deed.object.as_slice(), [Piece::Path(_)])
@@ -127,7 +127,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Prefixes each line of the value, so that it cannot look like IronCurtain's own text.
+    // Prefixes each line of the value, so that no line can look like IronCurtain's own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

@@ -1,7 +1,7 @@
 //! Shortens long text, and collects the full text in a block.
 //!
-//! - INVARIANT: the block contains the full text of everything that was shortened. It must be read to its end before
-//!   Allow is accepted.
+//! - INVARIANT: the block contains the full text of everything that was shortened. The user must read the block to its
+//!   end before Allow is accepted.
 
 use super::TextBlock;
 use crate::consent::text;

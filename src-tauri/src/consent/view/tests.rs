@@ -67,7 +67,7 @@ fn a_question_about_another_desktop_names_no_server_and_no_program() {
     assert!(!view.details.contains("server:") && !view.details.contains("sandboxed"), "{}", view.details);
     let outcome = "The desktop with the code 204517 may answer until you revoke it.";
     assert_eq!(view.outcome(0, Lifetime::Always), outcome);
-    // A question of a server without a sandbox keeps its warning.
+    // A question from a server without a sandbox keeps its warning.
     let server = Question { server: "git".to_owned(), ..asked };
     assert_eq!(ConsentView::new(&server, Path::new("/")).band, Some(NOT_SANDBOXED));
 }
@@ -218,7 +218,7 @@ fn links_are_noted_and_those_out_of_their_folder_warn() {
         LineView { words: path("read ", Some("/"), "srv/b"), note: Some("folder".into()), notes: vec![] },
     ];
     assert_eq!(view.lines, expected);
-    // The headline contains a single effect, which is not repeated below.
+    // The headline contains a single effect. This effect is not repeated below.
     let alone = of(vec![linked]);
     assert_eq!(alone.sentence(), "Claude Code wants to change ~/a (1 byte)");
     assert_eq!(alone.lines, [LineView { words: vec![], note: None, notes }]);
@@ -246,7 +246,7 @@ fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
         Piece::Foreign("https://evil.example/x".into()),
     ];
     let push = Consequence {
-        note: Some("history there is overwritten".into()),
+        note: Some("overwrites history on the remote".into()),
         asked_for: Some("origin".into()),
         ..Consequence::new(Verb::ForcePush, object)
     };
@@ -254,13 +254,13 @@ fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
     let asked = Question { consequences: vec![push.clone(), record.clone()], ..question() };
     let view = ConsentView::new(&asked, Path::new("/home/ada"));
     let said =
-        "Claude Code wants to force-push main to https://evil.example/x (history there is overwritten)";
+        "Claude Code wants to force-push main to https://evil.example/x (overwrites history on the remote)";
     assert_eq!(view.sentence(), said);
     assert_eq!(view.worst(&asked), None, "the sentence is whole");
     assert_eq!((view.lines.len(), plain(&view.lines[0].notes)), (2, "requested as origin".to_owned()));
     assert_eq!(plain(&view.lines[1].words), "update git's records in ~/app");
     assert_eq!(view.lines[1].note.as_deref(), Some("folder, allowed already"));
-    // If the other effect needs approval as well, the headline counts it, and the list repeats the worst.
+    // If the other effect needs approval as well, the headline counts it, and the list repeats the most severe effect.
     let both = Question { consequences: vec![push, Consequence { allowed: false, ..record }], ..question() };
     let view = ConsentView::new(&both, Path::new("/home/ada"));
     assert_eq!(view.sentence(), format!("{said} and 1 other thing"));

@@ -1,4 +1,4 @@
-//! The web engine, which shows the page in separate processes that exit with this one.
+//! The web engine. It shows the page in separate processes, which exit together with this process.
 //! - INVARIANT: the engine is configured before it loads the page, because a policy change during loading makes the
 //!   page ignore the mouse wheel (WebKitGTK 2.50 on X11). The window therefore opens empty, and [`prepare`] loads the
 //!   page.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tauri::{Url, WebviewUrl, WebviewWindow};
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
-/// Time after a crash in which another crash closes the window instead of reloading the page.
+/// Time after a crash during which a second crash closes the window instead of reloading the page.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Returns the address of an empty page.
@@ -33,8 +33,8 @@ fn address(text: &str) -> tauri::Result<Url> {
 }
 
 /// Disables compositing on X11. The page is text that changes at most twice a second, and without a graphics card,
-/// compositing uses seven times as much processor time (26 % of a core instead of 4 % at 10 calls a second). On
-/// Wayland, the engine requires compositing.
+/// compositing uses seven times as much CPU time (26 % of a core instead of 4 % at 10 calls per second). On Wayland,
+/// the engine requires compositing.
 fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
         let view = view.inner();

@@ -1,4 +1,4 @@
-//! GTK picker, which opens on the main thread and closes when its caller is dropped.
+//! GTK picker. It opens on the main thread and closes when its caller is dropped.
 
 use super::{Picked, Picker, Purpose};
 use crate::window_stack;

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Maximum length of a detail, in characters.
 const MAX_DETAIL_LEN: usize = 4000;
 
-/// Call with its decision and result, or another entry of the log.
+/// Call with its decision and result, or any other log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::window) struct Call {
     /// Sequence number of the first entry.
@@ -45,7 +45,7 @@ impl Call {
         let main = entries.into_iter().min_by_key(rank)?;
         let is_end = main.event == Event::Outcome;
         let call = Self { seq, ..Self::alone(main, answer.as_ref(), meanings) };
-        // If the decision is in another file, the result's entry has none.
+        // If the decision is in a different log file, the result's entry contains no decision.
         let decision = call.decision.filter(|_| !is_end);
         let result = end.as_ref().and_then(|end| end.result.clone());
         let succeeded = result.map(|result| result == CallResult::Ok);
@@ -63,7 +63,7 @@ impl Call {
     }
 }
 
-/// Converts an entry formatted by another program.
+/// Converts an entry that another program formatted.
 impl From<ActivityView> for Call {
     fn from(view: ActivityView) -> Self {
         let by = view.decided_by.map(DecidedBy::from);

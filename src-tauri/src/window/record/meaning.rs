@@ -1,4 +1,4 @@
-//! Words for a call's effect and for the reason of its decision.
+//! Words for a call's effect and for the reason for its decision.
 
 use ironcurtain_audit::{DecidedBy, Entry, EscalationResult, Event};
 use ironcurtain_config::PolicySnapshot;

@@ -1,5 +1,5 @@
-//! Realistic fake data for the documentation's picture of the whole desktop: the agent Claude Code and its servers, as on
-//! the pictures of the pages.
+//! Realistic fake data for the documentation's picture of the whole desktop: the Claude Code agent and its servers, as
+//! in the pictures of the pages.
 
 use super::fake_data;
 use ironcurtain_protocol::{ActivityView, QuestionsView, RootView, SessionView};

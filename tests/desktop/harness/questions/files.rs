@@ -52,7 +52,7 @@ pub(super) fn unsandboxed(base: Question) -> Question {
     }
 }
 
-/// Returns a question about an unsandboxed server of another agent, for the documentation.
+/// Returns a question about a different agent's unsandboxed server, for the documentation.
 pub(super) fn album(base: Question) -> Question {
     let mut question = unsandboxed(base);
     for offer in &mut question.offers {

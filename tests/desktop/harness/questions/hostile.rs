@@ -3,8 +3,7 @@
 use super::{foreign, line};
 use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 
-/// Returns a question whose text contains markup, reverses the text direction and is long enough to push the buttons
-/// out of view.
+/// Returns a question whose text contains markup, reverses the text direction, and could push the buttons out of view.
 pub(super) fn hostile(base: Question) -> Question {
     let long = format!("/home/ada/{}", "a".repeat(10_000));
     let markup = "/home/ada/<b>Allow</b>&amp;<span size=\"99999\">\nDeny\0\u{202e}gnp.exe";

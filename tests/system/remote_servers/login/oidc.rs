@@ -59,7 +59,7 @@ impl Drop for OidcHost {
     }
 }
 
-/// Opens a page in Chromium and returns the text of the last page. `act`: `consent`, `refuse` or `look`.
+/// Opens a page in Chromium and returns the text of the last page. `act` is `consent`, `refuse` or `look`.
 fn clicked(page: &str, act: &str) -> String {
     let output = Command::new(node()).arg(script("browse.mjs")).args([page, act]).output().unwrap();
     let (said, complained) =
@@ -98,7 +98,7 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
         refused.terminal.shows("the authorization server refused the login: `access_denied");
         assert_ne!(refused.started.wait(), 0);
 
-        // The server sends no code to another redirect URI, and the login is still pending.
+        // The server sends no code to a different redirect URI, and the login is still pending.
         let mut login = TypedLogin::start(command(&world, &[]));
         let page = login.page();
         let redirect = parameter(&page, "redirect_uri");
@@ -131,7 +131,7 @@ fn a_user_logs_in_by_clicks_at_a_real_authorization_server() {
 
         let (page_again, shown_again) = log_in(&world);
         assert_eq!(client.say("back").ok(), "back");
-        // The new login replaces the earlier one, which is revoked.
+        // The new login replaces the earlier login, whose refresh token is revoked.
         let replaced = [
             ("grant_type", "refresh_token"),
             ("refresh_token", renewed[4].as_str()),

@@ -6,7 +6,7 @@ use ironcurtain_policy::{Annotations, ArgumentRoles, ConditionalRoles, Role, Too
 use ironcurtain_policy_tools::propose::Proposal;
 use serde_json::Value;
 
-/// Change of a tool's annotation.
+/// Change to a tool's annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationChange {
     /// The tool had no annotation.
@@ -29,19 +29,19 @@ pub enum AnnotationChange {
 /// Changes that writing a draft would make.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnnotationChanges {
-    /// Change of each listed tool, in the order of the draft.
+    /// Change to each listed tool's annotation, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
     /// Tools that the server no longer lists and whose annotations are kept.
     pub unseen: Vec<String>,
     /// Tools that the server no longer lists and whose annotations are removed.
     pub gone: Vec<String>,
-    /// `true` if the server describes its tools as it did when they were annotated; `None` if the earlier
+    /// `true` if the server's tool descriptions are the same as when the tools were annotated; `None` if the earlier
     /// descriptions are unknown.
     pub unchanged: Option<bool>,
 }
 
 impl AnnotationChanges {
-    /// Returns the change of a tool's annotation, or `None` if the draft does not list the tool.
+    /// Returns the change to a tool's annotation, or `None` if the draft does not list the tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<&AnnotationChange> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
@@ -144,9 +144,9 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Returns `true` if the new roles would leave a value unchecked that the old roles check.
+/// Returns `true` if the old roles check a value that the new roles would not check.
 ///
-/// Conditions are not evaluated. If they differ, each old case is compared with each new one.
+/// Conditions are not evaluated. If the conditions differ, each old case is compared with each new case.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
     let alike = |(old, new): (&ConditionalRoles, &ConditionalRoles)| {

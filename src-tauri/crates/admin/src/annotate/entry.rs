@@ -13,7 +13,7 @@ const COMMENT: usize = 200;
 pub struct Draft {
     /// Name of the server.
     pub server: String,
-    /// Hash of the server's descriptions of its tools.
+    /// Hash of the server's tool descriptions.
     pub input_hash: String,
     /// Tools, in the server's order.
     pub tools: Vec<DraftTool>,

@@ -1,7 +1,7 @@
 //! Adds a server's entry and annotations to the user's configuration.
 //!
-//! - Keeps existing entries. Replaces one only if the user asks for it.
-//! - Validates both files, before and after the change, before writing either.
+//! - Keeps existing entries. Replaces an entry only if the user requests it.
+//! - Validates the old and new text of both files before writing either file.
 
 use super::{Addition, CatalogError, KnownServer, SettingError};
 use crate::file_edit::{self, FileEditError};
@@ -100,7 +100,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Annotations are written first. They are harmless without a server, whereas a server without annotations could
+    // Writes the annotations first. They are harmless without a server, but a server without annotations could
     // already be used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
@@ -109,7 +109,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
-/// Returns the configured servers together with the new one. Writes nothing.
+/// Returns the configured servers together with the new server. Writes nothing.
 ///
 /// # Errors
 /// Returns an [`AddError`] in the same cases as [`add_server`].

@@ -1,8 +1,9 @@
 //! A server to add, specified by a catalog id, a package, an address or a snippet from its documentation.
 //!
-//! - A server that is not in the catalog gets minimal access: its own data folder, a question whenever it opens another
-//!   file, and a question for each call of an unannotated tool. A package from a registry can connect to hosts that the
-//!   user approves one by one, because most packages are clients of a service. Any other server has no network access.
+//! - A server that is not in the catalog gets minimal access: only its own data folder. The user is asked before it
+//!   opens any other file, and about each call to an unannotated tool. A package from a registry can connect to hosts
+//!   that the user approves one by one, because most packages are clients of a service. Any other server has no network
+//!   access.
 //! - Text that the user did not write only determines which program is started ([`super::foreign`]).
 //! - A remote server gets nothing on this computer: no folder, variables or sandbox.
 
@@ -21,11 +22,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// Commands that start a package of a registry.
+/// Commands that run a package from a registry.
 const PACKAGE_RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// Variables that contain the path of the server's data folder. The user's own settings and caches stay in use, because
-/// the server may look for a browser or a model there.
+/// Variables that are set to the server's data folder. The user's own settings and caches stay in use, because the
+/// server may look for a browser or a model there.
 pub(crate) const DATA_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// A server to add, with the content of its new entry.
@@ -160,7 +161,7 @@ impl Addition {
         Ok(Self { ignored, ..Self::asking(home, name, entry) })
     }
 
-    /// Creates an addition whose server asks before it opens a file outside its data folder.
+    /// Creates an addition for a server that requires approval to open a file outside its data folder.
     fn asking(home: &Home, name: String, entry: Map<String, Value>) -> Self {
         let mut added = Self::with_minimal_access(home, name, entry);
         let Some(entry) = added.entry.as_object_mut().filter(|_| added.data.is_some()) else { return added };
@@ -180,7 +181,7 @@ impl Addition {
         added
     }
 
-    /// Creates an addition whose server sees only its data folder, which is also its home directory.
+    /// Creates an addition for a server that sees only its data folder. This folder is also its home directory.
     pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
@@ -218,7 +219,7 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Adds a stored secret to the entry, in the variable or header `key`.
+    /// Adds a stored secret to the entry, in the `key` variable or header.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
@@ -263,7 +264,7 @@ fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     if is_remote_address(what) {
         return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
     }
-    // Only npm packages have scopes and versions after `@`.
+    // Only npm package names can contain a scope, or a version after `@`.
     let is_npm = |what: &&str| is_scoped(what) || is_package_name(what) && what.contains('@');
     if let Some(package) = what.strip_prefix("npm:").or_else(|| Some(what).filter(is_npm)) {
         return Some((short_name(package), run("npx", json!(["-y", package]))));

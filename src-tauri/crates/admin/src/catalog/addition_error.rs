@@ -1,9 +1,9 @@
-//! Errors from determining the server to add.
+//! Errors from determining which server to add.
 
 use super::foreign::ForeignTextError;
 use super::{Catalog, CatalogError, SettingError};
 
-/// Error from determining the server to add.
+/// Error from determining which server to add.
 #[derive(Debug, thiserror::Error)]
 pub enum AdditionError {
     /// The catalog entry is invalid, or a required setting is missing.
@@ -44,7 +44,7 @@ pub enum AdditionError {
     /// The snippet is not a JSON object.
     #[error("failed to parse the snippet: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// The snippet contains this number of servers instead of exactly one.
+    /// The snippet does not contain exactly one server. Contains the number of servers found.
     #[error("expected one server in the snippet, found {0}; remove the others")]
     NotOne(usize),
     /// The snippet sets options other than the program or address.

@@ -1,8 +1,8 @@
 //! A bundle (`.mcpb`): a server packaged for desktop clients, which can be added like any other server.
 //!
-//! - A bundle gets minimal access, like any unknown server: it reads its own files and writes to its own data folder.
-//! - The user chooses each folder that the bundle works with. Adding the bundle grants no access to them: each agent
-//!   still requires the user's approval. Paths that the bundle suggests are displayed but never used.
+//! - A bundle gets minimal access, like any unknown server: it can read its own files and write to its own data folder.
+//! - The user chooses each folder that the bundle works with. Adding the bundle grants no access to these folders: each
+//!   agent still requires the user's approval. Paths that the bundle suggests are displayed but never used.
 //! - The entry contains secrets only as `keyring:NAME`.
 //! - The unpacked files are removed unless the server is added.
 
@@ -26,7 +26,7 @@ use std::fs::remove_dir_all;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
-/// File name extensions of bundles. `dxt` is the older one.
+/// File name extensions of bundles. `dxt` is the older extension.
 pub const BUNDLE_ENDINGS: [&str; 2] = ["mcpb", "dxt"];
 
 /// An unpacked bundle. Dropping it removes the unpacked files.
@@ -42,7 +42,7 @@ pub struct Bundle {
 struct UnpackedFolder(PathBuf);
 
 impl Bundle {
-    /// Returns `true` if the file name has the extension of a bundle.
+    /// Returns `true` if the file name has a bundle extension.
     #[must_use]
     pub fn is_named_so(file: &Path) -> bool {
         file.extension().is_some_and(|end| BUNDLE_ENDINGS.iter().any(|known| end == *known))
@@ -118,7 +118,7 @@ impl Bundle {
         Ok(())
     }
 
-    /// Keeps the unpacked files. Called once the server has been added.
+    /// Keeps the unpacked files. Call this after the server has been added.
     pub fn keep(mut self) {
         take(&mut self.folder.0);
     }

@@ -7,7 +7,7 @@ use super::names::is_remote_address;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Programs that start documented command lines.
+/// Programs that a documented command line can start with.
 pub const COMMANDS: [&str; 18] = [
     "npx", "uvx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "pipx", "node", "deno", "python", "python3",
     "cmd", "docker", "podman", "nerdctl", "env",
@@ -16,8 +16,7 @@ pub const COMMANDS: [&str; 18] = [
 /// Programs that start containers.
 pub(super) const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// Options of other package runners that suppress a prompt or select a runtime. They are dropped in the
-/// conversion.
+/// Options of other package runners that suppress a prompt or select a runtime. The conversion drops them.
 const RUNNER_OPTIONS: [&str; 4] = ["-y", "--yes", "--bun", "--"];
 
 /// Splits a command line such as `env KEY=VALUE npx ...` into the variables that it sets and the command.
@@ -35,13 +34,13 @@ pub(super) fn with_assignments(words: &[String]) -> (Map<String, Value>, &[Strin
     (env, rest)
 }
 
-/// Returns `true` if the text before a `=` is the name of an environment variable. In `package==version`, it is not.
+/// Returns `true` if the text before a `=` is the name of an environment variable, unlike in `package==version`.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns `true` if the word is a program that starts a command line, rather than the name of a server.
+/// Returns `true` if the word is a command rather than a server name.
 pub(super) fn is_command(word: &str) -> bool {
     COMMANDS.contains(&word) || (Path::new(word).is_absolute() && !is_remote_address(word))
 }

@@ -12,8 +12,8 @@ use ironcurtain_config::home::Home;
 use serde_json::{Value, json};
 
 impl Addition {
-    /// Creates an addition from words in documentation: a catalog id, a package, an address, a command line (as one
-    /// word or several) or a JSON snippet.
+    /// Creates an addition from documentation text: a catalog id, a package, an address, a command line (in one or
+    /// several words) or a JSON snippet.
     ///
     /// # Errors
     /// Returns an [`AdditionError`] if the input does not describe a server that can be added.

@@ -11,7 +11,7 @@ const PYTHON: &str = "/usr/bin/python3";
 /// Values that the entry of a catalog server needs.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryValues<'a> {
-    /// Data folder that the server keeps between sessions.
+    /// Data folder of the server, kept between sessions.
     pub data: &'a Path,
     /// Folder of the installed package. If `None`, the entry names the package, which must be installed separately.
     pub from: Option<&'a Path>,
@@ -53,7 +53,7 @@ impl KnownServer {
         if let Some(writes) = &self.entry.file_writes {
             entry.insert("fileWrites".to_owned(), json!(writes));
         }
-        // Calls of unannotated tools require approval.
+        // Calls to unannotated tools require approval.
         if self.annotations("")?.is_none() {
             entry.insert("unannotated".to_owned(), json!("ask"));
         }
@@ -84,7 +84,7 @@ impl KnownServer {
         Ok(words)
     }
 
-    /// Returns the command, its variables, and the arguments to insert before those of the entry.
+    /// Returns the command, its variables, and the arguments to insert before the entry's own arguments.
     fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
         let plain =
             |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };

@@ -9,7 +9,7 @@ use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Prefix of a reference to a secret.
+/// Prefix of secret references.
 const MARK: &str = "keyring:";
 
 /// Accepted keys, which determine the program or the address.
@@ -141,8 +141,8 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// Returns the place of the secret `key` in an entry: `env` or `headers`, the key as spelled there, and the text
-/// before the secret, such as `Bearer `.
+/// Returns the location in an entry for the secret of the `key` variable or header: `env` or `headers`, the key's
+/// spelling there, and the text before the secret, such as `Bearer `.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());

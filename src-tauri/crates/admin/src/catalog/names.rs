@@ -7,13 +7,13 @@ pub(super) fn is_remote_address(what: &str) -> bool {
     what.starts_with("https://") || what.starts_with("http://")
 }
 
-/// Returns `true` if the text is a package name without a scope. It may have a version.
+/// Returns `true` if the text is a package name without a scope. The name may include a version.
 pub(super) fn is_package_name(what: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '=');
     what.starts_with(|c: char| c.is_ascii_alphanumeric()) && what.chars().all(is_part)
 }
 
-/// Returns `true` if the text is `@scope/name`. It may have a version.
+/// Returns `true` if the text is `@scope/name`. The name may include a version.
 pub(super) fn is_scoped(what: &str) -> bool {
     let parts = what.strip_prefix('@').and_then(|rest| rest.split_once('/'));
     parts.is_some_and(|(scope, name)| !scope.is_empty() && !name.is_empty() && !name.contains('/'))

@@ -1,4 +1,4 @@
-//! Checks the values for the settings of a catalog server.
+//! Checks the setting values of a catalog server.
 //!
 //! - Checks that paths exist on disk, but starts no program.
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueKind {
-    /// Any text that is not empty.
+    /// Non-empty text.
     #[default]
     Text,
     /// An existing folder.
@@ -50,7 +50,7 @@ impl KnownServer {
     /// Checks the settings and makes their paths absolute. Returns unknown settings unchanged.
     ///
     /// # Errors
-    /// Returns a [`SettingError`] if a value is empty, or names no existing folder or program.
+    /// Returns a [`SettingError`] if a value is empty, or is not the path of an existing folder or program.
     pub fn checked_settings(
         &self,
         home: &Home,

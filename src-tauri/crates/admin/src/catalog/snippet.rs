@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Keys under which agent clients store servers in their settings.
 const WRAPPERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp"];
 
-/// Returns the servers in a snippet of client settings, by name.
+/// Returns the servers in a snippet of client settings, keyed by name.
 ///
 /// Accepts the usual forms in documentation: Markdown fences, comments, trailing commas, missing outer braces and the
 /// wrapper keys of agent clients.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Name of an entry that provides several servers.
 const ALL: &str = "ironcurtain";
 
-/// Entries that are added to a client's settings.
+/// Entries to add to a client's settings.
 #[derive(Debug, Clone, Copy)]
 pub enum ConnectRequest<'a> {
     /// One entry for each configured server.
@@ -42,14 +42,14 @@ pub enum ConnectRequest<'a> {
     },
 }
 
-/// Planned change of a client's settings, which [`Clients::write`] writes.
+/// Planned change to a client's settings. [`Clients::write`] applies it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientChange {
     /// Display name of the client.
     pub client: &'static str,
     /// Path of the client's settings file.
     pub file: PathBuf,
-    /// Change of the settings file.
+    /// Change to the settings file.
     pub edit: Edit,
     /// The client's own commands that make the change. Empty if the settings file is edited directly.
     pub commands: Vec<OwnCommand>,
@@ -89,7 +89,7 @@ pub enum NotConnected {
     /// The entry contains a variable that only the client can replace.
     #[error("it uses `{0}`, which only the client can replace")]
     Variable(String),
-    /// A configured server has the same name but another command.
+    /// A configured server has the same name but a different command.
     #[error("one of your servers already has this name, and starts `{0}`")]
     Taken(String),
     /// The entry has an unrecognized format.
@@ -228,7 +228,7 @@ impl Clients {
         })
     }
 
-    /// Plans the change that disconnects a client from one server or from all.
+    /// Plans the change that disconnects a client from a server, or from all servers if `server` is `None`.
     ///
     /// # Errors
     /// Returns a [`ClientError`] if the client or its settings cannot be used.
@@ -346,7 +346,7 @@ impl Clients {
     }
 }
 
-/// Converts a client's entry to one for `mcp-servers.json`. Returns `None` if the same server is already configured.
+/// Converts a client's entry to an `mcp-servers.json` entry. Returns `None` if the same server is already configured.
 fn movable(
     entry: &SettingsEntry,
     there: &Servers,

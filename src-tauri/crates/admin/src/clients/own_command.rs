@@ -1,6 +1,6 @@
 //! Runs a client's own command for editing its settings.
 //!
-//! - Preferred to editing the file, because a running client would overwrite such an edit.
+//! - Preferred over editing the file, because a running client would overwrite such an edit.
 //! - Used only for entries that start the shim. Other entries may contain secrets, which must not be on a command
 //!   line.
 

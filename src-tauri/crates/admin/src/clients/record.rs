@@ -1,7 +1,7 @@
 //! Record of the changes to clients' settings, with copies of the original files.
 //!
 //! - Stored in the state folder, which no agent can read, because settings may contain secrets.
-//! - Written before the settings, so that the original of each change is recorded.
+//! - Written before the settings, so that the original values are recorded before they change.
 
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
@@ -29,9 +29,9 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Written {
-    /// File name of the copy of the original, or `None` if the file did not exist.
+    /// Name of the file with the original contents, or `None` if the settings file did not exist.
     pub before: Option<String>,
-    /// `true` if disconnecting may restore the copy, because no entry in it starts the shim.
+    /// `true` if disconnecting can restore the copy, because no entry in it starts the shim.
     pub is_whole: bool,
     /// SHA-256 of the file's contents after the change.
     pub after: String,
@@ -60,7 +60,8 @@ impl Record {
         self.files.get(file)
     }
 
-    /// Returns a file's original contents, or `None` if another program has changed the file since.
+    /// Returns a file's original contents; the inner value is `None` if the file did not exist. Returns `None` if the
+    /// original cannot be restored, for example because another program has changed the file since.
     pub(super) fn untouched(
         &self,
         file: &Path,
@@ -108,7 +109,7 @@ impl Record {
         Ok(self.discard(old_copy)?)
     }
 
-    /// Removes entries from a file's record, and the whole record once it has no entries.
+    /// Removes entries from a file's record. Removes the whole record if no entries are left.
     pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
         let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {

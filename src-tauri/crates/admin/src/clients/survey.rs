@@ -62,7 +62,7 @@ pub struct EntryReport {
 pub enum EntryUse {
     /// The entry starts the shim.
     Shield {
-        /// Server that the shim provides, or `None` for several.
+        /// Server that the shim provides, or `None` if it provides several servers.
         server: Option<String>,
         /// Profile whose servers the shim provides. If `server` is also `None`, the shim provides all servers.
         #[serde(skip_serializing_if = "Option::is_none")]

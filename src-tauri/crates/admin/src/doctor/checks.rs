@@ -76,7 +76,7 @@ pub(super) fn running(running: &Running) -> Diagnosis {
     }
 }
 
-/// Checks the store for secrets.
+/// Checks the secret store.
 pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Running) -> Diagnosis {
     let about = "secrets";
     let looked = store.clone();
@@ -111,7 +111,8 @@ pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Ru
     }
 }
 
-/// Checks the front end that asks the user, or that would do so if a client started the trusted process.
+/// Checks the front end that asks the user. If the trusted process is not running, checks the front end that would
+/// ask the user if a client started it.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
@@ -250,7 +251,7 @@ pub(super) fn managed(home: &Home) -> Option<Diagnosis> {
     })
 }
 
-/// Checks the export, if it is on: whether the collector responds, and whether entries are waiting to be sent.
+/// Checks the export, if it is on: whether the collector responds, and whether entries were dropped or refused.
 pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
     let about = "export";
     // Invalid settings are reported by an earlier check.

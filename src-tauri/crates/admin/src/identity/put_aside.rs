@@ -54,7 +54,7 @@ pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeEr
         servers.write(&servers.without(&way)?)?;
     }
     if server.kept.login {
-        // The login's tokens are never sent to another address.
+        // The login's tokens are never sent to a different address.
         Logins::of(&SecretStore::of(&home.state)).strike(name)?;
     }
     if let Some(data) = &server.kept.data {
@@ -81,7 +81,8 @@ fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeE
     Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
 }
 
-/// Returns the variables and headers that refer to secrets in a server's entry. Empty if the server has no entry.
+/// Returns the variables and headers in a server's entry that refer to secrets, or an empty map if the server has no
+/// entry.
 fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
     let entry = match ServersFile::open(home)?.entry(name) {
         Ok((_, entry)) => entry,

@@ -79,8 +79,8 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response, which comes from the server or, if a remote server did not respond, from
-    /// IronCurtain's transport.
+    /// Converts an error response to a fault. The response comes from the server, or from IronCurtain's transport if a
+    /// remote server did not respond.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -96,7 +96,7 @@ impl Conversation {
         ServerFault::Refused { method: method.to_owned(), message }
     }
 
-    /// Waits until the server announces changed tools. Returns `false` if it does not do so in time.
+    /// Waits until the server announces that its tools have changed. Returns `false` on timeout.
     pub(super) async fn changes(&mut self, within: Duration) -> Result<bool, ServerFault> {
         let deadline = Instant::now() + within;
         while !self.changed {
@@ -130,12 +130,12 @@ impl Conversation {
         let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
-        // Does not wait for a process that keeps the pipe open longer.
+        // Does not wait longer for a process that keeps the pipe open.
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Several lines start on a new line, because the caller marks each line.
+        // Starts multi-line output on a new line, because the caller marks each line.
         let apart = if last.contains('\n') { "\n" } else { " " };
         let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };

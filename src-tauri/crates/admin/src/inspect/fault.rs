@@ -1,4 +1,4 @@
-//! Protocol and limit violations of a server that is being inspected.
+//! Protocol and limit violations by a server that is being inspected.
 
 /// Maximum size of a message: 8 MiB.
 pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
@@ -26,7 +26,7 @@ pub enum ServerFault {
     Refused {
         /// Method of the request.
         method: String,
-        /// Message of the error, safe to display.
+        /// Error message, safe to display.
         message: String,
     },
     /// A remote server did not respond. The message comes from IronCurtain's transport.
@@ -36,7 +36,7 @@ pub enum ServerFault {
     #[error("did not answer: {0}")]
     NeedsLogin(String),
     /// A message is too large.
-    #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
+    #[error("sent a message that exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
     /// The combined size of all messages exceeds the limit.
     #[error("sent more than {MAX_BYTES} bytes")]

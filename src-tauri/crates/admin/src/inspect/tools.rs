@@ -15,13 +15,13 @@ use std::time::Duration;
 /// Maximum length of a tool's name, in characters.
 const NAME: usize = 128;
 
-/// A tool as its server describes it.
+/// Tool as described by its server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedTool {
     /// Name of the tool.
     pub name: String,
-    /// Description by the server.
+    /// Description from the server.
     #[serde(default, deserialize_with = "or_default")]
     pub description: String,
     /// JSON Schema of the tool's arguments.
@@ -31,7 +31,7 @@ pub struct ListedTool {
     pub annotations: ToolHints,
 }
 
-/// Hints about a tool that IronCurtain uses. They are unverified claims by the server.
+/// The tool hints that IronCurtain uses. They are unverified claims by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
@@ -49,11 +49,11 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Maximum time to wait for more tools. Some servers add tools that need a client capability shortly after the
-/// handshake.
+/// Maximum time to wait for more tools. Some servers wait until shortly after the handshake to add tools that need a
+/// client capability.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Maximum number of times to list the tools again after a change.
+/// Maximum number of times the tools are listed again after a change.
 const MAX_LISTS: usize = 10;
 
 /// Initializes a server with all client capabilities and lists its tools.
@@ -148,7 +148,7 @@ impl ListedTool {
     }
 }
 
-/// Returns a hash of all tools' descriptions. The hash does not depend on their order.
+/// Returns a hash of all tool definitions. The hash does not depend on their order.
 #[must_use]
 pub(crate) fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {

@@ -1,7 +1,7 @@
 //! Hosts and files to which an inspected server was refused access.
 //!
-//! - Hosts: those to which the server tried to connect although its entry does not allow them.
-//! - Files: those named in operating system errors that the server printed. These are guesses for display, and grant
+//! - Hosts: the server tried to connect to them, but its entry does not allow them.
+//! - Files: the server printed operating system errors that name them. These are guesses for display, and grant
 //!   nothing.
 
 use ironcurtain_egress::{
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of hosts to report, and of files to report.
+/// Maximum number of reported hosts, and of reported files.
 const MAX_COUNT: usize = 20;
 
 /// Error messages that programs print when they cannot access a file.
@@ -67,7 +67,7 @@ impl Wants {
     }
 }
 
-/// Extracts the paths from a program's errors about files.
+/// Extracts the paths from a program's file errors.
 pub(super) fn files(said: &str) -> BTreeSet<String> {
     let refused = said.lines().filter(|line| REFUSALS.iter().any(|words| line.contains(words)));
     refused
@@ -82,7 +82,7 @@ fn is_file(word: &str) -> bool {
     word.len() > 1 && word.len() < 1000 && word.starts_with('/') && !word.contains(['\n', '\0'])
 }
 
-/// Network for an inspected server. It allows the hosts in the server's entry and records all others.
+/// Network for an inspected server. Allows the hosts in the server's entry, and refuses and records all others.
 pub(super) struct TrialNetwork {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -101,7 +101,8 @@ impl TrialNetwork {
         lock(&self.seen.refused).clone()
     }
 
-    /// Returns the reason the first allowed connection failed, to be appended to an error message. Empty if none failed.
+    /// Returns the first reason an allowed connection failed, to be appended to an error message. Returns an empty
+    /// string if no connection failed.
     pub(super) fn failure(&self) -> String {
         let reason = lock(&self.seen.failed).clone();
         reason.map(|reason| format!("; a connection failed: {reason}")).unwrap_or_default()
@@ -126,7 +127,7 @@ impl ServesNetwork for TrialNetwork {
 #[derive(Default)]
 struct SeenConnections {
     refused: Mutex<BTreeSet<String>>,
-    /// Reason of the first failure.
+    /// Reason for the first failure.
     failed: Mutex<Option<String>>,
 }
 

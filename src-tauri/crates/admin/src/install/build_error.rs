@@ -35,7 +35,7 @@ pub enum BuildError {
     Ended {
         /// Exit status of the program.
         status: i32,
-        /// Clause of the message that lists the refused connections.
+        /// Part of the message that lists the refused connections.
         refused: String,
         /// Last lines of the program's output.
         said: String,
@@ -43,7 +43,7 @@ pub enum BuildError {
     /// Every version of the package requires a newer Python.
     #[error("it needs Python {needed} or newer; this computer has {here}")]
     OldPython {
-        /// Oldest required version.
+        /// Minimum required version.
         needed: String,
         /// Version of the system's Python.
         here: String,
@@ -67,7 +67,7 @@ pub enum BuildError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system or of the parser.
+        /// Operating system or parser error.
         source: io::Error,
     },
     /// A file could not be written.
@@ -75,7 +75,7 @@ pub enum BuildError {
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
     /// The package manager's report could not be parsed.

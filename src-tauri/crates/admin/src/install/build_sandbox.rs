@@ -1,4 +1,4 @@
-//! Sandbox in which a package is built. It can write only to a folder next to the installed packages, which is always
+//! Sandbox in which a package is built. Its only writable folder is next to the installed packages, and is always
 //! removed afterwards.
 
 use super::build_error::{BuildError, text};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Prefix of build folder names. It cannot occur in the folder name of a registry.
+/// Prefix of build folder names. The prefix cannot occur in a registry's folder name.
 pub(super) const STAGING: &str = ".staging-";
 
 /// Folder in which a package is built. Dropping it removes the folder.

@@ -1,4 +1,4 @@
-//! Installs the package of a server.
+//! Installs a server's package.
 
 use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
@@ -24,16 +24,16 @@ pub struct Installed {
     pub already: bool,
 }
 
-/// Installs the package of a server, unless it is already installed. Uses the version in the server's entry or,
-/// if it names none, the newest.
+/// Installs a server's package, unless it is already installed. Uses the version in the server's entry, or the newest
+/// version if the entry names none.
 ///
 /// # Errors
-/// Returns an [`InstallError`] on failure, in which case an earlier version stays installed.
+/// Returns an [`InstallError`] on failure, in which case a previous version stays installed.
 pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
     install_among(installer, &Servers::load(&installer.home)?, name).await
 }
 
-/// Installs the package of one of `servers`, which may not be configured yet.
+/// Installs the package of one of `servers`. The server need not be configured yet.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`install`].

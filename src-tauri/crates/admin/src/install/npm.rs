@@ -118,7 +118,7 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     Ok(script)
 }
 
-/// Selects a script as `npx` does: the requested one, the only one, or the one with the package's name.
+/// Selects a script as `npx` does: the requested script, the only script, or the script with the package's name.
 fn chosen(
     scripts: BTreeMap<String, String>,
     name: Option<&str>,

@@ -2,7 +2,7 @@
 //!
 //! - Builds nothing from source (`--only-binary :all:`), so none of a package's code runs.
 //! - The environment uses the system's Python, which is available in every sandbox. If no version of the package
-//!   supports that Python, it uses another installed one.
+//!   supports that Python, the environment uses a different installed Python.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::{BuildSandbox, SEPARATOR};
@@ -46,7 +46,7 @@ async fn build_with(
     requested: &RequestedPackage,
     version: Option<&str>,
 ) -> Result<PackageRecord, BuildError> {
-    // The system Python's pip also installs for other versions.
+    // The system Python's pip can also install for other Python versions.
     let system = system_python()?;
     let python = system.as_os_str();
     let source = registry::pip(&[python]).await?;
@@ -88,10 +88,10 @@ async fn build_with(
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 
-/// Converts an error to a more specific one if pip's output is recognized.
+/// Converts an error to a more specific error if pip's output is recognized.
 fn plain(problem: BuildError, here: &str) -> BuildError {
     let BuildError::Ended { status, refused, said } = problem else { return problem };
-    // Pip reports progress in the same output.
+    // Skips progress messages, which pip prints to the same output.
     let errors: Vec<&str> = said.split(SEPARATOR).filter(|line| line.starts_with("ERROR")).collect();
     let errors =
         if errors.is_empty() { said.clone() } else { format!("it said: {}", errors.join(SEPARATOR)) };
@@ -177,8 +177,8 @@ fn one_spelling(name: &str) -> String {
     words.fold(first, |name, word| name + "-" + &word.to_ascii_lowercase())
 }
 
-/// Returns the script to start, relative to the installed tree: the one in the entry, or the one with the package's
-/// name.
+/// Returns the script to start, relative to the installed tree: the script named in the entry, or the script with the
+/// package's name.
 fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     let package = requested.package.split('[').next().unwrap_or_default();
     let name = requested.program.as_deref().unwrap_or(package);

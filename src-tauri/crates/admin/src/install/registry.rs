@@ -19,19 +19,19 @@ use url::Url;
 /// Maximum time for npm or pip to print its configuration.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Environment variables that name files of trusted certificates.
+/// Environment variables that name trusted certificate files.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
 /// Registry configuration of a package manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Hosts that the package manager may reach.
+    /// Hosts that the package manager is allowed to reach.
     pub(super) rules: HostRules,
     /// Configuration for the sandbox: lines of an `npmrc`, or environment variables.
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// Reads npm's configuration. `npm` is the command line of npm.
+/// Reads npm's configuration. `npm` is the command line that starts npm.
 pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(npm, &["config", "list", "--json"]).await?;
     let all: Map<String, Value> =
@@ -40,7 +40,7 @@ pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Reads pip's configuration. `python` is the command line of the Python that runs pip.
+/// Reads pip's configuration. `python` is the command line that starts the Python that runs pip.
 pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(python, &["-c", PIP])
         .await
@@ -63,7 +63,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// Settings to use from pip's configuration.
+/// Pip settings that apply to the installation.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,

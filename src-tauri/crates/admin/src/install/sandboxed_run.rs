@@ -1,6 +1,6 @@
-//! Runs a package manager in a sandbox that may write to one folder and reach one registry.
+//! Runs a package manager in a sandbox that can write only to one folder and reach only one registry.
 //!
-//! - Serves the sandbox's proxy for the duration of the run.
+//! - Runs the sandbox's proxy for the duration of the run.
 //! - When a run returns, all of its processes have exited.
 
 use super::build_error::{BuildError, text};
@@ -34,7 +34,7 @@ pub(super) struct SandboxedProgram<'a> {
     pub(super) env: BTreeMap<String, String>,
     /// Working directory.
     pub(super) cwd: &'a Path,
-    /// Hosts that the program may reach.
+    /// Hosts that the program is allowed to reach.
     pub(super) rules: &'a HostRules,
     /// Maximum time for the run.
     pub(super) patience: Duration,
@@ -88,7 +88,7 @@ pub(super) async fn run(
 }
 
 impl RunSandbox<'_> {
-    /// Returns the specification of the sandbox for a program.
+    /// Returns the sandbox specification for a program.
     fn spec(&self, program: &SandboxedProgram<'_>) -> Result<Spec, BuildError> {
         let executable = program.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {

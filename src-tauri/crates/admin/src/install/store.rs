@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Number of characters of a package's hash in the package's folder name.
+/// Number of characters of a package's hash in its folder name.
 const SHORT: usize = 12;
 
 /// Maximum number of bytes to read from the lock file, which contains a server name.
@@ -35,8 +35,8 @@ pub(super) struct PackageStore {
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation, up
-    /// to the installer's timeout.
+    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation to
+    /// finish, up to the installer's timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
         let busy = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
@@ -121,7 +121,7 @@ impl PackageStore {
         written.map_err(|source| InstallError::Write { file, source })
     }
 
-    /// Removes the remains of interrupted installations, and packages that no server uses. Keeps a package while a
+    /// Removes the leftovers of interrupted installations, and packages that no server uses. Keeps a package while a
     /// server is running from it.
     pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
         self.sweep_folders(servers)
@@ -148,8 +148,7 @@ impl PackageStore {
         Ok(())
     }
 
-    /// Removes records that no server uses. Returns the package folders that the remaining records
-    /// name.
+    /// Removes records that no server uses. Returns the package folders named by the remaining records.
     fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
         let mut kept = BTreeSet::new();
         for name in self.recorded() {

@@ -1,5 +1,5 @@
-//! Updates a server's package: installs another version next to the current one, compares their tools, and switches
-//! on request.
+//! Updates a server's package: installs a different version next to the current version, compares their tools, and
+//! switches on request.
 //!
 //! - Changes nothing before the switch. Running servers keep the version from which they were started.
 
@@ -15,7 +15,8 @@ use ironcurtain_packages::{PackageRecord, RequestedPackage, RunnerCommand, is_ve
 use ironcurtain_server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
-/// Another version of an installed package. Dropping it without calling [`Self::switch`] discards that version.
+/// A different version of an installed package. Dropping the value without calling [`Self::switch`] discards that
+/// version.
 pub struct Update {
     store: PackageStore,
     installer: Installer,
@@ -34,11 +35,11 @@ pub struct Update {
     pub tools: Vec<ToolChange>,
 }
 
-/// Result of checking for another version.
+/// Result of checking for a different version.
 pub enum UpdateCheck {
-    /// The installed version, which is returned here, is the newest.
+    /// The installed version is the newest. Contains this version.
     Newest(String),
-    /// Another version was found and installed next to the current one.
+    /// A different version was found and installed next to the current version.
     Found(Box<Update>),
 }
 
@@ -49,7 +50,7 @@ pub enum ToolChange {
     New {
         /// Name of the tool.
         name: String,
-        /// Description by the server.
+        /// Description from the server.
         description: String,
     },
     /// Only the current version has the tool.
@@ -70,12 +71,12 @@ pub enum ToolChange {
     },
 }
 
-/// Installs another version of a server's package next to the current one. Starts both without the user's secrets to
-/// compare their tools.
+/// Installs a different version of a server's package next to the current version. Starts both versions without the
+/// user's secrets to compare their tools.
 ///
-/// Without a `version`, installs the newest. If the current version does not start, every tool counts as new. If the
-/// new version does not start, the update fails, unless the server needs secrets. In that case, the tools are not
-/// compared.
+/// Installs the newest version if `version` is `None`. If the current version does not start, every tool counts as
+/// new. If the new version does not start, the update fails, unless the server needs secrets. In that case, the tools
+/// are not compared.
 ///
 /// # Errors
 /// Returns an [`InstallError`] if a package folder, a record or the configuration cannot be read or written.
@@ -106,7 +107,7 @@ pub async fn check_for_update(
         store.sweep(&servers)?;
         return Ok(UpdateCheck::Newest(old.version));
     }
-    // If the entry names a version, it names the installed one.
+    // If the entry names a version, the record requests the new version.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
@@ -178,7 +179,7 @@ impl Update {
 
 impl Drop for Update {
     fn drop(&mut self) {
-        // Leftover files are removed the next time.
+        // Ignores the error: a later installation removes leftover files.
         let servers = Servers::load(&self.installer.home).ok();
         let _ = servers.map(|servers| self.store.sweep(&servers));
     }

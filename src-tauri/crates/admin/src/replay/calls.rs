@@ -1,6 +1,6 @@
 //! Extracts the calls from an audit log.
 //!
-//! - A call that required approval counts as escalated when its question was recorded. The user's answer is ignored.
+//! - A call that required approval counts as escalated once its question was recorded. The user's answer is ignored.
 
 use ironcurtain_audit::{self as audit, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_policy::Decision;

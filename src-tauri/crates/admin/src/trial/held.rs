@@ -1,4 +1,4 @@
-//! Reads the permanent grants of a client from the database without the trusted process.
+//! Reads a client's permanent grants from the database, without the trusted process.
 
 use super::TrialError;
 use ironcurtain_config::home::Home;
@@ -14,16 +14,16 @@ pub struct SeveralClients {
     keys: BTreeSet<String>,
 }
 
-/// Permanent grants of a client for one server.
+/// A client's permanent grants for one server.
 pub struct HeldGrants {
     /// Executable of the client, or the given name if it has no grants.
     pub client: String,
-    /// Grants of the client for the server.
+    /// The client's grants for the server.
     pub grants: Vec<StandingGrant>,
 }
 
 impl HeldGrants {
-    /// Reads the grants of a client. `client` is its executable or a unique name.
+    /// Reads a client's grants for a server. `client` is its executable or a unique name.
     ///
     /// # Errors
     /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.

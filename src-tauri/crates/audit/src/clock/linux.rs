@@ -63,7 +63,7 @@ impl Timers {
 async fn rung(timer: &pipe::Receiver) {
     loop {
         if timer.readable().await.is_err() {
-            // Without a reactor, the runtime is shutting down.
+            // This fails only while the runtime is shutting down.
             return std::future::pending().await;
         }
         match timer.try_read(&mut [0; 8]) {

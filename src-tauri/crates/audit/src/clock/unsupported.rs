@@ -1,4 +1,4 @@
-//! Stub for platforms without a boot id, on which the trusted process does not start.
+//! Stub for platforms without a boot id. The trusted process does not start on these platforms.
 
 use super::Moment;
 use std::convert::Infallible;

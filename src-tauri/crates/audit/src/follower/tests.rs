@@ -1,4 +1,4 @@
-//! Tests of reading behind the writer: restarts, missing files and replaced logs.
+//! Tests following a log: restarts, missing files and replaced logs.
 
 use super::*;
 use crate::{Audit, Event, Keeping};
@@ -11,7 +11,7 @@ async fn log(dir: &Path, text: &str, entries: u64) -> Audit {
     audit
 }
 
-/// Returns the sequence numbers of the entries, or `-N` for entries lost up to N.
+/// Returns the sequence numbers of the entries, with `-N` for a range of lost entries that ends at N.
 fn read(follower: &mut Follower) -> Vec<i64> {
     let mut seen = Vec::new();
     while let Some(next) = follower.read_next().unwrap() {
@@ -37,7 +37,7 @@ async fn every_entry_is_read_once_across_files_and_restarts() {
     for next in 8..40 {
         audit.record(Entry::new(Event::Session, "next")).await.unwrap();
         assert!(follower.behind().unwrap() > 0);
-        // A stored position continues like the open file.
+        // A reader that resumes from a stored position returns the same entry as the open reader.
         let stored: LogPlace =
             serde_json::from_str(&serde_json::to_string(follower.place()).unwrap()).unwrap();
         assert_eq!(read(&mut Follower::new(dir.path(), stored)), [next]);
@@ -74,7 +74,7 @@ async fn removed_and_replaced_entries_are_reported() {
     let next = i64::try_from(next).unwrap();
     assert_eq!(read(&mut follower), std::iter::once(1 - next).chain(next..=12).collect::<Vec<_>>());
     drop(audit);
-    // Another log with as many entries has other hashes.
+    // A different log with the same number of entries has different hashes.
     let other = tempfile::tempdir().unwrap();
     log(other.path(), "other", 12).await;
     let seen = read(&mut Follower::new(other.path(), place));
@@ -105,7 +105,7 @@ async fn line_longer_than_the_window_ends_like_any_other() {
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "short")).await.unwrap();
     let mut long = Entry::new(Event::Decision, "long");
-    // Escaped, each character has six bytes.
+    // Each character takes six bytes when escaped.
     long.paths = vec!["\u{1}".repeat(60_000)];
     audit.record(long).await.unwrap();
     assert!(dir.path().join(crate::LOG_NAME).metadata().unwrap().len() > BEFORE);
@@ -126,7 +126,7 @@ async fn missing_middle_file_is_a_lost_range() {
     let files = closed(dir.path());
     let [first, next] = [1, 2].map(|at| i64::try_from(volumes::closed(dir.path()).unwrap()[at].0).unwrap());
     let expected: Vec<i64> = (1..first).chain([1 - next]).chain(next..=20).collect();
-    // One reader has read the first file, and one is in the missing file.
+    // One reader has finished the first file, and the other is inside the file that is then removed.
     let mut behind = Follower::new(dir.path(), LogPlace::beginning());
     (1..first).for_each(|_| drop(behind.read_next().unwrap()));
     let mut inside = Follower::new(dir.path(), LogPlace::beginning());

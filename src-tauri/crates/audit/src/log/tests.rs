@@ -82,8 +82,8 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     let problem = |dir: &tempfile::TempDir, written| check_written(dir.path(), written).unwrap().problem;
     assert_eq!(problem(&dir, &written), None);
     assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
-    assert_eq!(problem(&other, &written), Some("line 3: it is not the entry that was written".into()));
-    // The log may contain more entries than the known one.
+    assert_eq!(problem(&other, &written), Some("line 3: it does not match the recorded entry".into()));
+    // The log may continue after the known entry.
     assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
 }
 
@@ -181,7 +181,7 @@ async fn an_allowed_call_takes_at_most_600_bytes_and_loses_no_field() {
     assert_eq!(facts(&allowed), facts(&expected));
     assert_eq!(allowed.policy_decision, expected.policy_decision);
     assert_eq!((allowed.arguments, allowed.grant_id), (expected.arguments, expected.grant_id));
-    // The hash is written once per file, and again when it changes.
+    // The hash is written once per file, and again whenever it changes.
     let text = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
     assert_eq!(text.matches("policyHash").count(), 1);
 }
@@ -246,7 +246,7 @@ async fn removal_by_age_is_recorded() {
     assert_eq!(checked.problem, None);
     assert!(checked.removed > 0, "{checked:?}");
     assert!(checked.removal.is_some_and(|entry| entry > checked.removed), "{checked:?}");
-    // A removal that only the log records does not excuse a missing newest entry.
+    // The log's own record of a removal does not explain a missing newest entry.
     let known = |entries| Written { entries, head: "unknown".to_owned() };
     let problem = format!("it begins after entry {} and does not contain entry 1", checked.removed);
     assert_eq!(check_written(dir.path(), &known(1)).unwrap().problem, Some(problem));

@@ -40,7 +40,7 @@ pub fn search_calls(
                 if filter.takes(&entry) {
                     let at = entry.seq;
                     let entries = index.call(&volume.file, entry)?;
-                    // The call is sorted by its newest matching entry.
+                    // Each call is returned only once, at its newest matching entry.
                     if entries.iter().find(|one| filter.takes(one)).is_some_and(|first| first.seq == at) {
                         here.push(FoundCall { at, entries });
                     }

@@ -12,7 +12,7 @@ pub(super) enum Kind {
 
 /// Properties by which decisions are grouped for counting.
 pub(super) struct Alike {
-    /// Number of the period, from 0 for the earliest.
+    /// Index of the period, where 0 is the earliest.
     pub(super) period: u64,
     pub(super) kind: Kind,
     /// Name of the deciding rule; `None` for a question.

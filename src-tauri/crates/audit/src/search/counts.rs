@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 
-/// Numbers of decisions in one period. Each call counts once.
+/// Decision counts for one period. Each call counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
     /// Number of calls allowed without asking the user.

@@ -1,4 +1,4 @@
-//! Conditions of a search.
+//! Search conditions.
 
 use crate::{Entry, FileFinding, Status};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Maximum number of characters of a text to search.
+/// Maximum number of characters to search in a text.
 const MAX_LEN: usize = 2000;
 
-/// Conditions of a search. An entry must meet all conditions that are set.
+/// Search conditions. An entry must meet all conditions that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Words that must all occur. A `*` at the end of a word matches any continuation.
@@ -59,7 +59,7 @@ impl Filter {
     }
 }
 
-/// Conditions for the index. They select every entry that may match.
+/// Conditions of an index query. They select every entry that could match the filter.
 pub(super) struct Narrow {
     /// Full-text query; `None` selects every entry.
     pub(super) query: Option<String>,
@@ -109,7 +109,7 @@ pub(super) fn indexed(entry: &Entry) -> String {
     keys.chain(folders).chain(words_of(entry)).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the word that represents the value of a field in the index.
+/// Returns the index term that represents a field's value.
 fn key(field: &str, value: &str) -> String {
     let digest = Sha256::new().chain_update(field).chain_update("\n").chain_update(value).finalize();
     let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -121,7 +121,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// Splits a search text into words. A word's flag is `true` if the word matches any continuation.
+/// Splits a search text into words. A word's flag is `true` if the word is a prefix.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');

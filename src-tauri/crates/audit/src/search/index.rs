@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the tables. An index with another version is rebuilt.
+/// Schema version. An index with a different version is rebuilt.
 const FORM: i64 = 2;
 
 /// Maximum time to wait while another process writes the index.
@@ -173,7 +173,8 @@ impl Index {
         Ok(())
     }
 
-    /// Returns all entries of an entry's call, newest first. Returns only the entry if it belongs to no call.
+    /// Returns all entries of the call to which an entry belongs, newest first. Returns only the entry if it belongs to
+    /// no call.
     pub(super) fn call(&self, log: &File, of: Entry) -> io::Result<Vec<Entry>> {
         let Some(call) = call_key(&of) else { return Ok(vec![of]) };
         let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
@@ -245,7 +246,7 @@ fn alike(row: &Row<'_>) -> rusqlite::Result<(Option<Alike>, u64)> {
     Ok((kind.map(|kind| Alike { period, kind, rule, was_asked }), count))
 }
 
-/// Returns the offset up to which lines are indexed. Fails if the index belongs to another log.
+/// Returns the offset up to which lines are indexed. Fails if the index belongs to a different log.
 fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(sql, [], |row| {
@@ -296,7 +297,7 @@ fn line(log: &File, place: &IndexedPlace) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Converts a number to SQLite's signed integers, saturating. No sequence number, offset or time is that large.
+/// Converts a number to a signed SQLite integer, saturating. No sequence number, offset or time reaches the limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

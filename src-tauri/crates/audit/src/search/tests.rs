@@ -1,4 +1,4 @@
-//! Tests searches with and without an index, and with an index that is outdated, damaged or from another log.
+//! Tests searches with and without an index, and with an index that is outdated, damaged or from a different log.
 
 use super::*;
 use crate::testing::old_log;

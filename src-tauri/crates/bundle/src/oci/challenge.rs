@@ -20,7 +20,7 @@ pub(super) struct TokenRequest {
 }
 
 impl Challenge {
-    /// Returns the first supported challenge of these headers.
+    /// Returns the first supported challenge in these headers.
     pub(super) fn find<'a>(mut headers: impl Iterator<Item = &'a str>) -> Option<Self> {
         headers.find_map(Self::parse)
     }

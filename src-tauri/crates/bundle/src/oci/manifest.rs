@@ -33,7 +33,7 @@ impl Layer {
     /// Returns the only layer with a bundle.
     pub(super) fn of_manifest(manifest: &[u8]) -> Result<Self, OciError> {
         let manifest: ImageManifest = serde_json::from_slice(manifest).map_err(|problem| {
-            // The error's text may contain text from the registry.
+            // The error's message may contain text from the registry, so only its position is used.
             OciError::Manifest { line: problem.line(), column: problem.column() }
         })?;
         if manifest.media_type.is_some_and(|kind| kind != MANIFEST_TYPE) {

@@ -129,7 +129,7 @@ fn an_older_bundle_does_not_replace_the_kept_one() {
     assert!(matches!(same, BundleStoreError::SameSequence(5)), "{same}");
     let newer = store.replace(Some(&first), &bundles[3], &public, SIGNED).unwrap();
     assert_eq!(store.read(&public).unwrap(), Some(newer));
-    // The kept bundle stays in effect if the clock is set back, while a downloaded one is refused.
+    // If the clock is set back, the stored bundle stays in effect, but a downloaded bundle is refused.
     let kept = store.read(&public).unwrap();
     let early = store.replace(kept.as_ref(), &bundles[3], &public, 0).unwrap_err();
     assert!(matches!(early, BundleStoreError::Refused(PolicyBundleError::Clock { .. })), "{early}");
@@ -166,7 +166,7 @@ fn serve(answer: Vec<u8>) -> BundleClient {
             stream.read_exact(&mut byte).unwrap();
             request.extend(byte);
         }
-        // Ignore the error: the client may stop reading early.
+        // An error is ignored, because the client may stop reading early.
         let _ = stream.write_all(&answer);
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -214,7 +214,7 @@ async fn other_answers_are_refused() {
     }
     let unchanged = || serve(b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec());
     assert_eq!(unchanged().download(Some("\"e\""), None).await.unwrap(), Downloaded::Unchanged);
-    // Without a bundle, nothing can be unchanged.
+    // If the request had no `ETag`, `304 Not Modified` is an error.
     let never = unchanged().download(None, None).await.unwrap_err();
     assert!(matches!(never, DownloadError::Status(_, 304)), "{never}");
     let other = serve(b"SSH-2.0-OpenSSH\r\n".to_vec()).download(None, None).await.unwrap_err();

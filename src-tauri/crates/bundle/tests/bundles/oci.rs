@@ -37,7 +37,7 @@ impl FakeRegistry {
                 }
                 let head = String::from_utf8(head).unwrap();
                 recorded.lock().unwrap().push(head.clone());
-                // Ignore the error: the client may stop reading early.
+                // An error is ignored, because the client may stop reading early.
                 let _ = stream.write_all(&answer(&head));
                 let _ = stream.read_to_end(&mut Vec::new());
             }
@@ -45,8 +45,7 @@ impl FakeRegistry {
         Self { port, requests }
     }
 
-    /// Starts a registry that serves the bundle, except that `answer` responds to requests for which it returns a
-    /// response.
+    /// Starts a registry that serves the bundle, except for requests for which `answer` returns a response.
     fn except(answer: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) -> Self {
         Self::start(move |head| answer(head).unwrap_or_else(|| serve(head)))
     }
@@ -56,7 +55,7 @@ impl FakeRegistry {
         BundleClient::new(location.unwrap(), token.map(|token| Zeroizing::new(token.to_owned())))
     }
 
-    /// Downloads the tag `1`.
+    /// Downloads the `1` tag.
     async fn download(&self, token: Option<&str>) -> Result<Downloaded, String> {
         self.client(":1", token).download(None, None).await.map_err(|problem| problem.to_string())
     }
@@ -67,7 +66,7 @@ impl FakeRegistry {
         assert!(refused.contains(expected) && refused.contains("127.0.0.1:"), "{expected}: {refused}");
     }
 
-    /// Returns the requests since the last call: the path and the `Authorization` header of each.
+    /// Returns the requests since the last call: the path and the `Authorization` header of each request.
     fn requests(&self) -> Vec<(String, Option<String>)> {
         let heads = std::mem::take(&mut *self.requests.lock().unwrap());
         heads.iter().map(|head| (path(head).to_owned(), authorization(head).map(str::to_owned))).collect()
@@ -147,11 +146,11 @@ async fn an_unchanged_tag_needs_one_request() {
     let digest = sha256(manifest(&[layer(BUNDLE)]).as_bytes());
     assert_eq!(etag.as_deref(), Some(digest.as_str()));
     assert_eq!(registry.requests().len(), 2);
-    // The time for long polling has no effect.
+    // The long-polling time has no effect.
     let wait = Some(Duration::from_secs(30));
     assert_eq!(client.download(etag.as_deref(), wait).await.unwrap(), Downloaded::Unchanged);
     assert_eq!(registry.requests(), [("/v2/team/rules/manifests/1".to_owned(), None)]);
-    // An address with a digest accepts only this manifest.
+    // An address with a digest accepts only the manifest with that digest.
     let pinned = registry.client(&format!("@{digest}"), None);
     is_bundle(pinned.download(None, None).await.map_err(|problem| problem.to_string()));
     let other = registry.client(&format!("@{}", sha256(b"other")), None);
@@ -219,7 +218,7 @@ async fn redirects_of_bundles_are_followed_without_the_token() {
     }
 }
 
-/// Starts a registry that requires the bearer token `issued`, and its token service, which responds with `answer`.
+/// Starts a registry that requires the bearer token `issued`, and a token service that responds with `answer`.
 fn with_token_service(answer: Vec<u8>) -> (FakeRegistry, FakeRegistry) {
     let service = FakeRegistry::start(move |_| answer.clone());
     let realm = format!("http://127.0.0.1:{}/token", service.port);
@@ -252,7 +251,7 @@ async fn tokens_are_requested_from_the_token_service() {
         (response("200 OK", "", &vec![b' '; 64 * 1024 + 1]), "the token service did not send a token"),
         (response("401 Unauthorized", "", b""), "refused the token (401)"),
         (redirect("/other"), "answered with a redirect (307), which is not followed"),
-        // The registry requires another token again.
+        // The registry does not accept the token from the token service.
         (response("200 OK", "", br#"{"token":"other"}"#), "refused the token (401)"),
     ] {
         let (registry, service) = with_token_service(answer);
@@ -276,7 +275,7 @@ async fn credentials_are_sent_only_if_the_registry_requires_them() {
         registry.refuses(token, "refused the token (401)").await;
         assert_eq!(registry.requests().len(), requests);
     }
-    // A registry that requires no password does not get it.
+    // The password is not sent to a registry that does not require a password.
     let open = FakeRegistry::start(serve);
     is_bundle(open.download(Some("user:t0ken")).await);
     assert!(open.requests().iter().all(|(_, token)| token.is_none()));
@@ -293,7 +292,7 @@ async fn credentials_are_sent_only_if_the_registry_requires_them() {
     }
 }
 
-/// Sends `sent` once a response stops in the middle, and then keeps the connection open.
+/// Signals `sent` and returns an incomplete response. The connection then stays open.
 fn stalled(sent: &Sender<()>, answer: &[u8]) -> Vec<u8> {
     sent.send(()).unwrap();
     answer.to_vec()

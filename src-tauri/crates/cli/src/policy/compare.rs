@@ -1,4 +1,4 @@
-//! `policy diff`: shows which calls a second policy decides more loosely or more strictly than the first.
+//! `policy diff`: shows which calls the new policy decides more loosely or more strictly than the old policy.
 
 use super::{PolicyInputs, PolicyReport};
 use crate::lines::TextLines;

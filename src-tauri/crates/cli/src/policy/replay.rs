@@ -1,4 +1,4 @@
-//! `policy replay`: re-evaluates recorded calls with the current policy.
+//! `policy replay`: re-evaluates recorded calls with the policy in effect or a given policy.
 
 use super::{PolicyReport, since};
 use crate::lines::{TextLines, counted};

@@ -1,4 +1,4 @@
-//! `policy simulate`: decides the calls in a scenario file and compares the decisions with the expected ones.
+//! `policy simulate`: evaluates the calls in a scenario file and compares the decisions with the expected decisions.
 
 use super::PolicyReport;
 use crate::lines::{TextLines, counted};
@@ -16,7 +16,7 @@ pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<PolicyReport> {
     report_on(world, &read(file)?, file)
 }
 
-/// Decides these scenarios. The report names `file` as their source.
+/// Evaluates the scenarios. The report names `file` as their source.
 pub fn report_on(world: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyhow::Result<PolicyReport> {
     let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
     let (mut text, mut results, mut failed) = (TextLines::default(), Vec::new(), 0);

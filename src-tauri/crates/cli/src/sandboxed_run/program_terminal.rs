@@ -1,4 +1,4 @@
-//! Controlling side of the run's pseudoterminal. Bytes written to it are the program's input.
+//! Controlling side of the run's pseudoterminal. Bytes written to this side are the program's input.
 
 use super::terminal_modes::TerminalModes;
 use super::user_terminal::UserTerminal;
@@ -19,11 +19,11 @@ pub struct ProgramTerminal {
 }
 
 impl ProgramTerminal {
-    /// Takes the controlling side of the program's terminal, and gives the terminal the modes and size of the user's.
+    /// Takes the controlling side of the program's terminal, and sets the modes and size of the user's terminal on it.
     pub fn new(file: OwnedFd, user: &UserTerminal) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
         let mut program = Self { file, input: Vec::new(), modes: TerminalModes::default(), size: None };
-        // In the background, the user's terminal has another program's modes.
+        // If this process is in the background, the user's terminal has a different program's modes.
         let mut modes = if user.is_ours() { user.own_modes().clone() } else { tcgetattr(&program.file)? };
         if user.is_shared() {
             // A shared user terminal keeps output processing on and converts line ends itself.
@@ -34,7 +34,7 @@ impl ProgramTerminal {
         Ok(program)
     }
 
-    /// Sets the program's terminal to the size of the user's.
+    /// Sets the program's terminal to the size of the user's terminal.
     pub fn follow_size(&mut self, user: &UserTerminal) -> io::Result<()> {
         let size = user.size()?;
         self.size = Some(size);
@@ -56,8 +56,8 @@ impl ProgramTerminal {
         tcgetattr(&self.file).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
     }
 
-    /// Reads the available output. Returns `None` if there is none yet, and an empty list if no process in the sandbox
-    /// has the terminal open.
+    /// Reads the available output. Returns `None` if no output is available yet, and an empty list if no process in the
+    /// sandbox has the terminal open.
     pub fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let output = super::read_some(&self.file)?;
         self.modes.read(output.as_deref().unwrap_or_default());

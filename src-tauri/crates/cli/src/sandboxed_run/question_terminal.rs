@@ -1,6 +1,7 @@
 //! Second pseudoterminal, on which the trusted process asks the run's questions.
 //!
-//! - INVARIANT: the sandboxed program has no access to it. While a question is open, all input goes to the question.
+//! - INVARIANT: the sandboxed program cannot access this terminal. While a question is open, all input goes to the
+//!   question.
 
 use super::user_terminal::UserTerminal;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -36,8 +37,8 @@ impl QuestionTerminal {
         Ok(tcsetwinsize(&self.file, user.size()?)?)
     }
 
-    /// Reads the available text. Returns `None` if there is none yet, and an empty list if the trusted process has
-    /// closed its side.
+    /// Reads the available text. Returns `None` if no text is available yet, and an empty list if the trusted process
+    /// has closed its side.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         super::read_some(&self.file)
     }

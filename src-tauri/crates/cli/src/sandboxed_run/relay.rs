@@ -1,9 +1,9 @@
-//! Copies between the user's and the run's terminal, and follows the shell's job control, until the run exits.
+//! Copies data between the user's and the run's terminal, and follows the shell's job control, until the run exits.
 //!
-//! - Single-threaded, so a stop signal takes effect only between two copies.
+//! - Single-threaded, so a stop signal takes effect only between two copy operations.
 //! - If the user's terminal is shared with other programs, as in `ironcurtain run -- PROGRAM | less`, the program
-//!   starts as a background job of its own terminal. When it reads input, the kernel stops it, and the relay resumes
-//!   it in the foreground.
+//!   starts as a background job of its own terminal. When the program reads input, the kernel stops it, and the relay
+//!   resumes it in the foreground.
 //! - Until the program is in the foreground, this process neither changes the modes of the user's terminal nor reads
 //!   its input.
 
@@ -41,7 +41,7 @@ pub struct Relay {
 /// Mutable state of a [`Relay`].
 #[derive(Default)]
 pub struct RelayState {
-    /// `true` if the program is in the foreground of its terminal, or should be.
+    /// `true` if the program is, or should be, in the foreground of its terminal.
     wants_foreground: bool,
     is_started: bool,
     /// Signal that stopped the program, or `None` while it is running.
@@ -73,7 +73,7 @@ struct RunOver {
 }
 
 impl Relay {
-    /// Copies until the run exits. Returns the exit status and, if requested, the files that the run used.
+    /// Copies data until the run exits. Returns the exit status and, if requested, the files that the run used.
     pub fn serve(mut self) -> anyhow::Result<(i32, Vec<UsedFile>)> {
         let served = self.copy();
         if let Some(user) = &mut self.user {
@@ -229,7 +229,7 @@ impl Relay {
         program.type_input()
     }
 
-    /// Copies the available output. Returns `false` if there is none.
+    /// Copies the available output. Returns `false` if no output is available.
     fn read_program(&mut self) -> io::Result<bool> {
         let Some(program) = &mut self.program else { return Ok(false) };
         let Some(output) = program.read()? else { return Ok(false) };

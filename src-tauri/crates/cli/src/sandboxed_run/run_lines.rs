@@ -8,7 +8,7 @@ use std::path::Path;
 /// Maximum number of denials printed, so that a program cannot flood the terminal.
 const MAX_DENIALS: usize = 10;
 
-/// Maximum number of lines that wait until they can be printed. Beyond it, the oldest is dropped.
+/// Maximum number of pending lines. Beyond this limit, the oldest line is dropped.
 const MAX_LINES: usize = 100;
 
 /// Status lines that have not been printed yet.
@@ -72,7 +72,7 @@ impl RunLines {
         self.lines.is_empty()
     }
 
-    /// Takes all lines.
+    /// Removes and returns all lines.
     pub fn take(&mut self) -> impl Iterator<Item = String> {
         self.lines.drain(..)
     }

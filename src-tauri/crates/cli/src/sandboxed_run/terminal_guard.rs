@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// Hidden subcommand that runs as the guard.
 const NAME: &str = "terminal-guard";
 
-/// Request to save the terminal's modes, which the guard confirms with the same byte.
+/// Request to save the terminal's modes. The guard confirms it with the same byte.
 const REMEMBER: u8 = b'r';
 
 /// Request to exit without restoring the modes. EOF without this request means that the run's process was killed.
@@ -52,7 +52,7 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// Runs as the guard. Standard error is the user's terminal.
+/// Runs the guard. Its standard error is the user's terminal.
 pub fn run() -> io::Result<()> {
     // In its own session, the guard receives no signals from the terminal and can change the modes from the
     // background.

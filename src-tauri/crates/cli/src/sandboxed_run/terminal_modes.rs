@@ -11,7 +11,7 @@ const KNOWN: [u16; 19] =
 /// DEC private modes that switch to the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
-/// Cancels an escape sequence or string that the program has not completed, which would hide the text after it.
+/// Cancels an escape sequence or string that the program has not completed, because it would hide the text after it.
 const CANCEL: &str = "\x18\x1b\\";
 
 /// Resets the state that could hide or replace IronCurtain's text, even if the program set it in a way that is not
@@ -37,7 +37,7 @@ struct Seen {
     hides_cursor: bool,
     /// `true` if long lines are cut off at the margin instead of wrapped.
     cuts_lines: bool,
-    /// `true` if the program has changed colours of the palette.
+    /// `true` if the program has changed the terminal's colours.
     has_coloured: bool,
     /// `true` if Kitty's keyboard protocol is on.
     encodes_keys: bool,

@@ -25,8 +25,8 @@ pub struct UserTerminal {
 }
 
 impl UserTerminal {
-    /// Opens the terminal behind the first standard stream that is one. `is_shared` must be `true` if other programs
-    /// may write to it during the run.
+    /// Opens the terminal of the first standard stream that is a terminal. `is_shared` must be `true` if other programs
+    /// may use the terminal during the run.
     pub fn find(is_shared: bool) -> io::Result<Option<Self>> {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
@@ -35,7 +35,7 @@ impl UserTerminal {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => file,
-            // Opening fails if another user owns the terminal, as after `su`, so the stream itself is used.
+            // Opening fails if another user owns the terminal, as after `su`. In this case, uses the stream itself.
             Err(_) => stream.try_clone_to_owned()?,
         };
         let own = tcgetattr(&file)?;
@@ -79,10 +79,10 @@ impl UserTerminal {
         Ok(tcsetattr(&self.file, OptionalActions::Now, &raw)?)
     }
 
-    /// Restores the original modes and discards unread input: it was typed for the program, or is a terminal reply to
-    /// it.
+    /// Restores the original modes and discards unread input, which was typed for the program or is a terminal reply to
+    /// the program.
     pub fn restore(&mut self) {
-        // Otherwise, the process group in the foreground has set its own modes.
+        // If this process group is in the background, the foreground process group has set its own modes.
         if std::mem::take(&mut self.is_raw) && self.is_ours() {
             // Ignores the error: the terminal was closed.
             let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.own);
@@ -95,7 +95,8 @@ impl UserTerminal {
         let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 
-    /// Reads the available input. Returns `None` if there is none yet, and an empty list if the terminal was closed.
+    /// Reads the available input. Returns `None` if no input is available yet, and an empty list if the terminal was
+    /// closed.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         super::read_some(&self.file)
     }

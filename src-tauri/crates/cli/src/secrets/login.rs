@@ -14,12 +14,14 @@ use ironcurtain_server::process::{EndedLogin, remove_tokens};
 /// Open store for a login.
 pub struct LoginKeeper {
     store: SecretStore,
-    /// Connection to the trusted process if it, rather than this process, has unlocked the store.
+    /// Connection to the trusted process if it has unlocked the encrypted file, or `None` if this process accesses the
+    /// store directly.
     unlocked: Option<Connection>,
 }
 
 impl LoginKeeper {
-    /// Opens or creates the store before the server is contacted. Returns `None` if the user declines to create one.
+    /// Opens or creates the store before the server is contacted. Returns `None` if the user declines to create a
+    /// store.
     pub fn open(screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
@@ -60,7 +62,8 @@ impl LoginKeeper {
         ask(move || logins.note(&server, &mark))
     }
 
-    /// Ends a login and deletes its tokens, also those of a login that has ended. Returns the login if there was one.
+    /// Ends a login and deletes its tokens, even if the login had already ended. Returns the login, or `None` if there
+    /// was no login.
     pub fn end(home: &Home, server: &str) -> anyhow::Result<Option<EndedLoginView>> {
         let store = store()?;
         if let Some(mut connection) = unlocked_elsewhere()? {
@@ -74,7 +77,7 @@ impl LoginKeeper {
         if store.file_is_locked()? == Some(true) {
             open(&store)?;
         }
-        // An invalid entry only prevents the revocation.
+        // An invalid servers file only prevents the revocation of the tokens.
         let servers = Servers::load(home).ok();
         let entry = servers.as_ref().and_then(|servers| servers.find(Some(server)));
         let remote = entry.and_then(|entry| entry.remote.as_ref());

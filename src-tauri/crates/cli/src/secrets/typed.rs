@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 /// Maximum number of bytes to read, slightly more than the longest valid secret.
 const MAX_BYTES: u64 = 64 * 1024 + 2;
 
-/// Prompts for a secret on the terminal, or reads all of standard input if that is not a terminal.
+/// Prompts for a secret on the terminal. If standard input is not a terminal, reads all of standard input instead.
 pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     if io::stdin().is_terminal() {
         return from_terminal(prompt);
@@ -23,7 +23,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Reads the next line of standard input. Prompts on the terminal if standard input is one or has reached EOF.
+/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or has reached EOF.
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();
@@ -47,7 +47,7 @@ pub fn piped() -> anyhow::Result<Secret> {
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
-        // Must precede the prompt, because it discards earlier input, which cannot be an answer.
+        // Must precede the prompt, because it discards pending input, which was typed before the prompt was shown.
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! `servers add`: adds a server given by a known name, a package, an address, a bundle or a snippet of client
+//! `servers add`: adds a server specified by a catalog id, a package, an address, a bundle or a snippet of client
 //! settings.
 //!
 //! - Nothing is downloaded, started or contacted before the user has confirmed the program or address.
@@ -106,7 +106,7 @@ impl Wanted<'_> {
         Token::typed(self.home, &mut self.adding, self.screen)
     }
 
-    /// Returns all configured servers including the new one, and the new server itself.
+    /// Returns all configured servers including the new server, and the new server itself.
     fn among(&self) -> anyhow::Result<(Servers, Server)> {
         let servers = candidates(self.home, &self.adding, self.replace)?;
         let server = servers.find(Some(&self.adding.name)).cloned();
@@ -192,7 +192,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Asks for permission to contact the hosts that the server needs to start.
+    /// Asks the user to allow the hosts that the server needs to start.
     fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
@@ -208,7 +208,7 @@ impl Wanted<'_> {
         Ok(opens)
     }
 
-    /// Shows the server's tools and requested access, and asks for confirmation to add it.
+    /// Shows the server's tools and requested access, and asks for confirmation to add the server.
     fn accepted(&mut self, look: InspectionResult) -> anyhow::Result<Option<Accepted>> {
         super::print_wants(&look.wants, self.home, self.screen)?;
         let draft = match look.listed {
@@ -234,8 +234,8 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// Accepts a failed start of a server that needs a secret or a login, because the trial passes none. Returns any
-    /// other error.
+    /// Ignores the error if the server needs a secret or a login, because the trial provides neither. Returns any other
+    /// error.
     fn excused(&mut self, problem: InspectError) -> anyhow::Result<()> {
         if let InspectError::NeedsLogin(why) = &problem {
             self.needs_login = true;

@@ -107,7 +107,7 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     if !accepted("Remove it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
-    // With the entry, because it says which hosts a logout may contact.
+    // Logs out before the entry is removed, because the entry determines which hosts a logout may contact.
     if Logins::of(&SecretStore::of(&home.state)).mark(&removal.name).is_some() {
         match LoginKeeper::end(home, &removal.name) {
             Ok(ended) => screen.note(&ended_text(&removal.name, ended.as_ref()))?,
@@ -136,7 +136,7 @@ pub fn restore(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Permanently allows a server access to a host or folder.
+/// Permanently allows a server to access a host or folder.
 pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = OpeningChange::open(home, &options.name, options.what.opening())?;
     let told = format!("{}.", change.opening.words(&change.server));

@@ -101,12 +101,12 @@ fn decide(
         if change.is_new && decision == PinDecision::Keep { PinDecision::Update } else { decision };
     change.decide(home, decision)?;
     let done = match decision {
-        PinDecision::Update if change.is_new => "agents get it",
+        PinDecision::Update if change.is_new => "available to agents",
         PinDecision::Update => "agents get its new definition",
         PinDecision::Keep => "agents get its old definition",
-        PinDecision::Remove => "agents do not get it",
+        PinDecision::Remove => "unavailable to agents",
     };
-    screen.note(&format!("{}: {done}, from their next list of tools on.", change.tool))
+    screen.note(&format!("{}: {done} the next time they list tools.", change.tool))
 }
 
 /// Returns a description of the user's decision about a changed definition.

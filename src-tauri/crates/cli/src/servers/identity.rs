@@ -1,4 +1,5 @@
-//! `servers identity`: decides about the grants, data and secrets under a server name that now starts another program.
+//! `servers identity`: lets the user decide about the grants, data and secrets stored under a server name that now
+//! starts a different program.
 //!
 //! - The decision is stored in the user's files, so no agent's message can change it.
 
@@ -48,7 +49,7 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Prints everything stored under a new server's name, and the program that will receive it. Returns the same as JSON,
+/// Prints everything stored under a new server's name, and which program may use it. Returns the stored items as JSON,
 /// or `null` if nothing is stored.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;

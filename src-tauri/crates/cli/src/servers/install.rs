@@ -1,6 +1,6 @@
 //! `servers install` and `servers update`: install and update servers' packages.
 //!
-//! - Shows how another version differs. Switches to it only after the user's confirmation or with `--yes`.
+//! - Shows how a new version differs. Switches to it only after the user's confirmation or with `--yes`.
 
 use super::programs;
 use crate::lines::TextLines;
@@ -58,7 +58,7 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds another version of a server's package, and asks for confirmation to switch to it.
+/// Finds a different version of a server's package, and asks for confirmation to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
     let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
@@ -100,7 +100,7 @@ fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Resu
     Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: TIMEOUT, waiting })
 }
 
-/// Prints that this installation waits for another server's installation.
+/// Prints that this installation is waiting for another server's installation.
 pub(super) fn waiting(other: &str) {
     // Ignores the error: showing progress is optional.
     let _ =

@@ -26,7 +26,7 @@ pub struct LimitsOptions {
     yes: bool,
 }
 
-/// Shows all of a server's limits, or changes the given ones.
+/// Shows all of a server's limits, or changes the given limits.
 pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     if options.wanted.is_empty() {
         return show(home, &options.name, screen);

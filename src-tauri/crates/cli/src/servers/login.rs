@@ -1,4 +1,4 @@
-//! `servers login` and `servers logout`: log in to a remote server through the browser, and out of it.
+//! `servers login` and `servers logout`: log in to a remote server through the browser, and log out.
 //!
 //! - Nothing is registered and no page is opened before the user confirms on a terminal. No option replaces the
 //!   confirmation.
@@ -20,8 +20,8 @@ use std::process::ExitCode;
 pub struct LoginArguments {
     /// Name of the server.
     name: String,
-    /// Client id that you registered at the authorization server, for one that does not register programs itself. Its redirect
-    /// address is `http://127.0.0.1/callback`, unless you pass another one with `--redirect`.
+    /// Client id that you registered at the authorization server, for one that does not register programs itself. Its
+    /// redirect address is `http://127.0.0.1/callback`, unless you pass another one with `--redirect`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Redirect address that you registered for that client, if it needs a fixed port, such as
@@ -40,7 +40,7 @@ pub struct LoginArguments {
 }
 
 impl LoginArguments {
-    /// Returns the arguments of a login without options.
+    /// Returns the arguments for a login without options.
     pub fn at(name: &str) -> Self {
         let name = name.to_owned();
         Self { name, client_id: None, redirect: None, client_secret: false, scope: None, no_browser: false }
@@ -96,7 +96,7 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the login at a server.
+/// Logs out of a server.
 pub fn logout(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     let ended = LoginKeeper::end(home, name)?;
     let text = ended_text(name, ended.as_ref());
@@ -106,7 +106,7 @@ pub fn logout(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the outcome of a logout for the user.
+/// Describes the outcome of a logout for the user.
 pub fn ended_text(name: &str, ended: Option<&EndedLoginView>) -> String {
     match ended {
         Some(EndedLoginView { is_revoked: true, .. }) => {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Maximum length of a displayed reason in characters.
 const REASON: usize = 160;
 
-/// Returns how a tool's calls are handled while the tool has no annotation.
+/// Function that returns how a tool's calls are handled while the tool has no annotation.
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
 /// Formats the proposed annotations of each tool, marking guesses and changes.
@@ -50,7 +50,7 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextL
     out
 }
 
-/// Returns a summary with the number of annotated tools, and of other tools by how their calls are handled.
+/// Returns a summary with the number of annotated tools, and of other tools grouped by how their calls are handled.
 fn summary(draft: &Draft, fate: Fate<'_>) -> String {
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
     let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
-/// Timeout for querying each bus, short because an agent is waiting for the result.
+/// Timeout for querying each bus. Short, because an agent is waiting for the result.
 const BUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
@@ -18,7 +18,7 @@ const MAX_WAYLAND: u32 = 32;
 /// Display of the user's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Desktop {
-    /// Wayland compositor's socket name in the runtime directory.
+    /// Name of the Wayland compositor's socket in the runtime directory.
     Wayland(OsString),
     /// X display name.
     X11(String),

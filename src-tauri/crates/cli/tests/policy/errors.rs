@@ -23,9 +23,9 @@ fn json_errors_contain_the_problem_and_its_location() {
         home.file("broken.json", &json!({ "rules": [{ "name": "r", "if": { "tol": [] }, "then": "deny" }] }));
     let (folder, pipe) = (home.path("person").to_str().unwrap().to_owned(), home.pipe("pipe"));
     let missing =
-        json!({ "message": "`/missing` cannot be read: there is no such file", "file": "/missing" });
+        json!({ "message": "failed to read `/missing`: there is no such file", "file": "/missing" });
     let is = |file: &str, kind: &str| {
-        let message = format!("`{file}` cannot be read: it is {kind}, not a regular file");
+        let message = format!("failed to read `{file}`: it is {kind}, not a regular file");
         json!({ "message": message, "file": file })
     };
     let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: unknown condition");

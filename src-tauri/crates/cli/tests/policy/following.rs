@@ -10,7 +10,7 @@ fn policy_in_force(home: &Home) -> String {
     home.status().lines().last().unwrap().to_owned()
 }
 
-/// Replaces the policy file by renaming another one over it, like an editor.
+/// Replaces the policy file by renaming another file over it, as editors do.
 fn put(home: &Home, policy: &Value) {
     std::fs::rename(home.file("new.json", policy), home.path(IN_FORCE)).unwrap();
 }
@@ -23,7 +23,7 @@ fn policy_that_is_not_a_regular_file_is_reported_and_later_changes_are_loaded() 
     let before = policy_in_force(&home);
     std::fs::remove_file(home.path(IN_FORCE)).unwrap();
     let pipe = home.pipe(IN_FORCE);
-    let trouble = format!("`{pipe}` cannot be read: it is a named pipe, not a regular file");
+    let trouble = format!("failed to read `{pipe}`: it is a named pipe, not a regular file");
     home.eventually("the trouble", || home.status().contains(&trouble));
     assert_eq!(policy_in_force(&home), before);
     put(&home, &docs("deny", "~/docs"));

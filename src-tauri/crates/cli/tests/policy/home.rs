@@ -115,7 +115,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Returns `true` if the command succeeded, and its complete output.
+/// Returns `true` if the command succeeded, together with its complete output.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())

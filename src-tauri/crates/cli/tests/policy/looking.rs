@@ -103,7 +103,7 @@ fn policy_check_reports_findings() {
     });
     assert_eq!(*found, expected);
     let (good, text) = home.text(&["check", "/missing.json"]);
-    assert!(!good && text.contains("`/missing.json` cannot be read"), "{text}");
+    assert!(!good && text.contains("failed to read `/missing.json`"), "{text}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn explanation_includes_the_gate() {
         &json!({ "servers": { "web": { "tools": [tool] } } }),
     );
     let args = |host: &str| json!({ "url": format!("https://{host}/") }).to_string();
-    let outside = "it is not among the hosts of this server";
+    let outside = "it is not one of this server's allowed hosts";
     for (then, host, decision, words, settled) in [
         (
             None,
@@ -252,7 +252,7 @@ fn failed_scenarios_are_reported_with_the_reason() {
     assert!(none.contains("line 1: `scenarios` is empty; add at least one"), "{none}");
     for sandbox in ["rel", "./rel", "", "~ann"] {
         let text = refused(json!({ "scenarios": good, "sandbox": sandbox }));
-        assert!(text.contains("line 1: `sandbox`: must be absolute or begin with `~/`"), "{text}");
+        assert!(text.contains("line 1: `sandbox`: must be absolute or start with `~/`"), "{text}");
     }
     let docs = json!({ "scenarios": [good[0]], "sandbox": "~/docs" });
     assert!(home.text(&["simulate", &home.file("sandbox.json", &docs)]).0);

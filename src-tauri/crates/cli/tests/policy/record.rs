@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 pub(crate) const LOG: &str = "ic/state/audit/audit.jsonl";
 
-/// Time of the first entry. Each later entry is one second newer.
+/// Time of the first entry. Each subsequent entry is one second newer.
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
 /// Returns the log entry of a decided call. `on` is the server and the tool, `said` the decision and the rule.

@@ -1,4 +1,4 @@
-//! Tests re-evaluating recorded calls with another policy.
+//! Tests re-evaluating recorded calls with a different policy.
 
 use crate::home::{Home, docs};
 use crate::record::{self, LOG, call};

@@ -80,8 +80,7 @@ impl JsoncDocument {
     }
 }
 
-/// Returns options that accept comments and trailing commas, as editors do, and reject other extensions of
-/// JSON.
+/// Returns options that accept comments and trailing commas, as editors do, and reject other JSON extensions.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

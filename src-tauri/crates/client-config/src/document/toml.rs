@@ -34,7 +34,7 @@ impl TomlDocument {
         for key in keys {
             let missing = || {
                 let mut table = Table::new();
-                // The entries have headers of their own, so this table needs none.
+                // Each entry has its own header, so this table needs no header.
                 table.set_implicit(true);
                 Item::Table(table)
             };

@@ -1,4 +1,4 @@
-//! Settings files in YAML, whose entries are a mapping, or a list of mappings with a field `name`.
+//! Settings files in YAML. Their entries are a mapping, or a list of mappings with a `name` field.
 
 use super::{DocumentError, Place};
 use serde_json::{Map, Value, json};

@@ -14,7 +14,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the account, or `None` if the user database has no entry, as in many containers.
+    /// Returns the account, or `None` if the user database has no entry for it, as in many containers.
     #[must_use]
     pub fn of_process() -> Option<Self> {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;

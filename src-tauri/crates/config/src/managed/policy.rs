@@ -17,7 +17,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The organization's rules, and the times at which they arrived on this machine.
+/// The organization's rules, and the times at which they were first seen on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagedPolicy {
     /// Content of `managed.json`.
@@ -27,7 +27,7 @@ pub struct ManagedPolicy {
     /// Reason the stored bundle is not used, or `None` if it is used or does not exist.
     pub problem: Option<String>,
     rules: ManagedRules,
-    /// Arrival time of each rule, in milliseconds since the Unix epoch, keyed by the rule's hash.
+    /// Time at which each rule was first seen, in milliseconds since the Unix epoch, keyed by the rule's hash.
     arrivals: BTreeMap<String, u64>,
 }
 
@@ -84,7 +84,7 @@ impl ManagedPolicy {
         BundleStore::new(home.state.join("managed/bundle.tar.gz"))
     }
 
-    /// Returns `user` with the organization's rules added as a layer above it.
+    /// Returns `user` with the organization's rules added as a layer above the user's rules.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the organization's rules are invalid.
@@ -100,7 +100,8 @@ impl ManagedPolicy {
     /// rules close.
     ///
     /// # Errors
-    /// Returns [`SnapshotError`] if a directory cannot be resolved, or the organization's settings or rules are invalid.
+    /// Returns [`SnapshotError`] if a directory cannot be resolved, or the organization's settings or rules are
+    /// invalid.
     pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, SnapshotError> {
         let protected = protection(home, person)?;
         let Some(policy) = Self::load(home)? else { return Ok(protected) };
@@ -114,7 +115,7 @@ impl ManagedPolicy {
         protected.also_closing(token)
     }
 
-    /// Parses rules that use `~` once for the account's home directory and once for `HOME`, if they differ.
+    /// Parses the rules. If the account's home directory differs from `HOME`, rules that use `~` are parsed for both.
     fn parsed(&self, home: &Home) -> Result<Policy, SnapshotError> {
         let person = canonical_home(home)?;
         let rules = self.rules.parse(&person, OtherForms::AsWritten)?;
@@ -134,7 +135,7 @@ impl ManagedPolicy {
         Ok(ManagedRules::of_bundle(bundle).parse(&canonical_home(home)?, OtherForms::Refused)?)
     }
 
-    /// Returns the built-in policy with a bundle's rules added as a layer above it.
+    /// Returns the built-in policy with a bundle's rules added as a layer above the built-in rules.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid.
@@ -152,8 +153,8 @@ impl ManagedPolicy {
         self.rules.text()
     }
 
-    /// Stores the arrival time of each new rule, and removes rules that no longer exist. Until it is stored, a new rule is
-    /// newer than every grant.
+    /// Stores the time at which each new rule was first seen, and removes the times of rules that no longer exist.
+    /// Until its time is stored, a new rule counts as newer than every grant.
     ///
     /// # Errors
     /// Returns [`SnapshotError`] if the rules are invalid or the times cannot be written.
@@ -179,7 +180,7 @@ impl ManagedPolicy {
         Ok(())
     }
 
-    /// Reads the arrival times. A rule without one is treated as newer than every grant.
+    /// Reads the times at which rules were first seen. A rule without a stored time counts as newer than every grant.
     fn read_arrivals(home: &Home) -> BTreeMap<String, u64> {
         let text = bounded_read::text(&arrivals_file(home)).ok().flatten().unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -220,7 +221,7 @@ mod tests {
             Self { home, person, dir }
         }
 
-        /// Loads an organization with these settings and rules.
+        /// Creates a managed policy with these settings and rules.
         fn policy(&self, settings: &Value, rules: &Value) -> ManagedPolicy {
             let managed = json!({ "schemaVersion": 1, "organization": "E", "settings": settings });
             let managed: Managed = serde_json::from_value(managed).unwrap();
@@ -233,7 +234,7 @@ mod tests {
             self.person.join(below).unwrap()
         }
 
-        /// Returns the folder in a rule as resolved, or the error.
+        /// Returns the resolved folder of a rule, or the error.
         fn located(&self, within: &str, forms: OtherForms) -> Result<CanonicalPath, String> {
             let rules = ManagedRules::of_rules(&json!([denied(within)]));
             let policy = rules.parse(&self.person, forms).map_err(|problem| problem.to_string())?;
@@ -280,13 +281,13 @@ mod tests {
         let arrived = since(&first);
         assert!((before..=now_ms()).contains(&arrived[0]));
         assert_eq!(since(&load(&json!({}))), arrived, "the time is stored");
-        // A setting arrives without a bundle, and does not change the other rule's time.
+        // A setting needs no bundle, and its rule does not change the other rule's time.
         let mut with_setting = load(&json!({ "network": "ask" }));
         assert_eq!(since(&with_setting), [u64::MAX, arrived[0]]);
         with_setting.record_arrivals(&scene.home).unwrap();
         let now = since(&with_setting);
         assert!(now[0] <= now_ms() && now[1] == arrived[0]);
-        // A link that the rule names is retargeted.
+        // The path that the rule names becomes a symlink.
         std::os::unix::fs::symlink(scene.dir.path(), scene.person.as_path().join("secret")).unwrap();
         let mut moved = load(&json!({ "network": "ask" }));
         assert_eq!(since(&moved), [now[0], u64::MAX]);
@@ -320,7 +321,7 @@ mod tests {
             }
         }
         for (within, expected) in [
-            ("~bob/finance", "`~bob/finance` must be absolute or begin with `~/`"),
+            ("~bob/finance", "`~bob/finance` must be absolute or start with `~/`"),
             ("~/a\u{0}b", "contains a NUL character"),
         ] {
             for forms in [OtherForms::Refused, OtherForms::AsWritten] {

@@ -1,4 +1,5 @@
-//! Applies an organization's settings to the user's settings and servers. The result is never less strict.
+//! Applies an organization's settings to the user's settings and servers. The result is never less strict than the
+//! user's settings.
 
 use super::{Managed, ManagedNetwork, ManagedSettings};
 use crate::sandbox::{NetworkSettings, Sandbox};
@@ -6,23 +7,24 @@ use crate::{Config, ExportConfig, SandboxPolicy, Server};
 use url::Url;
 
 impl Managed {
-    /// Returns `true` if a server that was allowed to start is not allowed any more.
+    /// Returns `true` if the organization does not allow a server to start.
     #[must_use]
     pub fn refuses(&self, server: &Server) -> bool {
         self.settings.refusal(server).is_some()
     }
 
-    /// Returns the reason nothing may start with this export of the record, or `None` if it is sufficient.
+    /// Returns the reason nothing is allowed to start with this audit log export, or `None` if the export meets the
+    /// organization's requirements.
     #[must_use]
     pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
         let Self { organization, settings, .. } = self;
         match (&settings.export_url, export) {
             (Some(url), Some(export)) if is_same(url, &export.url) => None,
             (Some(url), _) => Some(format!(
-                "{organization} requires the export of the record to `{url}`; run `ironcurtain export enable {url}`"
+                "{organization} requires the export of the audit log to `{url}`; run `ironcurtain export enable {url}`"
             )),
             (None, None) if settings.require_export => Some(format!(
-                "{organization} requires the export of the record; run `ironcurtain export enable`"
+                "{organization} requires the export of the audit log; run `ironcurtain export enable`"
             )),
             (None, _) => None,
         }

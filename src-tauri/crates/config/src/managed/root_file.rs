@@ -11,7 +11,7 @@ use std::path::Path;
 /// Reads a file after checking that only root can modify it.
 ///
 /// # Errors
-/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or reading failed.
+/// Returns [`ManagedError`] if another user can modify the file or a folder above it, or if reading failed.
 pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
     if !path.is_absolute() {
         return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));
@@ -34,7 +34,7 @@ fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Resul
     } else if found.uid() != 0 {
         "it does not belong to root"
     } else if found.mode() & 0o022 != 0 {
-        "other users can write it"
+        "other users can write to it"
     } else {
         return Ok(());
     };
@@ -67,7 +67,7 @@ mod tests {
         };
         if rustix::process::geteuid().is_root() {
             assert_eq!(found(0o644), Ok(()));
-            assert!(found(0o664).unwrap_err().contains("other users can write it"));
+            assert!(found(0o664).unwrap_err().contains("other users can write to it"));
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
         }
         assert!(found(0o644).unwrap_err().contains("it does not belong to root"));

@@ -1,4 +1,4 @@
-//! Text of the organization's rules, and its parsing.
+//! Stores and parses the text of the organization's rules.
 
 use super::{BundleSettings, Managed, ManagedNetwork, WithoutBundle};
 use ironcurtain_bundle::PolicyBundle;
@@ -7,7 +7,7 @@ use ironcurtain_policy::{DynamicLists, HostConnection, LoadError, Policy, Within
 use serde_json::{Value, json};
 use std::path::{Component, Path};
 
-/// Name of the rule for the setting `network`.
+/// Name of the rule for the `network` setting.
 const NETWORK: &str = "setting-network";
 
 /// Text of the organization's rules.
@@ -15,11 +15,11 @@ const NETWORK: &str = "setting-network";
 pub(super) struct ManagedRules {
     rules: Option<String>,
     lists: Option<String>,
-    /// Rule for the setting `network`. It applies to connections of runs and of servers that ask.
+    /// Rule for the `network` setting. It applies to connections from runs and from servers that ask the user.
     network: Option<String>,
 }
 
-/// Treatment of a path in a rule that exists only in another Unicode form.
+/// Treatment of a rule's path that exists only in a different Unicode form.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum OtherForms {
     /// The rules are invalid.
@@ -51,7 +51,7 @@ impl ManagedRules {
         Self::of_rules(&json!([rule]))
     }
 
-    /// Adds the rule for the setting `network`.
+    /// Adds the rule for the `network` setting.
     pub(super) fn with_settings(self, managed: &Managed) -> Self {
         let network = managed.settings.network.map(|network| {
             let (then, what) = match network {
@@ -87,7 +87,7 @@ impl ManagedRules {
 }
 
 /// Resolves a path in a managed rule. A path that the user made unusable is taken as written, so that the user cannot
-/// make the rules invalid by changing a folder that they name.
+/// make the rules invalid by changing a folder that the rules name.
 fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<CanonicalPath, WithinError> {
     let problem = match resolver.locate(raw) {
         Ok(path) => return Ok(path),
@@ -107,7 +107,7 @@ fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<Canonica
     }
 }
 
-/// Returns a path that is absolute or begins with `~`, without `.` and `..`. Does not access the disk.
+/// Removes `.` and `..` from a path that is absolute or starts with `~`. Does not access the disk.
 fn lexical(resolver: &Resolver, raw: &str) -> Option<CanonicalPath> {
     let written = resolver.expand_home(raw).unwrap_or_else(|| raw.to_owned());
     let mut parts: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Addresses of servers, and their comparison with an organization's patterns.
+//! Server addresses, and their comparison with an organization's patterns.
 
 use crate::Server;
 use percent_encoding::percent_decode_str;
@@ -20,7 +20,8 @@ pub(super) fn addresses(server: &Server) -> Vec<Address> {
     }
 }
 
-/// Returns the URLs that start anywhere in a word, each also without the part after a separator.
+/// Returns the URLs that start anywhere in a word. Each URL is also returned without the part after the first
+/// separator.
 fn possible_urls(word: &str) -> Vec<Url> {
     let lower = word.to_ascii_lowercase();
     let starts = lower.match_indices("http").filter_map(|(at, _)| word.get(at..));
@@ -29,7 +30,7 @@ fn possible_urls(word: &str) -> Vec<Url> {
     texts.flatten().filter_map(|text| Url::parse(text).ok()).collect()
 }
 
-/// Address of a server in a form in which equivalent spellings are equal.
+/// Server address in a normalized form, so that equivalent spellings are equal.
 pub(super) struct Address {
     scheme: String,
     host: String,
@@ -62,8 +63,8 @@ impl Address {
         })
     }
 
-    /// Returns `true` if requests to a URL are certainly sent to an address that this pattern matches. The server decides
-    /// what an encoded path or a query means.
+    /// Returns `true` if requests to a URL are certainly sent to an address that this pattern matches. The server
+    /// decides what an encoded path or a query means.
     pub(super) fn certainly_covers(&self, url: &Url) -> bool {
         let other = Self::of(url);
         let is_plain = other.path == other.written || format!("{}/", other.path) == other.written;

@@ -1,8 +1,8 @@
-//! Matches an organization's server patterns with the entries in `mcp-servers.json`.
+//! Matches an organization's server patterns against the entries in `mcp-servers.json`.
 //!
 //! - The user writes the entries. A pattern in `deniedServers` therefore also matches other spellings of a package or
-//!   an address, and a pattern in `allowedServers` matches only an entry that certainly starts this package or sends its
-//!   requests to this address.
+//!   an address, and a pattern in `allowedServers` matches only an entry that certainly starts the package or sends its
+//!   requests to the address.
 //! - A pattern that can never match is an error, because it would deny nothing.
 
 use super::ServerPattern;
@@ -46,7 +46,7 @@ impl ServerPattern {
         ))
     }
 
-    /// Returns `true` if the entry certainly starts this server.
+    /// Returns `true` if the entry certainly matches the pattern.
     pub(super) fn allows(&self, server: &Server) -> bool {
         self.name.as_ref().is_none_or(|name| *name == server.name)
             && self.package.as_ref().is_none_or(|package| starts(server, package))
@@ -57,7 +57,7 @@ impl ServerPattern {
             })
     }
 
-    /// Returns `true` if the entry may start this server.
+    /// Returns `true` if the entry may match the pattern.
     pub(super) fn denies(&self, server: &Server) -> bool {
         self.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&server.name))
             && self.package.as_ref().is_none_or(|package| mentions(server, package))
@@ -68,7 +68,8 @@ impl ServerPattern {
     }
 }
 
-/// Returns `true` if the entry starts exactly this program or package, and nothing in its environment can replace it.
+/// Returns `true` if the entry starts exactly this program or package, and nothing in the entry's environment can
+/// replace the program.
 fn starts(server: &Server, package: &str) -> bool {
     if server.remote.is_some() {
         return false;
@@ -85,8 +86,8 @@ fn starts(server: &Server, package: &str) -> bool {
     is_plain_env && (is_program || requested(server).is_some_and(|requested| *requested == *package))
 }
 
-/// Returns the only package that a package runner's command line names. Returns `None` for any option that could run
-/// other code.
+/// Returns the only package that a package runner's command line names. Returns `None` if any option could run other
+/// code.
 fn requested(server: &Server) -> Option<String> {
     let args: Vec<&str> = server.args.iter().map(String::as_str).collect();
     let (args, options) = match (server.command.as_str(), args.as_slice()) {
@@ -116,8 +117,8 @@ fn mentions(server: &Server, package: &str) -> bool {
     package_name(command) == wanted || words.any(|word| may_name(word, &wanted))
 }
 
-/// Returns `true` if a word of a command line may name a package: directly, as an alias (`x@npm:NAME`), as a file of the
-/// installed package, or as a repository.
+/// Returns `true` if a word of a command line may name a package: directly, as an alias (`x@npm:NAME`), as a file of
+/// the installed package, or as a repository.
 fn may_name(word: &str, wanted: &str) -> bool {
     let is_wanted =
         |rest: &str| rest == wanted || rest.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
@@ -134,13 +135,13 @@ fn may_name(word: &str, wanted: &str) -> bool {
         || (is_repository && reduced(repository.trim_end_matches(".git")) == wanted)
 }
 
-/// Returns the name in a package specifier, without its registry, version and extras, as [`reduced`] returns it.
+/// Returns the name in a package specifier, without its registry, version and extras, normalized by [`reduced`].
 fn package_name(specifier: &str) -> String {
     let lower = specifier.to_ascii_lowercase();
     let lower = lower.strip_prefix("npm:").unwrap_or(&lower);
     let name = DEFAULT_REGISTRIES.iter().find_map(|registry| lower.strip_prefix(registry)).unwrap_or(lower);
     let name = name.strip_prefix("library/").unwrap_or(name);
-    // A scope starts with `@`, so a version follows a later one.
+    // A scope starts with `@`, so only a later `@` can precede a version.
     let end = name.char_indices().skip(1).find(|(_, c)| "@:<>!~[#?".contains(*c));
     reduced(name.get(..end.map_or(name.len(), |(at, _)| at)).unwrap_or(name))
 }

@@ -70,7 +70,7 @@ impl PolicyTexts {
     }
 }
 
-/// Reads `named`, which must exist. If it is `None`, reads `default`, which need not exist.
+/// Reads `named`, which must exist. If `named` is `None`, reads `default`, which need not exist.
 fn named_or(named: Option<&Path>, default: PathBuf) -> Result<Text, SnapshotError> {
     let text = Text::read(named.map_or(default, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {

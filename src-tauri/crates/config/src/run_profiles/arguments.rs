@@ -1,7 +1,7 @@
 //! Adds a profile's arguments to a run's command.
 //!
-//! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string, so that an agent can start it as an MCP
-//!   server. TOML has the same strings.
+//! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string, so that an agent can start it
+//!   as an MCP server. TOML accepts the same string syntax.
 
 use super::plan_context::PlanContext;
 use super::profile::expanded;

@@ -1,4 +1,4 @@
-//! Proposes a profile from the files that the user allowed in a run.
+//! Proposes a profile based on the files that the user allowed in a run.
 
 use super::RunProfile;
 use super::plan::is_beside;

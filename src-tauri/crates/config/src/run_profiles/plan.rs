@@ -87,7 +87,7 @@ impl RunPlan {
                 PathKind::Missing | PathKind::Special => {}
             }
         }
-        // Omits paths that are already mounted for another reason and paths that are settings.
+        // Omits settings, and paths that are already mounted for a different reason.
         let has = |folders: &[CanonicalPath], path: &CanonicalPath| {
             folders.iter().any(|folder| folder.contains(path)) || path.as_path().starts_with(context.cwd)
         };
@@ -191,8 +191,8 @@ impl Maker<'_> {
         FoundProgram::find(self.context.argv.first()?, self.context.path, self.context.cwd)
     }
 
-    /// Returns the agent's installation folders: those of the run's program, and those of the program that the
-    /// profile names, which may be started by a script. Folders that contain a protected path are omitted.
+    /// Returns the agent's installation folders: those of the run's program, and those of the program that the profile
+    /// names, because a script may start that program. Folders that contain a protected path are omitted.
     fn install_tree(&self, protected: &ProtectedPaths) -> Vec<CanonicalPath> {
         let PlanContext { home, cwd, path, .. } = self.context;
         let pattern = &self.profile.program;

@@ -1,11 +1,11 @@
-//! Inputs of a plan.
+//! Data needed to make a plan.
 
 use crate::home::Home;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
-/// Inputs from which a plan is made, in addition to the profile.
+/// Data needed to make a plan, in addition to the profile.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
     /// IronCurtain's own directories.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Files, hosts, variables and arguments that a program needs in a run. Paths begin with `~/` or `/`; a path that ends with `/` is a folder.
+/// Files, hosts, variables and arguments that a program needs in a run. Paths start with `~/` or `/`; a path that ends with `/` is a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -119,7 +119,7 @@ impl RunProfile {
         if profile.logins.is_empty() {
             return Ok(profile);
         }
-        Err(invalid(file, text, "logins", "only shipped profiles open logins; remove the field"))
+        Err(invalid(file, text, "logins", "only shipped profiles can access credentials; remove the field"))
     }
 
     fn named_as(file: &Path, text: &str, profile: Self) -> Result<Self, ConfigError> {
@@ -192,7 +192,7 @@ impl RunProfile {
         self.args.extend(other.args);
     }
 
-    /// Returns this profile extended with the values of another one.
+    /// Returns this profile extended with the values of another profile.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.add(other);
         self
@@ -220,7 +220,7 @@ pub(super) fn expanded(path: &str, home: &CanonicalPath) -> String {
 fn path_problem(path: &str) -> Option<String> {
     let below = path.strip_prefix("~/").or_else(|| path.strip_prefix('/'));
     let Some(below) = below.filter(|below| !below.is_empty()) else {
-        return Some(format!("`{path}` must begin with `~/` or `/`"));
+        return Some(format!("`{path}` must start with `~/` or `/`"));
     };
     let mut names = below.strip_suffix('/').unwrap_or(below).split('/');
     let wrong = names.find(|name| matches!(*name, "" | "." | "..") || name.contains('\0'))?;

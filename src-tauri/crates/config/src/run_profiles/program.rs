@@ -1,4 +1,4 @@
-//! Finds the executable of a run, matches it with profiles, and finds its installation folders.
+//! Finds the executable of a run, matches it against profiles, and finds its installation folders.
 
 use super::ProgramPattern;
 use super::profile::expanded;
@@ -37,7 +37,7 @@ impl FoundProgram {
 
     /// Returns `true` if the profile's pattern matches this program.
     ///
-    /// A program in the working directory never matches, because a project can contain a program of any name.
+    /// A program in the working directory never matches, because a project can contain a program with any name.
     pub(super) fn is_recognized(&self, pattern: &ProgramPattern, home: &CanonicalPath, cwd: &Path) -> bool {
         let is_in_project = self.real.starts_with(cwd) && !home.as_path().starts_with(cwd);
         !is_in_project
@@ -140,7 +140,7 @@ fn libraries(prefix: &Path) -> Vec<PathBuf> {
     entries.filter(is_library).map(|entry| entry.path()).collect()
 }
 
-/// Returns the interpreter in a script's first line.
+/// Returns the interpreter named in a script's first line.
 fn interpreter(script: &Path, path: &str) -> Option<PathBuf> {
     let mut start = Vec::new();
     File::open(script).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;

@@ -73,7 +73,7 @@ impl Aggregate {
             Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
-                // If there is no such request, the server that sent it has been closed.
+                // If no request has this id, the server that sent the request has been closed.
                 if let Some((upstream, own)) = self.tables.answers_server(&id) {
                     self.to_upstream(upstream, response_line(&own, &response), held);
                 }
@@ -90,7 +90,7 @@ impl Aggregate {
             || self.waiting.iter().any(|waiting| waiting.id == id)
             || self.task_lists.iter().any(|list| list.id == id);
         if is_in_use {
-            let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+            let text = format!("the id {} is in use by a pending request", id.as_json());
             return self.reject_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
         }
         match method.as_str() {
@@ -311,7 +311,7 @@ impl Aggregate {
         self.reply(error_line(Some(id), code.0, text));
     }
 
-    /// Fails all requests that are held for a server.
+    /// Answers the client's `initialize` if it is pending, and fails all other requests that are held for a server.
     pub(super) fn fail_all(&mut self, text: &str) {
         self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {
@@ -353,7 +353,7 @@ impl Aggregate {
     async fn record_rejection(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        let mut entry = Entry::new(Event::Decision, "turned away");
+        let mut entry = Entry::new(Event::Decision, "the request was rejected");
         entry.request_id = Some(id.as_json().to_owned());
         entry.method = Some(method.to_owned());
         entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));

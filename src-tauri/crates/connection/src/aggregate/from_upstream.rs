@@ -41,7 +41,7 @@ impl Aggregate {
     }
 
     fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
-        // The request was cancelled, or belongs to another server.
+        // If no request is found, the request was cancelled or belongs to another server.
         let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
         if let (RoutedRequest { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)

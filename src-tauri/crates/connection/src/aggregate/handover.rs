@@ -2,7 +2,7 @@
 //! client.
 //!
 //! - INVARIANT: no message is routed to a session after its handover starts, so no message is lost.
-//! - The other process starts missing servers from scratch.
+//! - Only sessions of running servers are handed over. The other process starts all other servers from scratch.
 
 use super::upstream::Phase;
 use super::{Aggregate, FromUpstream};
@@ -40,7 +40,7 @@ pub struct AggregateHandover {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
-    /// The server's capabilities, because the handshake is not repeated.
+    /// The server's capabilities, stored because the handshake is not repeated.
     pub(super) capabilities: Fields,
 }
 

@@ -65,7 +65,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers the client's `initialize`, unless it was answered already.
+    /// Answers the client's `initialize`, unless it has already been answered.
     pub(super) fn answer_initialize(&mut self) {
         let (Some(greeting), Some(Unanswered { id, .. })) =
             (&self.initialize_request, self.unanswered.take())
@@ -88,7 +88,7 @@ impl Aggregate {
         }
     }
 
-    /// Returns the time at which the response is due, or `None` if the client is not waiting for one.
+    /// Returns the time at which the response is due, or `None` if the client is not waiting for a response.
     pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }

@@ -53,7 +53,7 @@ enum NoServerError {
     /// The server is still starting.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server lists a definition of the tool that differs from the remembered one in the client's list.
+    /// The server now lists a definition of the tool that differs from the one in the client's list.
     #[error(
         "the call was not sent, because the server `{0}` lists another definition of this tool now; read the list of tools again"
     )]
@@ -150,8 +150,8 @@ impl Aggregate {
         })
     }
 
-    /// Returns the error message for a call of a remembered tool that must not be sent, because its server has not listed
-    /// its tools in time or lists another definition.
+    /// Returns the error message for a call to a remembered tool if the call must not be sent, because the server has
+    /// not listed its tools in time or lists a different definition.
     pub(super) fn refused_call(&self, server: &str, method: &str, fields: &Fields) -> Option<String> {
         let upstream = self.upstreams.get(server).filter(|_| method == CALL)?;
         if upstream.is_waking {

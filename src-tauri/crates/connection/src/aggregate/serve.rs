@@ -67,7 +67,7 @@ impl OpenedAggregate {
                 if let Some(unread) = lines.rest().filter(|_| can_move)
                     && aggregate.hand_over((&unread, &version), &mut events).await
                 {
-                    // The note is lost if the shim has exited.
+                    // If the shim has exited, the note about the handover is lost.
                     let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
                     return;
                 }

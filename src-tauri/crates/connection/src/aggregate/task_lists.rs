@@ -1,6 +1,6 @@
 //! Merges the task lists of all servers when the client requests `tasks/list`.
 //!
-//! - A server that does not respond in time does not delay the response: its tasks are left out.
+//! - A server that does not respond in time does not delay the response: its tasks are omitted.
 //! - INVARIANT: a task is listed only if its server created it for a call by this client.
 
 use super::Aggregate;
@@ -17,10 +17,11 @@ use tokio::time::Instant;
 /// MCP method that lists tasks.
 pub(super) const METHOD: &str = "tasks/list";
 
-/// Names of the response field that contains the tasks and of the task field that contains its id.
+/// Name of the response field that contains the tasks, and name of the task field that contains the task's id.
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
-/// Maximum time to wait for the servers' task lists. After it, the response contains only the tasks received so far.
+/// Maximum time to wait for the servers' task lists. After this time, the response contains only the tasks received so
+/// far.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of pending `tasks/list` requests per client.

@@ -1,8 +1,9 @@
 //! One server in a client's connection, with its own independent session.
 //!
-//! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
+//! - The session judges and records calls, and asks the user, as if it were the client's only session. Lines are passed
+//!   to the session in memory.
 //! - A server that offers only tools, all of them remembered, has no session until its first call.
-//! - A server that does not start or respond is reported as missing and retried. Nothing waits for it.
+//! - A server that does not start or respond is reported as missing and retried. Nothing waits for such a server.
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
@@ -26,7 +27,7 @@ const LAST_RETRY: Duration = Duration::from_secs(600);
 /// Maximum time for which calls wait for a server to start.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Capabilities of a server that need not be started to list its tools.
+/// The only capabilities allowed for a server whose tools are listed without starting the server.
 const ONLY_TOOLS: [&str; 2] = ["tools", "logging"];
 
 /// Event, and the number of the upstream that sent it.
@@ -63,7 +64,7 @@ pub(super) enum Phase {
 
 /// State of one server in a client's connection.
 pub(super) struct Upstream {
-    /// Unique number of the upstream. A restarted server gets a new one.
+    /// Unique number of the upstream. A restarted server gets a new number.
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) phase: Phase,
@@ -73,7 +74,7 @@ pub(super) struct Upstream {
     pub(super) lists: Lists,
     /// Receives lines for the session until it is opened.
     pub(super) unopened: Option<mpsc::UnboundedReceiver<HandedLine>>,
-    /// `true` once the server's remembered tools were looked up.
+    /// `true` once the server's remembered tools have been looked up.
     pub(super) is_looked_up: bool,
     /// `true` from a remembered server's first call until its tools have been read.
     pub(super) is_waking: bool,
@@ -218,7 +219,7 @@ impl Upstream {
         self.retry = Some(self.comes_until);
     }
 
-    /// Returns `true` if the server's lists are included in the client's.
+    /// Returns `true` if the server's lists are included in the client's lists.
     pub(super) fn is_listed(&self) -> bool {
         match self.phase {
             Phase::Up | Phase::Remembered => true,
@@ -227,12 +228,14 @@ impl Upstream {
         }
     }
 
-    /// Finishes the start of a remembered server: notes the tools whose definitions differ from the client's list.
+    /// Finishes the start of a remembered server: marks the tools whose definitions differ from the client's list as
+    /// outdated.
     pub(super) fn compare_with_remembered(&mut self, listed: &ListEntries) {
         if !std::mem::take(&mut self.is_waking) {
             return;
         }
-        // Compares definitions as pins do, because the session may have replaced the server's text with the pinned one.
+        // Compares definitions as pins do, because the session may have replaced the server's text with the pinned
+        // text.
         let pinned =
             |tool: &Fields| serde_json::to_string(tool).ok().and_then(|text| ListedDefinition::parse(&text));
         let now: HashMap<&str, Option<ListedDefinition>> =
@@ -244,8 +247,8 @@ impl Upstream {
         self.outdated = outdated.map(|(name, _)| name.clone()).collect();
     }
 
-    /// Returns the tools to remember. Returns `None` if the server offers anything else or no tools, or if entries were
-    /// left out.
+    /// Returns the tools to remember. Returns `None` if the server offers no tools or anything other than tools, or if
+    /// entries were omitted.
     pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
         let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
         let listed = self.lists.get(&CatalogueKind::Tools);
@@ -279,7 +282,7 @@ impl Upstream {
         self.capabilities = capabilities;
         (self.retry, self.retries) = (None, 0);
         self.awaited = BTreeMap::new();
-        // Until the tools are read, the remembered ones are listed.
+        // Until the tools are read, the remembered tools are listed.
         self.is_waking &= self.has(CatalogueKind::Tools.capability());
         if !self.is_waking {
             self.lists = Lists::new();

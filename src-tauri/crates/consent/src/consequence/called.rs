@@ -6,7 +6,7 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 
 impl<'a> CallEffects<'a> {
-    /// Returns the line "run_script with script: …", which names the tool and its first argument.
+    /// Returns a line such as "run_script with script: …": the tool's name and its first argument.
     pub(super) fn called(&self, output: &mut ConsequenceLines<'a>) -> Vec<Piece> {
         let mut object = vec![foreign(self.call.tool())];
         let given = |(_, value): &(&String, &Value)| !value.is_null();

@@ -1,23 +1,24 @@
-//! Finds arguments that make a call worse than its verb says, such as `force` of a push. Pure.
+//! Finds arguments that make a call worse than its verb says, such as `force` on a push. Pure.
 //!
 //! - Names are compared word by word, so `force_with_lease` and `forcePush` contain `force`.
-//! - An option such as `--force` in a list counts as well, and so does `hard` as the value of an argument `mode`.
+//! - An option such as `--force` in a list counts as well, and so does `hard` as the value of a `mode` argument.
 //! - An argument with a role never counts: its text is data.
-//! - An argument is reported as mentioned only if its value is `true`. Any other value is shown with the other arguments.
+//! - A flag is left out of the list of other arguments only if its value is a boolean. Any other value is shown there
+//!   in full.
 
 use super::{CallEffects, ConsequenceLines};
 use crate::Consequence;
 use ironcurtain_policy::{ResolvedCall, Resource, Role, Verb, words};
 use serde_json::Value;
 
-/// Argument that makes the effects with certain verbs worse.
+/// Argument that makes effects with certain verbs worse.
 struct Flag {
     /// Words that the argument's name contains.
     name: &'static str,
-    /// `false` if the effect is worse when the argument is `false`.
+    /// `true` if the argument makes effects worse when it is on, `false` if it does so when it is off.
     is_on: bool,
     verbs: &'static [Verb],
-    /// Verb that replaces a milder one.
+    /// Verb that replaces a milder verb.
     worse: Option<Verb>,
     effect: &'static str,
 }
@@ -28,8 +29,8 @@ const WRITES: &[Verb] = &[Verb::Create, Verb::Write, Verb::Change, Verb::Move];
 const ELSEWHERE: &[Verb] = &[Verb::Publish, Verb::Share];
 
 const FORCED: Flag =
-    Flag { worse: Some(Verb::ForcePush), ..flag("force", PUSHES, "history there is overwritten") };
-const DELETED: Flag = flag("delete", PUSHES, "the branch there is deleted");
+    Flag { worse: Some(Verb::ForcePush), ..flag("force", PUSHES, "overwrites history on the remote") };
+const DELETED: Flag = flag("delete", PUSHES, "deletes the branch on the remote");
 
 const FLAGS: [Flag; 17] = [
     FORCED,
@@ -64,7 +65,7 @@ impl<'a> CallEffects<'a> {
         if self.verb_of_name().is_some_and(Verb::only_looks) {
             return;
         }
-        // An argument has the effect of the first flag that it sets: a forced push is not an unsafe commit as well.
+        // Only the first flag that an argument sets takes effect: a forced push is not also an unsafe commit.
         let mut used: Vec<&String> = Vec::new();
         for flag in &FLAGS {
             let found: Vec<_> = set(self.call, flag).filter(|(name, _)| !used.contains(name)).collect();
@@ -110,7 +111,7 @@ fn options(value: &Value) -> impl Iterator<Item = &str> {
     items.iter().filter_map(Value::as_str).filter(|text| text.starts_with("--"))
 }
 
-/// Returns `true` unless a value means "off" in some language.
+/// Returns `false` for null, `false`, zero, an empty string or array, and words such as "off".
 fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -121,7 +122,7 @@ fn is_truthy(value: &Value) -> bool {
     }
 }
 
-/// Applies a flag to the lines with its verbs. Returns `false` if there are none.
+/// Applies a flag to the lines that have one of its verbs. Returns `false` if there are no such lines.
 fn worsen(output: &mut ConsequenceLines<'_>, flag: &Flag) -> bool {
     let mut is_meant = false;
     for Consequence { verb, note, .. } in

@@ -1,6 +1,6 @@
 //! Finds text in a tool's definition that a model reads but a user may not notice. Pure.
 //!
-//! - Hints prove nothing: a harmless tool may have some, and a harmful tool none.
+//! - Hints prove nothing: a harmless tool can have hints, and a harmful tool can have none.
 
 use ironcurtain_visible as visible;
 use std::fmt;
@@ -44,7 +44,7 @@ const LOOKALIKES: [(char, char); 12] = [
 /// A property of a tool's definition that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolHint {
-    /// Number of invisible or misleading characters in the description.
+    /// Number of invisible or misleading characters in the name and the description.
     Invisible(usize),
     /// Phrase in the description that addresses the model.
     AddressesModel(String),
@@ -55,8 +55,8 @@ pub enum ToolHint {
 impl fmt::Display for ToolHint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invisible(1) => formatter.write_str("it has a character that you cannot see"),
-            Self::Invisible(count) => write!(formatter, "it has {count} characters that you cannot see"),
+            Self::Invisible(1) => formatter.write_str("it contains an invisible character"),
+            Self::Invisible(count) => write!(formatter, "it contains {count} invisible characters"),
             Self::AddressesModel(phrase) => {
                 write!(formatter, "it gives the agent instructions: \u{201c}{phrase}\u{201d}")
             }

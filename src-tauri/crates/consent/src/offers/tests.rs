@@ -125,7 +125,7 @@ fn an_open_folder_is_offered_for_changing_when_a_file_in_it_changes() {
     let (_, lifetimes, opened) = offered(&[new.clone(), gone], "/home/u/notes", None).unwrap();
     assert!(!lifetimes.contains(&Lifetime::Always));
     assert_eq!(opened, tree(AccessSet { delete: true, ..both }));
-    // A folder that is already readable, has another offer or can never be granted.
+    // No offer if the call only reads, the folder already has an offer, or the folder can never be granted.
     let read = requested(Access::Read, "/home/u/notes/a/b.md", PathKind::File { bytes: 3 });
     assert_eq!(offered(&[read], "/home/u/notes", None), None);
     assert_eq!(offered(one, "/home/u/notes/a", None), None);

@@ -100,7 +100,8 @@ pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     }
 }
 
-/// Returns `true` if the tool can be granted permanently: it does not delete, move or execute its input.
+/// Returns `true` if the tool can be granted permanently: its name does not suggest that it deletes, moves, overwrites
+/// or executes anything.
 fn may_be_permanent(tool: &str) -> bool {
     let removes =
         matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));
@@ -169,7 +170,7 @@ mod tests {
             let tool = Some(ToolUse::new(tool.to_owned(), values));
             let grantable = Grantable { tool, only_reads, ..Grantable::default() };
             let offers = tool_offers("c", "sqlite", &grantable, false);
-            // Each offer grants exactly what it says.
+            // Each offer grants exactly one permission.
             assert!(offers.iter().all(|offer| grantable.opened_by(offer.reach).len() == 1));
             offers.into_iter().map(|offer| (offer.reach, offer.label, offer.lifetimes)).collect::<Vec<_>>()
         };

@@ -20,7 +20,7 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Inputs of a question about a call.
+/// Data needed to build a question about a call.
 #[derive(Debug)]
 pub struct CallQuestion<'a> {
     /// Question id.
@@ -29,13 +29,13 @@ pub struct CallQuestion<'a> {
     pub principal: &'a Principal,
     /// Name of the tool.
     pub tool: &'a str,
-    /// Decision that requires approval, with the call.
+    /// Decision that requires approval, including the call.
     pub escalation: &'a Escalation,
     /// Parts of the call that need approval and can be granted.
     pub grantable: &'a Grantable,
     /// Paths of the call and their targets.
     pub found: &'a FoundPaths,
-    /// Diff of the file that the call would write, or `None` if it could not be computed.
+    /// Comparison with the file that the call would write, or `None` if the call does not determine the new content.
     pub compared: Option<&'a FileComparison>,
     /// Calls to which a session-long denial would apply.
     pub scope: &'a DenialScope,
@@ -73,7 +73,7 @@ impl CallQuestion<'_> {
             amount: preview.as_ref().map(|preview| preview.amount.clone()),
             home: self.limits.home,
         });
-        // Only paths can be granted beyond the call, so the sentence describes the call.
+        // The first offer then covers more than its paths, so its label and sentence describe the whole call.
         if (writes_autostart || requested.is_empty() || requested.len() != values.len())
             && let Some(whole) = offers.first_mut()
         {
@@ -124,7 +124,7 @@ fn shown((name, value): (&String, &Value)) -> (String, String) {
     (visible::line(name), text_of(value))
 }
 
-/// Returns the arguments that no effect line or preview shows. Those with roles come first.
+/// Returns the arguments that no effect line or preview shows. Arguments with roles come first.
 fn beside(
     output: &ConsequenceLines<'_>,
     preview: Option<&Previewed>,

@@ -9,18 +9,18 @@ use std::time::Duration;
 /// Rule name of these questions. No policy rule requires them.
 pub const RULE: &str = "tool-changed";
 
-/// Inputs for a question about a changed tool.
+/// Data needed to build a question about a changed tool.
 #[derive(Debug)]
 pub struct ChangedToolQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The client that calls the tool, and the server that changed it.
+    /// The client that calls the tool, and the server that changed the tool.
     pub principal: &'a Principal,
     /// Name of the tool.
     pub tool: &'a str,
     /// Difference from the pinned definition.
     pub change: &'a DefinitionChange,
-    /// [`DefinitionChange::diff`] of the change, which takes time for long definitions.
+    /// Precomputed [`DefinitionChange::diff`], because diffing long definitions takes time.
     pub diff: String,
     /// Time without user activity after which the change is denied.
     pub deadline: Duration,

@@ -9,7 +9,7 @@ use ironcurtain_policy::{HostConnection, RuleReason};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Inputs of a question about a connection.
+/// Data needed to build a question about a connection.
 #[derive(Debug)]
 pub struct ConnectionQuestion<'a> {
     /// Question id.

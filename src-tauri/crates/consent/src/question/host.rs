@@ -8,10 +8,10 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Rule name of these questions. The network settings require them rather than a policy rule.
+/// Rule name of these questions. The network settings require them, not a policy rule.
 pub const RULE: &str = "network.askUnknown";
 
-/// Inputs of a question about a host.
+/// Data needed to build a question about a host.
 #[derive(Debug)]
 pub struct HostQuestion<'a> {
     /// Question id.

@@ -6,10 +6,10 @@ use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Rule name of these questions. They are always asked; no policy rule requires them.
+/// Rule name of these questions. No policy rule requires them, but the user is always asked.
 pub const RULE: &str = "sampling";
 
-/// Inputs of a question about a sampling request.
+/// Data needed to build a question about a sampling request.
 #[derive(Debug)]
 pub struct SamplingQuestion<'a> {
     /// Question id.
@@ -83,7 +83,7 @@ fn texts(params: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the text of a content block. For an image or audio, returns its claimed type, its size and its hash.
+/// Returns the text of a content block. For image or audio content, returns its claimed type, its size and its hash.
 fn block_text(block: &Value) -> String {
     let text = |field: &str| block.get(field).and_then(Value::as_str);
     match (text("type"), text("text"), text("data")) {

@@ -11,7 +11,7 @@ pub const RULE: &str = "ssh-signature";
 /// Tool name that these questions show.
 pub const TOOL: &str = "ssh/sign";
 
-/// Inputs of a question about a signature.
+/// Data needed to build a question about a signature.
 #[derive(Debug)]
 pub struct SignatureQuestion<'a> {
     /// Question id.
@@ -47,9 +47,9 @@ pub enum SignedThing<'a> {
 pub enum SignedHost<'a> {
     /// Host with these names in the user's `known_hosts` file.
     Named(&'a str),
-    /// Host whose name is hashed in the user's `known_hosts` file. Contains the fingerprint of its key.
+    /// Host whose name is hashed in the user's `known_hosts` file. Contains the fingerprint of the host's key.
     Hashed(&'a str),
-    /// Host that is not in the user's `known_hosts` file. Contains the fingerprint of its key.
+    /// Host that is not in the user's `known_hosts` file. Contains the fingerprint of the host's key.
     Stranger(&'a str),
     /// Unknown host. The signature can be used for any host that accepts the key.
     Unknown,
@@ -103,11 +103,11 @@ impl SignedThing<'_> {
                 let also = match host {
                     SignedHost::Named(names) => {
                         object.push(foreign(names));
-                        "The program can do there what this account can."
+                        "The program can do anything there that this account can."
                     }
                     SignedHost::Hashed(key) => {
                         object.extend([Piece::Ours("a host of your known hosts, key "), foreign(key)]);
-                        "The program can do there what this account can. The name of the host is hashed in your known hosts."
+                        "The program can do anything there that this account can. The name of the host is hashed in your known hosts."
                     }
                     SignedHost::Stranger(key) => {
                         object.extend([Piece::Ours("a host that you do not know, key "), foreign(key)]);

@@ -1,4 +1,5 @@
-//! Builds the question about a folder or file that the agent works with, asked when the session starts. Pure.
+//! Builds the question about a folder or file that the agent works with. The user is asked when the session starts.
+//! Pure.
 
 use crate::offers::tilde;
 use crate::principal::{Principal, shown_client};
@@ -18,7 +19,7 @@ pub enum WorkspaceSource {
     StartedIn,
     /// The client names the path, and the kernel confirms that the client's working directory is there.
     NamedAndStartedIn,
-    /// The client names the path, without confirmation by the kernel.
+    /// The client names the path, but the kernel does not confirm it.
     Named,
     /// The server's entry in the client's settings names the path.
     Entry,
@@ -47,12 +48,12 @@ impl WorkspaceSource {
     }
 }
 
-/// Inputs of a question about a workspace.
+/// Data needed to build a question about a workspace.
 #[derive(Debug)]
 pub struct WorkspaceQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// Client that works with the path, and its server.
+    /// Client that works with the path, and the client's server.
     pub principal: &'a Principal,
     /// Folder or file that the agent works with.
     pub path: &'a CanonicalPath,
@@ -62,7 +63,7 @@ pub struct WorkspaceQuestion<'a> {
     pub home: &'a CanonicalPath,
     /// Evidence that the agent works with the path.
     pub source: WorkspaceSource,
-    /// Offers for the project, in addition to those for the path.
+    /// Offers for the project, in addition to the offers for the path.
     pub offered: &'a [Reach],
     /// Time without user activity after which access is denied.
     pub deadline: Duration,

@@ -11,7 +11,7 @@ use ironcurtain_visible as visible;
 /// Maximum displayed length of a target, in characters.
 const MAX_PLACE_LEN: usize = 200;
 
-/// Calls to which a denial applies in addition to its own: calls of the same tool with the same targets.
+/// Calls to which a denial applies in addition to the denied call: calls to the same tool with the same targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
     /// Name of the tool, or `None` if the server makes the request itself.
@@ -25,12 +25,12 @@ pub(super) enum DeniedPlace {
     Below(CanonicalPath),
     /// A URL, a host or another name.
     Text(String),
-    /// Any call of the tool, because the call names no target.
+    /// Any call to the tool, because the denied call names no target.
     Call,
 }
 
 impl DenialScope {
-    /// Returns the scope of a call that requires approval: its tool, in the folder of each path. A folder for which
+    /// Returns the scope of a call that requires approval: its tool and the folder of each path. A folder for which
     /// `too_wide` returns `true` is replaced by the path itself.
     #[must_use]
     pub fn of_call(
@@ -60,7 +60,7 @@ impl DenialScope {
         Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
     }
 
-    /// Returns the scope of a remote machine's question. Session-long denials apply on that machine.
+    /// Returns the scope of a remote machine's question. The remote machine applies session-long denials itself.
     #[must_use]
     pub fn of_remote() -> Self {
         Self { tool: None, at: Vec::new() }
@@ -91,8 +91,8 @@ impl DenialScope {
         }
     }
 
-    /// Returns `true` if this denial applies to a call with the other scope: the tool is the same and the scopes
-    /// share a target.
+    /// Returns `true` if this denial applies to a call with the other scope: the tool is the same, and this scope
+    /// includes one of the other scope's targets.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)

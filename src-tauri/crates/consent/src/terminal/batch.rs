@@ -1,8 +1,8 @@
-//! Allows several calls by one agent together on a terminal.
+//! Lets the user allow several calls by one agent together on a terminal.
 //!
 //! - INVARIANT: a batch allows each of its calls once, and only calls that were shown in full, to the last line.
-//!   Questions that arrive later are asked separately, and closed questions are skipped.
-//! - Each question gets its own answer and is judged and recorded like any other.
+//!   Questions that arrive after the batch was built are asked separately, and closed questions are skipped.
+//! - Each question gets its own answer and is judged and recorded like any other question.
 
 use super::inbox::Inbox;
 use super::tty::{NoInput, Size, Tty};
@@ -11,7 +11,7 @@ use super::{Answer, Lifetime, PROMPT, Question, Slot, rows, show_pages};
 /// Answer that allows a question's first offer once.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Pending calls by one agent. The first is the question on the screen.
+/// Pending calls by one agent. The first call is the question on the screen.
 pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
@@ -38,7 +38,7 @@ impl Batch {
         )
     }
 
-    /// Shows all calls and asks for one answer. Returns the answer to the first call if the user allowed all of them.
+    /// Shows all calls and asks for one answer. Returns the answer to the first call if the user allowed all calls.
     pub(super) fn answered(
         &self,
         size: Size,

@@ -41,7 +41,7 @@ const MAX_NOTICES: usize = 10;
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// Id of the question on the screen, and the reason it was closed, if it was.
+    /// Id of the question on the screen, and the reason it was closed, or `None` if it is open.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }

@@ -1,6 +1,7 @@
 //! Shortens or splits other programs' text to fit a number of terminal columns.
 //!
-//! - INVARIANT: no line exceeds its width. A non-ASCII character counts as two columns, the most that a terminal uses.
+//! - INVARIANT: no line exceeds its width. A non-ASCII character counts as two columns, the maximum that a terminal
+//!   uses.
 
 use ironcurtain_visible as visible;
 

@@ -51,7 +51,7 @@ pub(super) struct Screen {
     pub(super) is_whole: bool,
 }
 
-/// Returns the first screen of a question. `was_read` means that the user has read the details to the end.
+/// Returns the first screen of a question. `was_read` is `true` if the user has read the details to the end.
 pub(super) fn question(
     question: &Question,
     choices: &[(usize, &Offer, Lifetime)],
@@ -118,7 +118,7 @@ fn is_cut(row: &Row, width: usize) -> bool {
     }
 }
 
-/// Returns the row for an argument, which takes up at most `most` rows of the terminal.
+/// Returns an argument's row, shortened to at most `most` terminal rows.
 fn with((name, value): &(String, String), most: usize) -> Row {
     Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
@@ -159,7 +159,7 @@ pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     drawn(whole(rows), width)
 }
 
-/// Returns the rows with all omissions removed.
+/// Returns the rows with shortened texts replaced by the full texts.
 fn whole(rows: Vec<Row>) -> Vec<Row> {
     let whole = |row| match row {
         Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
@@ -170,7 +170,7 @@ fn whole(rows: Vec<Row>) -> Vec<Row> {
     rows.into_iter().map(whole).collect()
 }
 
-/// Returns the rows for all effects of the call, worst first.
+/// Returns the rows for at most `most` effects of the call, worst first.
 fn effects(question: &Question, most: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
     let who = if question.has_server() { "A program" } else { "Another desktop" };
@@ -182,13 +182,13 @@ fn effects(question: &Question, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Returns the worst effect again if there are several effects, because the first line may have scrolled off the
-/// screen.
+/// Returns rows that repeat the worst effect if there are several effects, because its first row may have scrolled off
+/// the screen.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
             let (all, verb) = (question.consequences.len(), worst.verb.word().to_uppercase());
-            let words = format!("The worst of these {all} things: {verb}");
+            let words = format!("The most serious of these {all} effects: {verb}");
             vec![Row::Ours(words), foreign("worst", &object(&worst.object), Text::Ends)]
         }
         [] | [_] => Vec::new(),

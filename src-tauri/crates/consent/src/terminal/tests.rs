@@ -23,7 +23,7 @@ fn answer_of(answer: oneshot::Receiver<Answer>) -> Answer {
     ended(answer).expect("its slot was dropped")
 }
 
-/// Waits for the answer. Returns `None` if the slot was dropped without one.
+/// Waits for the answer. Returns `None` if the slot was dropped without an answer.
 fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -38,7 +38,7 @@ fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// Returns a question about reading a file that the agent refers to by another path.
+/// Returns a question about reading a file that the agent refers to by a different path.
 fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
     Question { consequences: vec![read(path, asked_for)], ..question(id) }
 }
@@ -104,7 +104,7 @@ fn a_number_allows_only_after_everything_sent_was_shown() {
     };
     let answer = user.is_asked(asked());
     assert!(!user.sees(PROMPT).contains("DROP TABLE"));
-    // Rejects the number before the details were read, and after the user left them early.
+    // The number is rejected before the user has read the details, and after the user left them early.
     user.types("1\n");
     user.sees(PROMPT);
     user.types("d\n");
@@ -134,7 +134,7 @@ fn foreign_text_cannot_imitate_our_lines() {
     for columns in [36_u16, 40, 80, 132] {
         let user = SimulatedUser::at(columns);
         let width = usize::from(columns);
-        // Lines as wide as the terminal, whose wrapped rest could look like IronCurtain's own row.
+        // The lines are as wide as the terminal. If they wrapped, a row could look like IronCurtain's own.
         let lines = [
             "A program wants to READ:",
             " READ       | ~/notes.txt",
@@ -179,14 +179,14 @@ fn foreign_text_cannot_imitate_our_lines() {
 #[test]
 fn input_before_the_question_is_drawn_is_discarded() {
     let user = SimulatedUser::at(80);
-    // The prompt appears only after the half second.
+    // The prompt appears only after half a second.
     let asked = Instant::now();
     let answer = user.is_asked(question("q"));
     user.sees(PROMPT);
     assert!(asked.elapsed() >= Duration::from_millis(450), "{:?}", asked.elapsed());
     user.types("\n");
     assert_eq!(answer_of(answer), NO);
-    // Input that arrives before the question or in its first half second, with and without a line end.
+    // This input, with and without a line end, arrives before the question or in its first half second.
     user.types("1\n1");
     let answer = user.is_asked(question("q"));
     user.sees("Anything else denies.");
@@ -217,7 +217,7 @@ fn a_withdrawn_question_is_replaced_by_the_next() {
     user.types("1");
     user.terminal.withdraw("first", Withdrawn::Cancelled);
     // A message replaces the erased question.
-    user.sees("\u{1b}[J A question is over: its call was cancelled.");
+    user.sees("\u{1b}[J Question closed: its call was cancelled.");
     assert_eq!(ended(first), None);
     let shown = user.sees(PROMPT);
     assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");
@@ -286,7 +286,7 @@ fn the_terminal_modes_are_restored() {
     let user = SimulatedUser::at(80);
     assert!(modes(&user));
     let deadline = Instant::now() + TIMEOUT;
-    // Repeats until the terminal modes have been changed within the half second.
+    // Retries until the check sees the changed terminal modes, which last only half a second.
     let _answer = loop {
         let answer = user.is_asked(question("q"));
         user.sees("Anything else denies.");

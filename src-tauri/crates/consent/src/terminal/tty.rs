@@ -1,6 +1,7 @@
 //! Terminal device: its size, modes and input. Discards input that arrives within half a second of a change.
 //!
-//! - INVARIANT: the terminal's original modes are restored whenever the process stops using it ([`Tty::restore`]).
+//! - INVARIANT: the terminal's original modes are restored whenever the process stops using the terminal
+//!   ([`Tty::restore`]).
 //! - Descriptors that are not terminals also work, but have no size and no modes.
 
 use super::Inbox;
@@ -43,7 +44,7 @@ pub(super) struct Tty {
     own: Mutex<Option<Termios>>,
     /// `true` if the device supports cursor movement.
     moves: bool,
-    /// Number of lines in the last drawing, which the next one erases.
+    /// Number of lines in the last drawing, for erasing it.
     drawn: AtomicUsize,
 }
 
@@ -54,7 +55,7 @@ pub(super) enum NoInput {
     Over,
     /// The terminal was resized.
     Resized,
-    /// The input is at its end or the terminal was closed.
+    /// The input ended or the terminal was closed.
     Closed,
 }
 
@@ -80,7 +81,7 @@ impl Tty {
         }
     }
 
-    /// Draws lines and remembers their number.
+    /// Draws lines and stores their number for [`Self::erase`].
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         self.drawn.store(lines.len() + 1, Ordering::Relaxed);
         self.write(&format!("\n{}\n", lines.join("\n")))
@@ -97,7 +98,7 @@ impl Tty {
         if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
 
-    /// Clears the whole screen. A resize moves lines, so the last drawing can no longer be erased precisely.
+    /// Clears the whole screen. After a resize, [`Self::erase`] would not work, because lines have moved.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
@@ -124,7 +125,7 @@ impl Tty {
             self.wait(inbox, size, None)?;
             let Some(typed) = self.read()? else { continue };
             line.extend(typed);
-            // End of input also terminates the line, but the line is then not an answer.
+            // End of input and an overlong line yield an empty line, which is not a valid answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
             if let Some(end) = whole.or((line.is_empty() || line.len() > MAX_LEN).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
@@ -135,12 +136,12 @@ impl Tty {
     /// Restores the terminal's original modes and discards pending input.
     pub(super) fn restore(&self) {
         if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // Fails only if the terminal was closed, which has no modes to restore.
+            // Fails only if the terminal was closed. A closed terminal has no modes to restore.
             let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
         }
     }
 
-    /// Waits until input arrives or the time is reached. Returns `false` if no input arrived.
+    /// Waits for input until the given time. Returns `false` if no input arrived.
     fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, NoInput> {
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));

@@ -25,11 +25,12 @@ pub struct Amount {
     pub each: usize,
     /// Number of concurrent sessions.
     pub sessions: usize,
-    /// Number of times that a rate is measured. The highest rate counts, because other processes disturbed it least.
+    /// Number of times that each rate is measured. The highest rate counts, because it was least affected by other
+    /// processes.
     pub tries: usize,
 }
 
-/// Route on which calls reach the server.
+/// Route that calls take to the server.
 #[derive(Clone, Copy)]
 enum Way {
     Ours,
@@ -178,7 +179,7 @@ impl<'a> Ground<'a> {
                     scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
                 };
                 let callers: Vec<_> = talks.into_iter().map(call).collect();
-                // Keeps all sessions open until every call is done, because closing a session slows the others down.
+                // Keeps all sessions open until every call is done, because closing a session slows down the others.
                 let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
                 let took = began.elapsed();
                 for ended in ended {

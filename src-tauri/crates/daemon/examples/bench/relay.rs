@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-/// Option that makes this program run as a relay. It is followed by the server's command.
+/// Option that makes this program run as a relay. The server's command follows the option.
 const OPTION: &str = "--relay";
 
 /// Size of the copy buffer, in bytes.

@@ -27,7 +27,7 @@ impl TrustedProcess {
         Self::start_with(below, entry, &json!({}))
     }
 
-    /// Starts a trusted process like [`Self::start`], with this `config.json`.
+    /// Starts a daemon like [`Self::start`], with the given `config.json`.
     pub fn start_with(below: &Path, entry: Option<Value>, config: &Value) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
         let home = Home::under(&ours, &person);

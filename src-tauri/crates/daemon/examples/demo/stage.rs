@@ -103,7 +103,7 @@ impl Stage {
     /// Returns the command with which an agent client starts the shim.
     pub fn shim(&self) -> tokio::process::Command {
         let mut shim = tokio::process::Command::new(self.programs.join("ironcurtain-shim"));
-        // In the project's checkout, IronCurtain would propose the checkout as a workspace.
+        // If the shim ran in the project's checkout, IronCurtain would propose the checkout as a workspace.
         shim.current_dir("/");
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", self.ironcurtain_home());
         shim

@@ -1,14 +1,14 @@
-//! Servers that users find in their registries, as their documentation says to add them, with a first call of each.
+//! Servers from public registries, added as their documentation describes, and the first call to each server.
 
 use serde_json::{Value, json};
 
 /// Server, and the expected result of its first call.
 pub struct Foreign {
-    /// Name that `servers add` gives it.
+    /// Name that `servers add` gives the server.
     pub name: &'static str,
-    /// Words that the user types after `servers add`.
+    /// Arguments that the user types after `servers add`.
     pub typed: &'static [&'static str],
-    /// Variables in the documentation's settings snippet, if the user pastes one.
+    /// Variables in the settings snippet from the documentation. Empty if the user pastes no snippet.
     pub env: &'static [(&'static str, &'static str)],
     /// Tool and arguments of the first call, as JSON.
     pub call: (&'static str, &'static str),
@@ -19,7 +19,7 @@ pub struct Foreign {
 pub enum Wanted {
     /// The call succeeds, and its result contains this text.
     Works(&'static str),
-    /// The call works, or an error names what is missing with one of these texts.
+    /// The call succeeds, or its error contains one of these texts, which name what is missing.
     Names(&'static [&'static str]),
     /// The user is asked about this host, when the server is added or called.
     Asks(&'static str),
@@ -128,7 +128,7 @@ pub const SERVERS: [Foreign; 14] = [
         typed: &["npx", "-y", "mcp-mermaid"],
         env: &[],
         call: ("generate_mermaid_diagram", r#"{"mermaid": "graph TD; A-->B", "outputType": "svg"}"#),
-        // It needs a browser that Playwright installs in `~/.cache`.
+        // The server needs a browser that Playwright installs in `~/.cache`.
         wanted: Wanted::Names(&["executable doesn't exist"]),
     },
     Foreign {
@@ -139,7 +139,7 @@ pub const SERVERS: [Foreign; 14] = [
             "convert-contents",
             r##"{"contents": "# hello", "input_format": "markdown", "output_format": "html"}"##,
         ),
-        // Its dependency `pandoc` has no wheel.
+        // The package's `pandoc` dependency has no wheel.
         wanted: Wanted::Names(&["no wheels for `pandoc`"]),
     },
     Foreign {

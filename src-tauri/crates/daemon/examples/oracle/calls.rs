@@ -163,7 +163,7 @@ impl Ways<'_> {
         let mut found = found_paths::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
             let git = GitContext { home: self.ground.home.clone(), in_sandbox: false };
-            // Recorded calls do not need to protect the user's repositories, so git data may be read in any folder.
+            // The user's repositories need no protection from recorded calls, so git data may be read in any folder.
             for (at, fact) in question.answer(&git, &|_| true) {
                 if let Some(place) = found.facts.get_mut(at) {
                     *place = fact;

@@ -54,7 +54,7 @@ impl Ground {
         })
     }
 
-    /// Returns a resolver that interprets relative paths relative to `base`.
+    /// Returns a resolver that resolves relative paths against `base`.
     pub fn resolver(&self, base: &CanonicalPath) -> Resolver {
         Resolver::new(self.home.clone(), base.clone())
     }
@@ -134,7 +134,7 @@ impl Ground {
         Ok(Annotations::from_json(&taking, "annotations")?)
     }
 
-    /// Returns the content of a data file. If the request contains the content itself, returns that.
+    /// Returns the content of a data file. If the request contains the content itself, returns it unchanged.
     fn content(&self, folder: &str, named: &Value) -> anyhow::Result<String> {
         let Some(name) = named.as_str() else { return Ok(named.to_string()) };
         let file = self.data.join(folder).join(format!("{name}.json"));

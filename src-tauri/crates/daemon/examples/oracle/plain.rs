@@ -1,4 +1,4 @@
-//! Answers requests about single paths, hosts, schemas and folders.
+//! Answers requests about individual paths, hosts, schemas and folders.
 
 use crate::ground::Ground;
 use crate::text;
@@ -11,7 +11,7 @@ use url::Url;
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let policy = ground.policy(request)?;
-    // The session folder, then the folder of each rule that allows or escalates, without duplicates.
+    // Collects the session folder, then the folder of each rule that allows or escalates, without duplicates.
     let mut found: Vec<(&CanonicalPath, &str)> = sandbox.iter().map(|path| (path, "sandbox")).collect();
     for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
         let folder = rule.within().filter(|path| !found.iter().any(|(known, _)| known == path));
@@ -81,8 +81,8 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
 
 /// Removes a trailing slash from a URL, as the other implementation does.
 ///
-/// IronCurtain removes it only from a URL without a path, because a server may interpret paths. Leaves other texts
-/// unchanged.
+/// Returns text that is not a URL unchanged. IronCurtain itself removes the slash only from a URL without a path,
+/// because a server may interpret the slash in a path.
 pub fn without_slash(mut address: String) -> String {
     let is_address = address.contains("://") && Url::parse(&address).is_ok();
     if is_address && address.ends_with('/') {

@@ -1,4 +1,4 @@
-//! One question of a remote machine, asked on this desktop.
+//! Shows a question from a remote machine on this desktop.
 
 use crate::view::effect;
 use ironcurtain_audit::Event;
@@ -12,17 +12,17 @@ use serde_json::Map;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Question as it was received.
+/// Question received from a remote machine.
 pub(super) struct ReceivedQuestion {
     pub(super) host: String,
     /// Id that the remote machine gave to the question.
     pub(super) id: String,
     pub(super) digest: QuestionDigest,
-    /// The question as this computer asks it, or the reason for which it is not asked.
+    /// Question to show on this computer, or the reason why it is not shown.
     pub(super) question: Result<Question, ReceivedError>,
 }
 
-/// Result of a question, or a sign of the user's activity.
+/// Result of a question, or a sign that the user is active in its dialog.
 #[derive(Debug)]
 pub(super) enum AskedAnswer {
     Working {
@@ -48,7 +48,7 @@ pub(super) async fn ask(
 ) {
     let ReceivedQuestion { host, id, digest, question } = asked;
     let working = || {
-        // If the queue is full, a later sign follows.
+        // If the queue is full, this sign of activity is dropped. Another one follows while the user is active.
         let _ = answers.try_send(AskedAnswer::Working { id: id.clone() });
     };
     let outcome = outcome(&services, &host, question, withdrawn, working).await;
@@ -65,7 +65,7 @@ pub(super) async fn ask(
         Ok(QuestionOutcome::Unavailable(why)) => unavailable(id, digest, why),
         Err(problem) => unavailable(id, digest, problem.to_string()),
     };
-    // Fails only if the connection has ended, which denies the question there.
+    // Fails only if the connection has ended. The remote machine then denies the question.
     let _ = answers.send(answer).await;
 }
 
@@ -92,7 +92,7 @@ async fn outcome(
     let question = question?;
     let principal = Principal {
         session: host.to_owned(),
-        // All agents of a remote machine share its limits on questions.
+        // All agents on a remote machine share the same question limits.
         client: Client { key: format!("remote:{host}"), view: question.client.clone() },
         says_it_is: Arc::default(),
         server: question.server.clone(),

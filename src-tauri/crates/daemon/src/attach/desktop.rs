@@ -1,6 +1,6 @@
-//! Desktop's side: asks a remote machine's questions here and returns the answers.
+//! Desktop's side: shows a remote machine's questions to the local user and returns the answers.
 //!
-//! - Sends and shows nothing before the remote machine proved the paired key.
+//! - Shows no question and sends no answer until the remote machine has proved possession of the paired key.
 
 use super::asked::{self, AskedAnswer, ReceivedQuestion};
 use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
@@ -25,24 +25,24 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until};
 
-/// Maximum number of pending questions of one remote machine.
+/// Maximum number of pending questions from one remote machine.
 const MAX_PENDING: usize = 100;
 
 /// Denial reason for questions beyond [`MAX_PENDING`].
 const TOO_MANY: &str =
-    "too many questions of this machine are pending on the desktop; wait for their answers";
+    "too many questions from this machine are pending on the desktop; wait for their answers";
 
-/// Minimum time between two notices of a remote machine, and between two about answers that it did not accept. Others
-/// are dropped.
+/// Minimum time between two notices from a remote machine, and between two notifications about answers that it did not
+/// accept. Those that arrive earlier are not shown.
 const NOTICE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Maximum length of a remote machine's notices and reasons, in characters.
 const MAX_TEXT_CHARS: usize = 400;
 
-/// Serves one `ironcurtain attach` until it exits or the connection to the remote machine ends.
+/// Serves one `ironcurtain attach` process until it exits or the connection to the remote machine ends.
 pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer, host: &str) {
     if !is_valid_name(host) {
-        let text = "invalid name of a remote machine; use at most 64 visible characters".to_owned();
+        let text = "invalid remote machine name; use at most 64 visible characters".to_owned();
         return peer.refuse(RefusalCode::Malformed, text).await;
     }
     if !state.services.broker.can_ask() {
@@ -56,7 +56,7 @@ pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer, host: &str) 
     note(&mut user.to, &why.note()).await;
 }
 
-/// Process that started the connection, and its user.
+/// Connection to the attaching process, through which the user types the code.
 struct Starter {
     lines: Lines<OwnedReadHalf>,
     to: OwnedWriteHalf,
@@ -97,7 +97,7 @@ async fn attach(
     let (remote, binding) = (channel.peer, channel.binding);
     let entry = services.attached_hosts.enter(host, remote).map_err(|already| {
         let why = already.to_string();
-        // The earlier connection of the same name may be ending.
+        // An earlier connection with the same name may still be closing.
         if already.name == host { AttachError::busy(why) } else { AttachError::refused(why) }
     })?;
     let mut wire = MessageStream::new(channel.stream);
@@ -125,7 +125,8 @@ fn hello(want: DesktopRequest) -> FromDesktop {
     FromDesktop::Hello { version: VERSION, name, want }
 }
 
-/// Pairs with a remote machine after the user typed its code here. Returns after it has stored the pairing.
+/// Pairs with a remote machine after the user has typed its code on this desktop. Returns once the remote machine has
+/// stored the pairing.
 async fn pair(
     host: &str,
     wire: &mut MessageStream,
@@ -158,8 +159,8 @@ async fn pair(
     Ok(())
 }
 
-/// Waits for the remote machine's next message other than a ping. Fails if the remote machine refuses, or the process
-/// that attaches exits.
+/// Waits for the remote machine's next message other than a ping. Fails if the remote machine refuses, or if the
+/// attaching process exits.
 async fn next(wire: &mut MessageStream, user: &mut Starter) -> Result<FromRemote, AttachError> {
     loop {
         let message = tokio::select! {
@@ -198,7 +199,7 @@ fn bounded(text: &str) -> String {
     visible::head(&visible::line(text), MAX_TEXT_CHARS)
 }
 
-/// Asks the remote machine's questions until the connection ends, which withdraws the pending ones.
+/// Shows the remote machine's questions until the connection ends. Pending questions are then withdrawn.
 async fn exchange(
     services: &Services,
     (host, pace): (&str, &Pace),
@@ -229,7 +230,7 @@ async fn exchange(
                         pace.turn().await;
                         let (withdraw, withdrawn) = oneshot::channel();
                         pending.insert(id.clone(), withdraw);
-                        // Converted here, so that a machine uses the memory for one conversion at a time.
+                        // The conversion runs here so that only one conversion per machine uses memory at a time.
                         let question = QuestionReceiver { host }.question(question.get(), random_name()?);
                         let asked = ReceivedQuestion { host: host.to_owned(), id, digest, question };
                         tokio::spawn(asked::ask(services.clone(), asked, withdrawn, send.clone()));
@@ -241,7 +242,8 @@ async fn exchange(
                     }
                     FromRemote::Notice { .. } => {}
                     FromRemote::NotAccepted { id, why } => {
-                        // Each answer is reported once, so the machine cannot cause more entries than answers.
+                        // Each answer is reported once, so the machine cannot cause more log entries than there are
+                        // answers.
                         let Some(at) = allowed.iter().position(|allowed| *allowed == id) else { continue };
                         allowed.remove(at);
                         let text = format!("{host}: a call that you allowed was denied there: {}", bounded(&why));
@@ -263,7 +265,7 @@ async fn exchange(
                 AskedAnswer::Unanswered { id } => drop(pending.remove(&id)),
                 AskedAnswer::Answered { id, digest, answer } => {
                     if pending.remove(&id).is_some() {
-                        // Real ids are much shorter.
+                        // Genuine ids are much shorter.
                         if matches!(answer, Some(Answer::Allow { .. })) && id.len() <= MAX_TEXT_CHARS {
                             allowed.truncate(MAX_PENDING - 1);
                             allowed.push_front(id.clone());

@@ -1,8 +1,8 @@
 //! Remote machine's side of pairing.
 //!
-//! - INVARIANT: a desktop pairs only after this machine's user typed its code. Each pairing has one attempt.
+//! - INVARIANT: a desktop pairs only after this machine's user has typed its code. Each pairing allows one attempt.
 //! - The first desktop pairs only while no session is active, because an agent could pretend to be a desktop.
-//! - INVARIANT: every other desktop needs the consent of an attached desktop, or root's.
+//! - INVARIANT: every further desktop needs consent from an attached desktop or from root.
 
 use super::{AttachError, MessageStream, SILENCE_TIMEOUT, record};
 use crate::daemon_state::DaemonState;
@@ -25,18 +25,18 @@ use tokio::time::{Instant, timeout};
 /// Maximum time for a user to type a code.
 const CODE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Refusal of a pairing for which another code was typed on this machine.
-const WRONG_CODE: &str = "not paired: another code was typed on the remote machine; if it was the code that this desktop \
+/// Refusal if a wrong code was typed on this machine.
+const WRONG_CODE: &str = "not paired: a wrong code was typed on the remote machine; if it was the code that this desktop \
                           shows, a program may be between the two machines";
 
-/// Refusal of a pairing for which no code was typed on this machine.
+/// Refusal if no code was typed on this machine.
 const NO_CODE: &str = "nobody ran `ironcurtain pair` on this machine within five minutes";
 
-/// Refusal of a pairing for which no code was typed on the desktop.
+/// Refusal if no code was typed on the desktop.
 const NO_CONFIRMATION: &str =
-    "nobody typed the code of `ironcurtain pair` on the desktop within five minutes";
+    "the code from `ironcurtain pair` was not typed on the desktop within five minutes";
 
-/// Refusal of a desktop that confirms a pairing too early.
+/// Refusal if the desktop confirms a pairing too early.
 const EARLY: &str = "the desktop confirmed the pairing before its code was typed on this machine";
 
 /// Pairing of a desktop with this machine.
@@ -57,8 +57,8 @@ enum Needed {
 }
 
 impl Pairing<'_> {
-    /// Pairs with the desktop after the user typed the desktop's code on this machine, and then this machine's code on
-    /// the desktop. No code passes through the connection, because a program between the two sides could replace it.
+    /// Pairs with the desktop after the user has typed the desktop's code on this machine, and then this machine's code
+    /// on the desktop. No code passes through the connection, because a program between the two sides could replace it.
     pub(super) async fn perform(
         &self,
         wire: &mut MessageStream,
@@ -89,7 +89,7 @@ impl Pairing<'_> {
         };
         // The question is withdrawn if the desktop disconnects.
         tokio::try_join!(consent, confirmed(wire))?;
-        // The user can take minutes to type the codes.
+        // Checks again, because the user can take minutes to type the codes.
         if self.needed(&store.read()?)? != needed {
             return Err(AttachError::refused("another desktop was paired with this machine in the meantime"));
         }
@@ -123,11 +123,11 @@ impl Pairing<'_> {
         Ok(Needed::Nothing)
     }
 
-    /// Asks the user of the attached desktop whether this one may pair.
+    /// Asks the user of the attached desktop whether the new desktop may pair.
     async fn ask(&self, code: &str) -> Result<(), AttachError> {
         let services = &self.state.services;
         let question = question(self.name, code, random_name()?);
-        // Also applies if the desktop disconnects before the answer.
+        // The pause also applies if the desktop disconnects before the user answers.
         services.desktop.pairing.pause_questions(Instant::now());
         record(services, format!("the attached desktop is asked to pair another one, {}", self.keys.0))
             .await?;
@@ -195,7 +195,7 @@ fn is_permitted(desktop: PeerKey) -> Result<bool, AttachError> {
     Ok(keys.values().any(|key| *key == desktop))
 }
 
-/// Returns the question for the user of the attached desktop. It is about no server.
+/// Returns the question for the user of the attached desktop. The question does not concern a server.
 fn question(name: &str, code: &str, id: String) -> Question {
     let name = if is_valid_name(name) { name } else { "a desktop" };
     let client = ClientView {
@@ -262,7 +262,7 @@ mod tests {
         (desktop.clone(), Broker::new(desktop, stops, None))
     }
 
-    /// Asks a question. Returns its outcome, and its digest as the desktop computes it.
+    /// Asks a question. Returns the task that waits for the outcome, and the digest that the desktop computes.
     async fn asked(
         broker: &Broker,
         desktop: &mut Attachment,
@@ -294,7 +294,10 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), CODE_TIMEOUT.as_secs());
         assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
         let waited = confirmed(&mut wire).await.unwrap_err().to_string();
-        assert_eq!(waited, "nobody typed the code of `ironcurtain pair` on the desktop within five minutes");
+        assert_eq!(
+            waited,
+            "the code from `ironcurtain pair` was not typed on the desktop within five minutes"
+        );
         let (typed, ()) = tokio::join!(code_typed(&pairing, &mut wire, codes, Needed::Nothing), async {
             tokio::task::yield_now().await;
             pairing.type_code("204517").unwrap();
@@ -333,7 +336,7 @@ mod tests {
         assert_eq!(before.answer("q1", &digest, ALLOW), gone);
         assert_eq!(attached.answer("q1", &digest, ALLOW), gone);
         drop(before);
-        // The current connection is not affected by the end of the earlier one.
+        // Closing the earlier connection does not affect the current one.
         let (second, _) = asked(&broker, &mut attached, "q2").await;
         drop(attached);
         assert_eq!(second.await.unwrap(), QuestionOutcome::Unavailable(DESKTOP_LOST.to_owned()));

@@ -1,6 +1,6 @@
 //! Remote machine's side: sends the daemon's questions to a desktop.
 //!
-//! - Accepts a desktop only if it proves a paired key, and only if this daemon cannot ask the user itself.
+//! - Accepts a desktop only if it proves possession of a paired key and if this daemon cannot ask the user itself.
 
 use super::pairing::Pairing;
 use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
-/// Maximum time for a desktop to prove its key and to say what it wants.
+/// Maximum time for a desktop to prove possession of its key and send its hello message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves one `ironcurtain relay` until its desktop disconnects.
+/// Serves one `ironcurtain relay` process until its desktop disconnects.
 pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer) {
     if !state.services.desktop.needs_desktop() {
-        let text = "this IronCurtain asks its user itself, so no desktop can be attached".to_owned();
+        let text = "this machine shows questions to its own user, so no desktop can be attached".to_owned();
         return peer.refuse(RefusalCode::Stays, text).await;
     }
     let Some(link) = link(&mut peer).await else { return };
@@ -78,7 +78,7 @@ async fn relay(
     drop(attachment);
     state.services.changed();
     if let AttachError::Refused { why, refusal } = &why {
-        // Fails only if the desktop is gone.
+        // Fails only if the desktop has disconnected.
         let _ = wire.send(&FromRemote::Refused { refusal: *refusal, why: why.clone() }).await;
     }
     let text = format!("the desktop with the key {desktop} answers no more questions: {why}");
@@ -127,7 +127,7 @@ async fn exchange(
             }
             Some(message) = attachment.out.recv() => wire.send(&message).await?,
             _ = ping.tick() => {
-                // The user may have removed the desktop.
+                // Checks again, because the user may have removed the desktop.
                 check(state, desktop)?;
                 wire.send(&FromRemote::Ping).await?;
             }

@@ -1,5 +1,5 @@
-//! Revokes a grant: denies its use at once, then waits until the access is proven to be removed and the revocation is
-//! stored.
+//! Revokes a grant: denies its use immediately, then waits until the access is proven to be removed and the revocation
+//! is stored.
 //!
 //! - INVARIANT: the grant is removed from the published table before anything is awaited, so it allows no further call
 //!   or connection.
@@ -70,7 +70,7 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -
     let proof = async {
         let mut restarted = Vec::new();
         for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-            // A session that closes meanwhile has lost all access, so its error is ignored.
+            // A session that closes in the meantime has lost all access, so its error is ignored.
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }

@@ -1,10 +1,10 @@
 //! Starts and ends lockdown, pauses and session-long denials, and denies pending questions.
 //!
-//! - Starting one takes effect before it is recorded. Ending one is recorded first. The audit log names the program
-//!   that requested it.
-//! - Every unsandboxed program of this user can send these requests. That gives it no additional power: it could also
-//!   kill the daemon, and ending a denial only makes the daemon ask again. If another program ends one, the user is
-//!   notified.
+//! - Starting any of these takes effect before it is recorded. Ending any of them is recorded first. The audit log
+//!   names the program that requested it.
+//! - Every unsandboxed program of this user can send these requests. This gives a program no additional power: it could
+//!   also kill the daemon, and ending a denial only makes the daemon ask again. If another program ends a lockdown,
+//!   pause or denial, the user is notified.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;

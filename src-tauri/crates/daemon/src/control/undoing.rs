@@ -1,4 +1,4 @@
-//! Records that the user restores the folder of a run, which the command line does itself.
+//! Records that the user restores a run's folder. The command-line program restores the files itself.
 
 use super::stopping::{by, record};
 use super::{Asker, failed};
@@ -7,7 +7,8 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_protocol::{ErrorCode, Reply};
 use ironcurtain_visible as visible;
 
-/// Records that `count` paths are to be restored, or that they were and some of them `failed`.
+/// Records that `count` paths are about to be restored, or, with `failures`, that they were restored except for that
+/// number.
 pub(super) async fn undo(
     state: &DaemonState,
     session: String,

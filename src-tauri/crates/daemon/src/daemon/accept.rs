@@ -56,7 +56,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
     }
     state.services.audit.settle().await;
     tokio::join!(state.services.record_head.end(), export.end());
-    // The closed connection lets a connected program know that another daemon can start.
+    // Closing the connection tells a connected program that another daemon can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
 }
@@ -65,8 +65,8 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
 async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
-        "the trusted process ended before the last check of what sandboxes could write to was complete ({}); the next \
-         start repeats it",
+        "the trusted process ended before the final check of sandbox-writable folders was complete ({}); the \
+         next start repeats it",
         if words.is_empty() { "one sandbox did not exit".to_owned() } else { words.join("; ") }
     );
     tracing::error!("{summary}");
@@ -94,7 +94,7 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
 /// The app starts its daemon once this connection closes.
 async fn give_way(state: &DaemonState, mut peer: Peer) {
     if state.services.broker.can_ask() {
-        let text = "IronCurtain is already running, and asks where it runs".to_owned();
+        let text = "IronCurtain is already running and can show its questions itself".to_owned();
         return peer.refuse(RefusalCode::Stays, text).await;
     }
     let summary = "the app replaces the trusted process, which could not ask the user";
@@ -112,7 +112,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.reloader.reload().await;
     let now = state.reloader.settings();
     let starter = identity::of_shim(peer.pid, None);
-    // Counts towards the limit until the run ends.
+    // The run counts towards the session limit until it ends.
     let _place = match state.place(now.config.max_sessions, None) {
         Ok(place) => place,
         Err(none) => {

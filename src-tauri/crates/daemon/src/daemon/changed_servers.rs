@@ -3,7 +3,7 @@
 use super::Daemon;
 use ironcurtain_services::{ChangedTools, identity_trouble};
 
-/// Servers whose program or tools changed, which require the user's decision.
+/// Servers that require the user's decision because their program or tools changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedServers {
     /// Server names, sorted.

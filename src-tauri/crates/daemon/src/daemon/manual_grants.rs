@@ -1,6 +1,6 @@
 //! Grants that the user creates, changes or restores in the window.
 //!
-//! - Requires a [`Daemon`] handle, because requests over the socket cannot create grants.
+//! - Creating a grant requires a [`Daemon`] handle. Requests over the socket cannot create grants.
 //! - INVARIANT: grants only access that a question could offer. This excludes protected paths, folders that contain the
 //!   home directory, write access to autostart files, and permanent permission to delete.
 //! - INVARIANT: records a grant before it takes effect. A change creates the new grant before it revokes the old one.
@@ -88,7 +88,7 @@ impl Daemon {
     pub fn known_clients(&self) -> Vec<VerifiedClient> {
         let mut known: BTreeMap<String, VerifiedClient> = BTreeMap::new();
         let mut note = |subject: &GrantSubject, is_live: bool| {
-            // A client without a known executable could not be recognized the next time.
+            // A client without a known executable could not be recognized on its next connection.
             if !subject.client.starts_with('/') {
                 return;
             }
@@ -168,7 +168,7 @@ impl Daemon {
             return Err(GrantRequestError::NoSession);
         }
         if let Granted::Files(files) = &grant.what {
-            // Refuses a grant whose path now leads to another file.
+            // Refuses a grant whose path now refers to a different file.
             let now = self.files(Path::new(files.path.as_str()), files.access)?;
             if now != *files {
                 return Err(GrantRequestError::Gone);
@@ -179,7 +179,7 @@ impl Daemon {
         self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
     }
 
-    /// Replaces a grant with one that has other terms.
+    /// Replaces a grant with a new one that has the given terms.
     ///
     /// # Errors
     /// Returns [`GrantRequestError`] if the change fails. The old grant then remains unchanged. After

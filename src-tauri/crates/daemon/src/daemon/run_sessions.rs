@@ -1,7 +1,7 @@
-//! Sessions that programs of a run open, at a socket that exists only in its sandbox.
+//! Sessions that a run's programs open through a socket that exists only in the run's sandbox.
 //!
-//! - INVARIANT: the client of such a session is always the run, independent of the process that connects and of its
-//!   messages. A peer cannot resume a session of another client, or request anything else.
+//! - INVARIANT: the client of such a session is always the run, regardless of the connecting process and its messages.
+//!   A peer can only open a session. It cannot resume one or send any other request.
 //! - The sessions end with the run.
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-/// Maximum number of connections of one run.
+/// Maximum number of connections from one run.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Serves connections until the run ends, then ends its sessions and waits for them.
+/// Serves connections until the run ends. Then ends the run's sessions and waits for them.
 pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: UnixListener) {
     let mut peers = JoinSet::new();
     loop {
@@ -36,13 +36,13 @@ pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: Unix
 }
 
 async fn admit(state: Arc<DaemonState>, run: Arc<Run>, stream: UnixStream) {
-    // Opening and refusing a session is recorded.
+    // Limits the rate, because each opened or refused session is recorded.
     run.files.pace.turn().await;
     let Some(mut peer) = Peer::accept_sandboxed(stream).await else { return };
     match peer.hello.purpose.clone() {
         Purpose::Session(shim @ ShimHello { resume: None, stdio: StdioMode::Relayed, .. }) => {
             if shim.server.as_deref() == Some(BUILT_IN_SERVER) {
-                // The loop notices if the client has disconnected.
+                // `serve_tools` detects that the client has disconnected, so the error is ignored.
                 let _ = peer.welcome(Some(run.id.clone())).await;
                 return run.serve_tools(peer.stream).await;
             }

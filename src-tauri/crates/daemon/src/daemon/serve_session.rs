@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 
-/// Origin of a session, as this process determined it.
+/// Origin of a session, as determined by this process.
 pub(super) struct SessionOrigin {
     /// The connecting client.
     pub(super) client: Client,
@@ -22,7 +22,7 @@ pub(super) struct SessionOrigin {
     pub(super) run: Option<String>,
 }
 
-/// Serves a shim, which connects to one server or to several.
+/// Serves a shim that connects to one or several servers.
 pub(super) async fn serve_session(
     state: Arc<DaemonState>,
     mut peer: Peer,

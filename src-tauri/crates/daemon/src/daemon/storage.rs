@@ -4,13 +4,13 @@ use ironcurtain_services::{Concern, Health};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Interval between two checks.
+/// Interval between checks.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Minimum free space in bytes. With less, the disk counts as full.
+/// Minimum free space in bytes. A disk with less free space counts as full.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// Minimum number of free inodes. With fewer, the disk counts as full.
+/// Minimum number of free inodes. A disk with fewer free inodes counts as full.
 const FEW_INODES: u64 = 16;
 
 /// Free space on a file system.
@@ -30,7 +30,7 @@ pub(super) async fn follow(folder: PathBuf, health: Health) {
 }
 
 impl Room {
-    /// Returns the free space, or `None` if it cannot be determined. The disk then does not count as full.
+    /// Returns the free space, or `None` if it cannot be determined. In that case, the disk does not count as full.
     fn at(folder: &Path) -> Option<Self> {
         let found = rustix::fs::statvfs(folder).ok()?;
         let inodes = (found.f_files > 0).then_some(found.f_favail);

@@ -17,14 +17,15 @@ const TRIES: usize = 3;
 /// Maximum time for the other daemon to hand over its sessions and terminate its sandboxes.
 const TIMEOUT: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// Maximum time to retry if the locks are held but no process is listening. The owner may have been killed just
-/// before, and the kernel may not have released its locks yet.
+/// Maximum time to retry if the locks are held but no process is listening. The owner may have just been killed, and
+/// the kernel may not have released its locks yet.
 const KILLED_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Delay between two attempts to take the locks.
+/// Delay between attempts to take the locks.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
-/// Binds the socket. Retries briefly if the locks are held but no process is listening, which happens after a kill.
+/// Binds the socket. Retries briefly if the locks are held but no process is listening, as can happen after the owner
+/// was killed.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     let until = Instant::now() + KILLED_TIMEOUT;
     loop {

@@ -1,4 +1,4 @@
-//! Denies the questions about calls of an agent in a run that was started with `--deny`.
+//! Denies every question about an agent's calls in a run that was started with `--deny`.
 
 use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
 use ironcurtain_protocol::AskedOn;

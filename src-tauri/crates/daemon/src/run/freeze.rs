@@ -7,10 +7,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time for all programs to become suspended. After it, the run is terminated.
+/// Maximum time to suspend all programs. If suspending takes longer, the run is terminated.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Interval between two checks.
+/// Interval between checks.
 const CHECK: Duration = Duration::from_millis(5);
 
 impl Run {
@@ -46,8 +46,9 @@ impl Run {
 /// Suspends all processes in the sandbox. Returns `false` if that takes longer than [`STOP_TIMEOUT`].
 ///
 /// A process with a pending stop signal no longer runs its own code, but a `fork` in progress can still create a
-/// process. Therefore repeats until all processes are suspended. A process that waits in `vfork` is not suspended until
-/// its child is resumed, so after the time limit only those are left that wait in the kernel with a pending stop signal.
+/// process. Therefore, the signals are repeated until all processes are suspended. A process that waits in `vfork` is
+/// not suspended until its child is resumed. After the time limit, processes that wait in the kernel with a pending
+/// stop signal are therefore accepted.
 fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
@@ -83,12 +84,12 @@ fn signal_all(supervisor: u32, signal: Signal) {
     }
 }
 
-/// Returns `true` if every thread of the process waits in the kernel, uninterruptibly and with a pending stop signal,
-/// which takes effect before the process runs its own code.
+/// Returns `true` if every thread of the process is in an uninterruptible wait in the kernel with a pending stop
+/// signal. The signal takes effect before the process runs its own code.
 fn cannot_run(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     threads.map(|thread| fs::read_to_string(thread.path().join("status"))).all(|status| {
-        // A thread that cannot be read has exited.
+        // A thread whose status cannot be read has exited.
         status.map_or(true, |status| waits_to_stop(&status))
     })
 }

@@ -1,4 +1,5 @@
-//! A run's network. The proxy is the only way out, and asks about each host when a program connects to it.
+//! A run's network. The proxy is the only way out. It asks the user about each host when a program connects to the
+//! host.
 
 use ironcurtain_sandbox::{Egress, PROXY_PORT, View};
 use ironcurtain_server::network::{ServerNetwork, ServesNetwork, Serving};

@@ -41,7 +41,7 @@ pub(crate) enum RunError {
     /// The request contains no program.
     #[error("no program was given; run `ironcurtain run -- PROGRAM`")]
     NoProgram,
-    /// The user's organization does not let the run start.
+    /// The user's organization does not allow the run to start.
     #[error("{0}")]
     Managed(String),
     /// The working folder cannot be used.
@@ -101,11 +101,11 @@ const TMP_SIZE: u64 = 4 << 30;
 const PROCESSES: u64 = 8192;
 
 impl Run {
-    /// Starts a run. Call [`OpenedRun::serve`] next. Also returns the listener at the socket that only programs of this
-    /// run can connect to.
+    /// Starts a run. Call [`OpenedRun::serve`] next. Also returns the listener on the socket that only this run's
+    /// programs can connect to.
     ///
     /// # Errors
-    /// Returns [`RunError`] if the run cannot be started. No program runs then.
+    /// Returns [`RunError`] if the run cannot be started. In that case, no program is running.
     pub(crate) async fn open(
         services: Services,
         options: RunOptions,

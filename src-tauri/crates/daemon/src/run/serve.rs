@@ -19,7 +19,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Maximum time for a sandbox to exit after its connection was closed. After it, the sandbox is killed.
+/// Maximum time for a sandbox to exit after its connection was closed. A sandbox that takes longer is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Exit status to report for a terminated program, as if `SIGKILL` had killed it.
@@ -36,12 +36,12 @@ pub(crate) struct OpenedRun {
     pub(super) network: (Serving, JoinSet<()>),
     /// Notes for the process that started the run.
     pub(super) for_starter: NotesInbox,
-    /// Task that serves the ssh agent. It ends with the run.
+    /// Task that serves the ssh agent. The task ends with the run.
     pub(super) agent: Option<JoinHandle<()>>,
 }
 
 impl OpenedRun {
-    /// Serves the run, and finally reports the exit status to the process that started it.
+    /// Serves the run, then reports the exit status to the process that started the run.
     pub(crate) async fn serve(self, starter: UnixStream) {
         let Self { run, mut control, kill, mut exit, view, inbox, network, for_starter, agent } = self;
         let FilesInbox { for_view, mut orders } = inbox;
@@ -62,7 +62,7 @@ impl OpenedRun {
             };
             tokio::select! {
                 ended = &mut exit => break Some(ended.ok()),
-                // The sandbox exits after its view. Kill it if it has not exited in time.
+                // The sandbox exits after its file view disconnects. It is killed if it does not exit in time.
                 () = serving.disconnected() => {
                     let exit = tokio::time::timeout(EXIT_TIMEOUT, &mut exit).await;
                     break exit.ok().map(Result::ok);
@@ -73,7 +73,7 @@ impl OpenedRun {
                 }
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
-                    // Ignore the error: the receiver was dropped only if the run is ending.
+                    // Ignore the error: the receiver is dropped only if the run is ending.
                     let _ = answer.send(control.carry_out(order).await);
                 }
                 () = checked => {
@@ -113,7 +113,7 @@ impl OpenedRun {
             cut_off: run.files.ended_because().or_else(|| cut_off.map(str::to_owned)),
             learned: run.files.profile.learned(),
         };
-        // Ignore the results: both fail only if the starter has disconnected.
+        // Ignore the results: both fail only if the starter has disconnected or does not read.
         let _ = end_notes.send(note);
         let _ = tokio::time::timeout(EXIT_TIMEOUT, noting).await;
     }
@@ -153,7 +153,7 @@ impl Run {
     }
 }
 
-/// Writes notes in order, followed by the final one.
+/// Writes notes in order, followed by the final note.
 async fn write_notes(
     mut starter: OwnedWriteHalf,
     first: RunNote,

@@ -2,7 +2,7 @@
 //!
 //! - No other request reaches the user's agent: programs cannot add, remove or lock keys, or use them through a
 //!   forwarded connection.
-//! - A signature whose purpose cannot be determined is refused without a question.
+//! - A request to sign data whose purpose cannot be determined is refused without asking the user.
 //! - INVARIANT: a request to sign is sent to the user's agent only after the approval was recorded.
 
 use super::Run;
@@ -143,7 +143,8 @@ impl Conversation {
         let asked = Asked { comment: &comment, fingerprint: &fingerprint(&request.key), signed };
         tokio::select! {
             allowed = self.run.may_sign(&asked) => allowed?,
-            // A program must not send anything while it is waiting, so stop if it does or disconnects.
+            // A program must not send anything while it waits for a response. Stop if it sends something or
+            // disconnects.
             _ = from.read_u8() => return Err(SignError::Gone),
         }
         Ok(self.upstream.pass_on(message).await?)
@@ -158,7 +159,8 @@ impl Conversation {
         tokio::task::spawn_blocking(read).await.unwrap_or(HostNames::Unknown)
     }
 
-    /// Reports a refused signature, and records it unless it was refused by an exchange, which records its own outcome.
+    /// Reports a refused signature and records the refusal. A refusal by an exchange is not recorded again, because the
+    /// exchange records its own outcome.
     async fn refused(&self, request: &SignRequest, problem: &SignError) {
         let what = match SignaturePurpose::of(&request.data, &request.key) {
             Ok(SignaturePurpose::File { namespace }) => format!("a text for {namespace}"),
@@ -204,7 +206,7 @@ fn signed_thing<'a>(purpose: &'a SignaturePurpose, host: &'a Option<(String, Hos
 
 /// Requested signature, as shown in the question.
 struct Asked<'a> {
-    /// Comment that names the key.
+    /// Comment that identifies the key.
     comment: &'a str,
     fingerprint: &'a str,
     signed: SignedThing<'a>,

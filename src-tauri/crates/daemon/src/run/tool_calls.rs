@@ -140,7 +140,7 @@ impl Run {
         if why.trim().is_empty() || why.chars().count() > MAX_REASON_LEN {
             return Err(ToolError::Reason);
         }
-        // Denied requests are recorded.
+        // Limits the rate, because denied requests are recorded.
         self.files.pace.turn().await;
         match (path, host) {
             (Some(path), None) => {
@@ -212,7 +212,7 @@ impl Run {
         entry.grant_id = Some(id.clone());
         grant.what.note_in(&mut entry);
         let run = self.clone();
-        // Spawn a task, because the grant must be revoked even if the call is cancelled after the entry was recorded.
+        // Spawn a task so that the grant is revoked even if the call is cancelled after the entry was recorded.
         let released = tokio::spawn(async move { run.release(&id, entry).await }).await;
         released.map_err(ToolError::Interrupted)??;
         Ok("Released.".to_owned())
@@ -221,7 +221,7 @@ impl Run {
     /// Records that a grant is released, and revokes it.
     async fn release(&self, id: &str, entry: Entry) -> Result<(), ToolError> {
         self.services.audit.record(entry).await?;
-        // If there is no such grant, it has ended concurrently.
+        // If no grant has this id, the grant has just ended.
         if let Some(revoked) = self.services.grants.revoke(id) {
             self.is_within(revoked.version).await;
             if let Stored::NotStored(problem) = revoked.stored().await {

@@ -95,7 +95,7 @@ fn handle(run: &Arc<Run>, calls: &mut OpenCalls, line: &[u8]) -> Option<Vec<u8>>
             }
             None
         }
-        // This server sends no requests.
+        // This server sends no requests, so it ignores responses.
         Ok(Incoming::Response { .. }) => None,
         Err(problem) => Some(error_line(None, problem.code(), &problem.to_string())),
     }

@@ -1,6 +1,6 @@
 //! Answers to the client's requests: IronCurtain's own, and the server's responses.
 //!
-//! - A request is answered once. A response to a cancelled request is dropped.
+//! - Each request is answered only once. A response to a cancelled request is dropped.
 
 use super::Session;
 use super::in_flight::Ticket;
@@ -66,7 +66,7 @@ impl Session {
         self.forwarded(&ticket, place);
     }
 
-    /// Answers a request for the tool list, after comparing the tools with their pins.
+    /// Answers a request for the tool list after comparing the tools with their pinned definitions.
     async fn pass_on_tools(
         &self,
         ticket: &Ticket,
@@ -121,8 +121,8 @@ impl Session {
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // The client cancelled the request while it was being sent, so it is cancelled at the server too, unless
-            // it was answered.
+            // The client cancelled the request while it was being sent. Cancels it at the server too, unless the server
+            // has already answered it.
             at_server.cancel(None);
         }
     }

@@ -48,7 +48,7 @@ pub(super) struct Authorization {
     /// Approved paths that are autostart files.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
-    /// Versions of the grants and the policy by which the call was judged.
+    /// Versions of the grants and the policy against which the call was judged.
     pub(super) versions: Versions,
     /// The server's reach when the call was judged.
     reach: ServerReach,
@@ -76,7 +76,7 @@ impl Authorization {
 }
 
 impl Session {
-    /// Returns the inputs for judging a call by this policy and these grants.
+    /// Returns the context for judging a call against this policy and these grants.
     fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
         Arc::new(JudgingContext {
             snapshot: by.snapshot.clone(),
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Returns the current inputs for judging requests other than calls.
+    /// Returns the current context for judging requests other than calls.
     pub(super) fn setting_now(&self) -> Arc<JudgingContext> {
         self.setting(&self.judged_by(), &[])
     }
@@ -145,8 +145,8 @@ impl Session {
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
-        // An unsandboxed server can already access all files, and a remote server cannot access any.
-        // Neither can a call open a file of a server that asks: the server is asked about when it opens the file.
+        // An unsandboxed server can already access all files, and a remote server cannot access any. For a server with
+        // `ServerAccess::Ask`, a call opens no files: the user is asked when the server opens a file.
         let is_remote = self.config.remote.is_some() || self.config.access == ServerAccess::Ask;
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
@@ -169,8 +169,8 @@ impl Session {
         }
     }
 
-    /// Returns `true` unless the server's reach has grown since the call was judged. If it has, the call must be judged
-    /// again.
+    /// Returns `true` unless the server's reach has grown since the call was judged. If the reach has grown, the call
+    /// must be judged again.
     pub(super) fn reach_not_grown(&self, authorization: &Authorization) -> bool {
         authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
     }
@@ -226,7 +226,7 @@ impl Session {
         }
     }
 
-    /// Completes when a new grant or policy decides on the call without a question.
+    /// Completes when a new grant or policy decides on the call, so that the user does not have to be asked.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         // Judges first, because the grants may have changed between the verdict that led to the question and the

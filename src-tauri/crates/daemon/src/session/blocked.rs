@@ -69,13 +69,13 @@ fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<B
     to_raw_value(&fields).ok()
 }
 
-/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Names can be resolved
-/// only through the proxy.
+/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Host names can be
+/// resolved only through the proxy.
 fn past_the_proxy(text: &str) -> Option<String> {
     let is_unreachable = NO_HOST.iter().any(|words| text.contains(words));
     is_unreachable.then(|| {
         format!(
-            "{text}\n\nIronCurtain: the server did not use its sandbox's proxy, so it reached nothing and you were not asked. Programs have to follow HTTPS_PROXY; Node.js does from version 24 on."
+            "{text}\n\nIronCurtain: the server did not use the sandbox proxy, so the connection failed and you were not asked. Programs have to follow HTTPS_PROXY; Node.js does from version 24 on."
         )
     })
 }
@@ -140,7 +140,7 @@ mod tests {
         assert!(marked(&answer(), Network::Offline("fire")).is_some());
         assert!(marked(&answer(), Network::Other).is_none());
         let proxied = past_the_proxy(said).unwrap();
-        assert!(proxied.contains("did not use its sandbox's proxy"), "{proxied}");
+        assert!(proxied.contains("did not use the sandbox proxy"), "{proxied}");
         assert!(marked(&answer(), Network::Proxied).is_some());
     }
 

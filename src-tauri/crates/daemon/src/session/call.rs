@@ -1,4 +1,4 @@
-//! Handles calls: `tools/call`, and other requests that are judged like it. Judges a call, asks the user if
+//! Handles calls: `tools/call`, and other requests that are judged like tool calls. Judges a call, asks the user if
 //! necessary, records the decision, and forwards the call.
 //!
 //! - After the user's answer, resolves and judges the call again. If anything has changed, including the type of file
@@ -101,7 +101,7 @@ pub(super) async fn handle_call(
     }
 }
 
-/// Audit entry for a decision, and data for handling the response.
+/// Sequence number of a decision's audit entry, and data for handling the response.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -138,7 +138,7 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     session.track(&ticket, wait(session.clone(), call));
 }
 
-/// The server's response, passed to the task that waits for it.
+/// The server's response, passed to the task that waits for the response.
 struct Answered {
     decision: u64,
     answer: ServerAnswer,
@@ -178,11 +178,11 @@ impl Session {
             entry.summary = why.to_string();
         }
         if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
-            // The client has cancelled the call. That was recorded at the time.
+            // The client has cancelled the call. The cancellation has already been recorded.
             return;
         }
         self.services.metrics.served(began.elapsed());
-        // Without a runtime, the process is exiting. The next start records calls without a result.
+        // If there is no runtime, the process is exiting. The next start records that the call has no result.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }

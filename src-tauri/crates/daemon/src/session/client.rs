@@ -138,7 +138,7 @@ async fn handle_message(
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
-        // The message may refer to a call in the batch, so the batch is forwarded first.
+        // The message may refer to a call in the batch, so the batch is forwarded before the message.
         calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
@@ -147,7 +147,7 @@ async fn handle_message(
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
-            // The parsed message contains copies, so the line can be freed.
+            // The parsed request contains copies of the data, so the line can be freed.
             drop(line);
             handle_request(session, id, &method, params, budget, calls).await
         }
@@ -158,7 +158,7 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // The process that sent the request may have exited meanwhile.
+            // The server process that sent the request may have exited in the meantime.
             let connection = session.server.connection_now();
             if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
                 let answer = ClientAnswer::build(request.request(), &response);
@@ -186,7 +186,7 @@ async fn handle_request(
     calls: &mut CallBatch,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
-        let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+        let text = format!("the id {} is in use by a pending request", id.as_json());
         session.dropped(&text).await;
         session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
         return;
@@ -276,8 +276,8 @@ async fn handle_notification(
         // The client's own roots are not forwarded to servers.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // Without a running server, the notification is dropped, because a new process has no state that it could
-            // concern.
+            // If no server is running, the notification is dropped, because a new server process has no state that the
+            // notification could concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);

@@ -1,4 +1,4 @@
-//! Selects the containment of a server from its entry and the sandboxes that this machine supports.
+//! Selects a server's containment based on its entry and the sandboxes that this machine supports.
 
 use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server, ServerAccess};
 use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
@@ -7,8 +7,8 @@ use ironcurtain_server::{Containment, ContainmentError};
 use ironcurtain_services::Services;
 use std::path::Path;
 
-/// Returns the only folders that a confined server can access when it starts, which are its session folder and its data
-/// folder. Returns `None` if it can access anything else.
+/// Returns the session folder and data folder of a server that can access nothing else when it starts. Returns `None`
+/// if the server can access anything else.
 pub(super) fn own_folders(
     containment: &Containment,
     around: &Surroundings,

@@ -1,4 +1,5 @@
-//! Detects a client whose output is connected to its input, so that it sends IronCurtain's own messages back forever.
+//! Detects a client whose output is connected to its input. Such a client sends IronCurtain's own messages back
+//! forever.
 //!
 //! - Checks only lines that a working client never sends: invalid messages, and responses to unknown requests.
 
@@ -9,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Number of echoed lines after which the session is closed. A single echoed line can have another cause.
 const MAX_COUNT: u8 = 3;
 
-/// Number of recent lines to remember. Must exceed the number that fit into a slow reader's pipe.
+/// Number of recent lines to remember. Must exceed the number of lines that fit into a slow reader's pipe.
 const REMEMBERED: usize = 64;
 
 /// Maximum number of bytes per line that are compared, in addition to the line's length.
@@ -62,7 +63,7 @@ mod tests {
             echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));
         }
         assert!((0..100).all(|n| !echo.is_echoing(format!("other {n}").as_bytes())));
-        // These lines have been forgotten.
+        // These lines are no longer stored.
         assert!((0..36).all(|n| !echo.is_echoing(format!("line {n}").as_bytes())));
         assert!(!echo.is_echoing(b"line 98") && !echo.is_echoing(b"line 99"));
         assert!(echo.is_echoing(b"line 99"));

@@ -3,7 +3,8 @@
 //!
 //! - INVARIANT: at the time of the handover, no client request is unanswered, and all input that was read but not
 //!   processed is included.
-//! - The state file is in the session directory, which only IronCurtain can write. Its ticket works once.
+//! - The state file is in the session directory, which only IronCurtain can write. The ticket for it is valid only
+//!   once.
 
 use super::Session;
 use ironcurtain_audit::clock::now_ms;
@@ -39,7 +40,7 @@ pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) says_it_is: Option<String>,
-    /// Methods that the client accepts when the server sends it a request.
+    /// Methods of the server requests that the client accepts.
     pub(super) takes: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,

@@ -8,7 +8,7 @@ use ironcurtain_policy::{Escalation, PendingApproval, Role};
 use ironcurtain_server::network::HostLease;
 
 impl Session {
-    /// Returns the hosts that the question is about. Returns nothing if the question is also about anything else, or
+    /// Returns the hosts that the question is about. Returns no hosts if the question is also about anything else, or
     /// if the server's proxy cannot allow all of the hosts.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };

@@ -1,8 +1,9 @@
 //! Rewrites the client's `initialize` request, keeping only capabilities that IronCurtain supports.
 //!
-//! - IronCurtain provides the roots: the client's own are never forwarded. A remote server gets no roots, because it
-//!   cannot access local files.
-//! - A server is offered sampling only if its requests are allowed or require approval, and never as a task.
+//! - IronCurtain provides the roots: the client's own roots are never forwarded. A remote server gets no roots, because
+//!   it cannot access local files.
+//! - A server is offered sampling only if its sampling requests are allowed or require approval. Sampling as a task is
+//!   never offered.
 
 use super::params::ParamsError;
 use super::sampling;
@@ -29,7 +30,7 @@ pub(super) struct InitializeRequest {
     pub(super) params: Box<RawValue>,
     /// Name that the client claims, unverified.
     pub(super) says_it_is: Option<String>,
-    /// Methods that the client accepts when the server sends it a request.
+    /// Methods of the server requests that the client accepts.
     pub(super) takes: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
@@ -45,7 +46,7 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
     serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
-/// Parses and rewrites the parameters. An error is sent to the client.
+/// Parses and rewrites the parameters. Errors are sent to the client.
 pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,

@@ -21,7 +21,7 @@ pub(super) struct Issued {
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// Purpose of a value. A cursor for one list is invalid for another.
+/// Purpose of a value. A cursor for one list is invalid for any other list.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
     /// Cursor for the next page of the list that this method returns.
@@ -51,7 +51,7 @@ impl Issued {
         self.table().contains(&hash)
     }
 
-    /// Stores the cursor and the tasks in a response to a list request.
+    /// Stores the cursor and the task ids from the response to a list request.
     pub(super) fn track_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
         let Some(given) = given(answer).filter(|_| is_list) else { return };
@@ -62,7 +62,7 @@ impl Issued {
         given.tasks.iter().for_each(|task| self.add(Purpose::Task, &task.task_id));
     }
 
-    /// Stores the task in the response to a call that created one.
+    /// Stores the id of the task from the response to a call that created a task.
     pub(super) fn track_task(&self, answer: &ServerAnswer) {
         if let Some(task) = given(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);

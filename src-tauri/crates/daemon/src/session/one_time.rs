@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum lifetime of a one-time grant, which equals the shortest lifetime of other grants.
+/// Maximum lifetime of a one-time grant. Equals the shortest lifetime of other grants.
 pub(super) const MAX_DURATION: Duration = Duration::from_secs(15 * 60);
 
 /// A session's one-time grants.
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Revokes all grants of the call that the grant with this id belongs to. Returns the grant once the server has
-    /// lost the access, or `None` if there is no such grant.
+    /// lost the access, or `None` if no grant has this id.
     pub async fn revoke_one_time(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
             let table = self.one_time.table();
@@ -92,13 +92,13 @@ impl Session {
         end.send_replace(true);
         // The receiver is dropped once the call has released its access.
         end.closed().await;
-        // The actor handles this command after the release. If the session closes first, all access is removed
+        // The server's actor handles this command after the release. If the session closes first, all access is removed
         // anyway.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
 
-    /// Lists access that was approved for one call.
+    /// Adds access that was approved for one call to the list of one-time grants.
     pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = ironcurtain_audit::clock::now_ms();
         let length = u64::try_from(MAX_DURATION.as_millis()).unwrap_or(u64::MAX);
@@ -121,7 +121,7 @@ impl Session {
         Ok(once)
     }
 
-    /// Records that grants ended before the response arrived, and why.
+    /// Records that grants ended before the response arrived, with the reason.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));

@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of IronCurtain's replies that the client has not read. At this limit, reading from the client
-/// stops.
+/// Maximum number of replies from IronCurtain that the client has not read. At this limit, IronCurtain stops reading
+/// from the client.
 const MAX_UNREAD: usize = 256;
 
 /// Factors by which a long message's length is multiplied to reserve memory: for requests, which are judged and sent,

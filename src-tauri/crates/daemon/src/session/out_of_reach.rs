@@ -1,6 +1,6 @@
-//! Detects paths that a server cannot use even with an approval, so that the user is not asked in vain.
+//! Detects paths that a server cannot use even with an approval, so that the user is not asked unnecessarily.
 //!
-//! - Allows nothing. Refuses only calls that are certain to fail. Any other call still raises a question.
+//! - Allows no call, and refuses only calls that are certain to fail. The user is still asked about any other call.
 //! - The refusal reveals the type of an existing path to the agent, as an approval would.
 
 use super::Session;
@@ -20,13 +20,13 @@ pub(super) enum OutOfReach {
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
-    /// The call writes the path, but its file system is read-only.
+    /// The call writes to the path, but the path's file system is read-only.
     #[error("the user was not asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
-    /// The call writes the path, but the user who runs IronCurtain has no permission to write it.
+    /// The call writes to the path, but the user who runs IronCurtain does not have write permission.
     #[error(
-        "the user was not asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
-         let the user change its permissions"
+        "the user was not asked about `{0}`, because the user that the server runs as has no write \
+         permission; write somewhere else, or let the user change the path's permissions"
     )]
     NotTheirs(CanonicalPath),
 }
@@ -53,7 +53,7 @@ fn special_file(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     is_special.then(|| OutOfReach::Special(asked.path.clone()))
 }
 
-/// Returns an error for a path that this user cannot write. The server has the same rights, even if the path is
+/// Returns an error for a path that this user cannot write to. The server has the same rights, even if the path is
 /// mounted.
 fn not_writable(need: &Need) -> Option<OutOfReach> {
     match accessat(CWD, need.path.as_path(), Access::WRITE_OK, AtFlags::EACCESS) {
@@ -75,7 +75,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);
         assert_eq!(written("/no/such/path"), None, "what is not known is asked about");
-        // Not even root can write this file.
+        // Not even root can write to this file.
         let refused = written("/proc/sys/kernel/osrelease").unwrap();
         assert!(matches!(refused, OutOfReach::ReadOnly(_) | OutOfReach::NotTheirs(_)), "{refused}");
     }

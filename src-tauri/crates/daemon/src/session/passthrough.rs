@@ -108,7 +108,7 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
     if let Some(connection) = session.server.connection_now() {
         return session.pass_to(&connection, ticket, request, budget);
     }
-    // A task waits for the server to start, so that other messages can be read meanwhile.
+    // Waits for the server in a task so that other messages can be read in the meantime.
     let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
@@ -250,7 +250,7 @@ impl Session {
         problem: &str,
     ) {
         let params = read(params);
-        let mut entry = self.about_request(id, method, "turned away");
+        let mut entry = self.about_request(id, method, "the request was rejected");
         let reason = format!("{}: {problem}", named(method, &params));
         entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));

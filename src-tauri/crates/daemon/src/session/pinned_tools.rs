@@ -3,7 +3,7 @@
 //! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool
 //!   is listed with its pinned definition, and calls to it are refused until the user decides.
 //! - A list that cannot be compared is not forwarded. If the pins cannot be read, all tool calls are refused.
-//! - INVARIANT: a call is not sent if the client last received another definition of its tool than the one in effect.
+//! - INVARIANT: a call is not sent unless the client last received the definition of its tool that is in effect.
 
 use super::Session;
 use super::pin_error::PinError;
@@ -55,12 +55,12 @@ struct ReadPins {
 enum ChangedTool {
     Suspended,
     Removed,
-    /// The client received another definition than the one that the user has accepted since.
+    /// The user has since accepted a different definition from the one that the client received.
     Updated,
 }
 
 impl PinnedTools {
-    /// Returns the tools that the server declares as read-only. They are known once a tool has been called.
+    /// Returns the tools that the server declares as read-only. Returns no tools if the pins have not been read.
     pub(super) fn reading_hints(&self) -> Arc<HashSet<String>> {
         self.lock().pins.as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
     }
@@ -89,7 +89,8 @@ impl Session {
         (Pins::of(&self.services.home.database()), key)
     }
 
-    /// Returns the tool list for the client: changed tools with their pinned definitions, and without removed tools.
+    /// Returns the tool list for the client. Changed tools have their pinned definitions, and removed tools are
+    /// omitted.
     pub(super) async fn with_pinned_tools(
         &self,
         result: &RawValue,
@@ -153,7 +154,7 @@ impl Session {
         Ok(to_raw_value(&fields)?)
     }
 
-    /// Refuses a call to a changed or removed tool, unless the user has accepted the change meanwhile.
+    /// Refuses a call to a changed or removed tool, unless the user has accepted the change in the meantime.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
         let is_settled = self.pinned_tools.lock().pins.as_ref().map(|pins| !pins.changed.contains_key(tool));
         if is_settled == Some(true) {
@@ -175,7 +176,7 @@ impl Session {
         let changed: HashMap<String, ChangedTool> =
             all.iter().filter_map(|pin| Some((pin.tool.clone(), state(pin)?))).collect();
         let found = changed.get(tool).copied();
-        // A hint counts only if the server still gives it.
+        // A read-only hint counts only if the server still declares it.
         let reads = |pin: &&ToolPin| only_reads(&pin.definition) && only_reads(pin.listed());
         let reading = all.iter().filter(reads).map(|pin| pin.tool.clone());
         known.pins = Some(ReadPins { changed, reading: Arc::new(reading.collect()) });
@@ -207,7 +208,7 @@ impl Session {
         self.pinned_tools.lock().pins = None;
     }
 
-    /// Makes the next call read the pins again, and makes a client that has a tool list request it again.
+    /// Makes the next call read the pins again. Notifies a client that has a tool list that the list has changed.
     pub(super) fn tools_changed(&self) {
         let mut known = self.pinned_tools.lock();
         known.pins = None;

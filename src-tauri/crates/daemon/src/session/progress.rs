@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Interval between two notifications.
+/// Interval between notifications.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Text of each notification.

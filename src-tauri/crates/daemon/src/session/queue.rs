@@ -1,14 +1,14 @@
 //! Queue of calls that are waiting for the server. Calls are forwarded in order of arrival.
 //!
-//! - INVARIANT: it is a call's turn once every earlier call was forwarded or cancelled. If a waiting call is
+//! - INVARIANT: it is a call's turn once every earlier call has been forwarded or cancelled. If a waiting call is
 //!   cancelled, the next call waits for the cancelled call's predecessor instead.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::oneshot::{self};
 
-/// Completes when the preceding call has left the queue. If that call left before its turn, yields the turn that it
-/// was waiting for.
+/// Completes when the preceding call has left the queue. If that call left before its turn, yields the turn that the
+/// call was waiting for.
 #[derive(Debug)]
 struct Turn(oneshot::Receiver<Turn>);
 
@@ -58,7 +58,7 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
-            // Fails if no call is waiting behind this one.
+            // Fails if no call is waiting behind this call.
             let _ = next.send(turn);
         }
     }

@@ -11,7 +11,7 @@ use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// Adds a prefix to a reason that identifies it as a denial by IronCurtain.
+/// Prefixes a reason to mark it as a denial by IronCurtain.
 pub(super) fn denied(why: impl Display) -> String {
     format!("DENIED: {why}")
 }

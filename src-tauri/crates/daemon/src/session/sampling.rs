@@ -2,7 +2,7 @@
 //! request first.
 //!
 //! - INVARIANT: the permission is recorded before the client receives the request.
-//! - Handles one request at a time, so a server that sends many has to wait.
+//! - Handles one request at a time, so a server that sends many requests has to wait.
 
 use super::Session;
 use super::refusal::denied;
@@ -85,10 +85,10 @@ impl Session {
         Ok(to_raw_value(&params)?)
     }
 
-    /// Asks the user if the server's entry requires approval, and records the permission.
+    /// Asks for approval if the server's entry requires it, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
-            // If the agent is paused, continues with the question, which is then refused.
+            // If the agent is paused, falls through to the question, which is refused during a pause.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }

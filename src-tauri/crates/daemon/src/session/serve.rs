@@ -96,7 +96,8 @@ impl Opened {
         session.to_client.close();
         session.close(&ending).await;
         if matches!(ending, Ending::Moved) {
-            // Waits until the shim has received the note about the handover. A shim that does not read it has exited.
+            // Waits until the shim has received the note about the handover. A shim that does not read the note has
+            // exited.
             let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
         }
     }

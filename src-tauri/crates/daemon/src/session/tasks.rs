@@ -60,7 +60,7 @@ impl TaskRequest {
             ServerAnswer::Response(Response::Result(result)) => {
                 self.is_last || serde_json::from_str(result.get()).is_ok_and(|state: State| state.is_over())
             }
-            // The server has exited or has forgotten the task.
+            // The server has exited or no longer knows the task.
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => true,
         }
     }
@@ -103,8 +103,8 @@ pub(super) struct OpenTask {
     over: Arc<Notify>,
 }
 
-/// Returns the id of the task that a response creates. Returns `None` if it creates none or the task has already
-/// finished.
+/// Returns the id of the task that a response creates. Returns `None` if the response creates no task or the task has
+/// already finished.
 pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {

@@ -1,5 +1,5 @@
 //! Parses a client's call and builds the request for the server. A call is a `tools/call`, or another request that is
-//! judged like it.
+//! judged like a tool call.
 
 use super::params::{self, ParamsError};
 use ironcurtain_mcp::request::{
@@ -30,7 +30,7 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Parses a call's parameters. An error is sent to the client.
+    /// Parses a call's parameters. Errors are sent to the client.
     pub(super) fn read(
         request: Option<JudgedRequest>,
         params: Option<&RawValue>,
@@ -94,7 +94,8 @@ impl ToolCall {
         self.meta.progress_token().map(ToOwned::to_owned)
     }
 
-    /// Returns a sentence that lists the parts of the request that are not forwarded, or `None` if all are.
+    /// Returns a sentence that lists the parts of the request that are not forwarded, or `None` if all parts are
+    /// forwarded.
     pub(super) fn dropped(&self) -> Option<String> {
         self.meta.dropped()
     }
@@ -146,7 +147,7 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
     Ok(TaskOptions { ttl: params::optional(&fields, ("ttl", "params.task.ttl"))? })
 }
 
-/// Builds the arguments under which a completion is judged.
+/// Builds the arguments that represent a completion when it is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
     // Accepts a title, which is only for display.
@@ -172,7 +173,7 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     Ok(named(judged, "context", texts.transpose()?.flatten()))
 }
 
-/// Adds the texts to the object as the field `name`, unless there are none.
+/// Adds the texts to the object as a field called `name`, unless `texts` is `None`.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
     if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
         let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();

@@ -1,8 +1,8 @@
-//! Proposes workspaces to the user: paths in the server's entry, the repository around the client's working directory
-//! (which the kernel reports), and the client's own roots.
+//! Proposes workspaces to the user: paths in the server's entry, the repository that contains the client's working
+//! directory (as reported by the kernel), and the client's own roots.
 //!
-//! - The server's start waits only for answers about paths in its entry, because it cannot run without them. Other
-//!   proposals have no effect until they are answered. The user is asked one question at a time.
+//! - The server's start waits only for answers about paths in its entry, because the server cannot run without those
+//!   paths. Other proposals have no effect until they are answered. The user is asked one question at a time.
 //! - INVARIANT: proposes only paths that may be granted and for which the policy requires approval, and grants
 //!   nothing without approval. A path in an entry or in the client's roots gives no access by itself.
 //! - An approval creates a normal grant. A denial is remembered until the user revokes it.

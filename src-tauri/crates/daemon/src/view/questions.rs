@@ -7,7 +7,7 @@ use ironcurtain_consent::{
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 use ironcurtain_visible as visible;
 
-/// Maximum number of pending questions to return, and of denials.
+/// Maximum number of pending questions to return. The same limit applies to denials.
 const MAX_COUNT: usize = 200;
 
 /// Maximum number of lines to list per question. The dialog shows all lines.

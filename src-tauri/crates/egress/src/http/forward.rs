@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 /// Body of a response to the client.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Returns the target of the request's URL. Refuses a request whose `Host` header differs from it.
+/// Returns the target of the request's URL. Refuses a request whose `Host` header differs from the target.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
@@ -68,7 +68,7 @@ pub(super) async fn send(
     Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
 }
 
-/// Rewrites the request for the target: keeps only the URL's path, and removes headers meant for the proxy.
+/// Rewrites the request for the target: keeps only the URL's path and query, and removes headers meant for the proxy.
 fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));

@@ -56,7 +56,7 @@ async fn bodies_pass_and_a_connection_carries_several_requests() {
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
     let mut body = [0; 2];
     stream.read_exact(&mut body).await.unwrap();
-    // The second request on the same connection is for another host.
+    // The second request on the same connection is for a different host.
     stream.write_all(&get("http://other.test/", "other.test", "")).await.unwrap();
     let (status, code, text) = refusal_of(&rest(&mut stream).await);
     assert_eq!((status, code.as_str()), (403, "unknown-domain"));

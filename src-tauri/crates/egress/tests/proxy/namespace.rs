@@ -20,7 +20,7 @@ pub struct World {
     _outside: Outside,
 }
 
-/// Runs `body` in a new network namespace, where the test with the full name `test` is executed again.
+/// Runs `body` in a new network namespace by executing the test with the full name `test` again in that namespace.
 pub fn inside(test: &str, body: impl AsyncFnOnce(World)) {
     if !is_inside() {
         return run_inside(test, &["--net"]);
@@ -63,7 +63,7 @@ impl World {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Returns the address and port of every connection to the servers, and `true` if it sent at least one byte.
+    /// Returns the address and port of every connection to the servers, and `true` if the connection sent any data.
     pub fn log(&self) -> Vec<(String, u16, bool)> {
         let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
         let line = |line: &str| {

@@ -1,4 +1,5 @@
-//! Tests names that resolve to private, public and the machine's own addresses, DNS rebinding, and redirects.
+//! Tests redirects, DNS rebinding, and names that resolve to private addresses, to public addresses, or to the
+//! machine's own addresses.
 
 use crate::namespace::{OWN, PRIVATE, PUBLIC, PUBLIC_V6, inside};
 use crate::stage::{Stage, refusal_of};

@@ -185,7 +185,7 @@ fn python() {
 fn node() {
     inside("programs::node", async |world| {
         let stage = stage();
-        // Uses CONNECT, like the proxy agents of Node.js.
+        // Uses CONNECT, like Node.js proxy agents.
         let script = "
             const [host] = process.argv.slice(1), proxy = new URL(process.env.HTTPS_PROXY);
             const fail = (why) => { console.error(why); process.exit(1); };

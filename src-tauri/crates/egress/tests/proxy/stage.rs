@@ -186,8 +186,8 @@ impl Peer {
     }
 }
 
-/// Scripted lookup results for each name. They are used in order, and the last one repeats. Records the looked-up
-/// names.
+/// Scripted lookup results for each name. The results are used in order, and the last result repeats. Records the
+/// looked-up names.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>, Mutex<Vec<String>>);
 
@@ -275,7 +275,7 @@ impl Person {
         Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })
     }
 
-    /// Sets the answer to the pending question and to later ones.
+    /// Sets the answer to the pending question and to later questions.
     pub fn says(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);
     }

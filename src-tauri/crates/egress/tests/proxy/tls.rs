@@ -90,7 +90,7 @@ fn anything_but_a_client_hello_is_not_forwarded() {
             tunnel.write_all(bytes).await.unwrap();
             assert_eq!(rest(&mut tunnel).await, "", "{bytes:?}");
         }
-        // Repeat over SOCKS, and with a client that closes early.
+        // The check is repeated over SOCKS, and with a client that closes early.
         let mut socks = stage.connect().await;
         socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x12files.example.test\x01\xbb").await.unwrap();
         socks.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();

@@ -1,4 +1,4 @@
-//! Bundle server of the simulation, and the bundles that it serves.
+//! Simulated bundle server and its bundles.
 
 use super::site::{Answered, Site};
 use base64::Engine;
@@ -20,7 +20,7 @@ pub const RULES: usize = 200;
 /// Organization that signs bundles.
 pub struct Organization(SigningKey);
 
-/// Bundle server, and the bundle that it serves with its sequence number.
+/// Bundle server with its current bundle and that bundle's sequence number.
 pub struct BundleServer {
     pub site: Arc<Site>,
     current: watch::Sender<(u64, Bytes)>,
@@ -60,7 +60,7 @@ impl Organization {
 }
 
 impl BundleServer {
-    /// Starts a server with a first bundle.
+    /// Starts a server that serves `bundle` with the sequence number 1.
     pub fn start(bundle: Bytes, supports_long_polling: bool) -> Self {
         let current = watch::Sender::new((1, bundle));
         let of_site = current.clone();
@@ -85,7 +85,7 @@ fn answer(
     Box::pin(async move {
         let is_new = |(sequence, _): &(u64, Bytes)| known.as_ref() != Some(&format!("\"{sequence}\""));
         if let Some(wait) = wait {
-            // After the time limit, the bundle is unchanged.
+            // A timeout means that the bundle is unchanged.
             let _ = tokio::time::timeout(wait, current.wait_for(is_new)).await;
         }
         let bundle = current.borrow().clone();

@@ -1,4 +1,4 @@
-//! Collector of the simulation. Checks each entry that arrives.
+//! Simulated collector. Checks each entry that arrives.
 
 use super::site::{Answered, Progress, Site};
 use super::spool::Spool;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub enum Behaviour {
     Accept,
-    /// Stores the records, but closes the connection without an answer.
+    /// Stores the records, but closes the connection without a response.
     AcceptSilently,
     /// Answers with status 503 and the time left until the end of its maintenance.
     BusyUntil(Instant),
@@ -28,14 +28,14 @@ pub enum Behaviour {
 /// Entries that one desktop has sent.
 #[derive(Debug, Clone, Default)]
 pub struct Arrived {
-    /// Sequence numbers without duplicates.
+    /// Sequence numbers of the entries, without duplicates.
     pub entries: BTreeSet<u64>,
     pub duplicates: u64,
-    /// Number of entries that drain the spool.
+    /// Number of entries after which the spool is drained.
     goal: Option<usize>,
 }
 
-/// Collector, which uses the entries' ids to remove duplicates.
+/// Collector that removes duplicates by entry id.
 pub struct Collector {
     spool: Arc<Spool>,
     behaviour: Mutex<Behaviour>,
@@ -62,12 +62,12 @@ impl Collector {
         *self.behaviour.lock().expect("no panic") = behaviour;
     }
 
-    /// Returns the entries that arrived so far, by desktop.
+    /// Returns the entries that have arrived so far, by desktop.
     pub fn arrived(&self) -> Vec<Arrived> {
         self.desktops.lock().expect("no panic").clone()
     }
 
-    /// Sets the number of entries that drain each desktop's spool.
+    /// Sets the number of entries after which each desktop's spool is drained.
     pub fn drain(&self, goals: &[u64]) {
         self.drained.reset();
         for (desktop, (arrived, goal)) in

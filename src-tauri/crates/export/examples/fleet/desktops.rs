@@ -1,4 +1,4 @@
-//! Desktops of the simulation: the production clients, a user who causes entries, and the clock that signs heads.
+//! Simulated desktops: the production clients, a user whose calls create entries, and a task that signs heads.
 
 use super::bundles::BundleServer;
 use super::collector::Collector;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Mean time between two calls of a desktop.
+/// Mean time between two calls on a desktop.
 pub const CALL_EVERY: Duration = Duration::from_secs(3 * 60);
 
 /// Default maximum size of the unsent part of the log.
@@ -28,7 +28,7 @@ const BACKLOG: u64 = 64 << 20;
 
 const METRICS: &str = include_str!("metrics.txt");
 
-/// Desktops that follow a bundle.
+/// Desktops that download bundle updates.
 pub struct Followers {
     pub updated: Arc<Progress>,
     newest: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ impl Followers {
             tasks.spawn(async move {
                 let (mut poller, mut is_stored) = (Poller::default(), false);
                 loop {
-                    // Without an answer, the next one follows after the pause.
+                    // A failed download is retried after the pause.
                     if let Ok(Some(bytes)) = poller.download(&client, interval, is_stored).await {
                         let bundle = PolicyBundle::open(&bytes, &key, now_ms() / 1000).expect("a bundle");
                         poller.accept();
@@ -64,14 +64,14 @@ impl Followers {
         Self { updated, newest, _tasks: tasks }
     }
 
-    /// Waits from now on for the bundle with this sequence number.
+    /// Resets the progress, and expects the bundle with this sequence number.
     pub fn expect(&self, sequence: u64) {
         self.newest.store(sequence, Ordering::Relaxed);
         self.updated.reset();
     }
 }
 
-/// Desktops that export their record.
+/// Desktops that export their audit logs.
 pub struct Exporters {
     synced: Vec<watch::Sender<Written>>,
     quiet: CancellationToken,
@@ -118,18 +118,18 @@ impl Exporters {
         exporters
     }
 
-    /// Returns the number of recorded entries of each desktop.
+    /// Returns the number of recorded entries for each desktop.
     pub fn recorded(&self) -> Vec<u64> {
         self.synced.iter().map(|synced| synced.borrow().entries).collect()
     }
 
-    /// Stops the users.
+    /// Stops the simulated users.
     pub fn fall_quiet(&self) {
         self.quiet.cancel();
     }
 
-    /// Stops the exporters, and checks that each recorded entry arrived. Returns the number of entries, and the number
-    /// of duplicates that were removed.
+    /// Stops the exporters and checks that each recorded entry arrived. Returns the number of entries and the number of
+    /// removed duplicates.
     pub async fn end(mut self, collector: &Collector) -> (u64, u64) {
         self.ending.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -145,7 +145,7 @@ impl Exporters {
     }
 }
 
-/// Records a call at random times: a Poisson process.
+/// Records calls at random times, as a Poisson process.
 async fn use_desktop(synced: watch::Sender<Written>, spool: Arc<Spool>, mut random: Random) {
     for position in spool.positions.iter().step_by(ENTRIES_PER_CALL).skip(1) {
         let pause = CALL_EVERY.mul_f64(-(1.0 - random.next()).ln());

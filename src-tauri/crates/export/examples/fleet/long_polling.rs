@@ -1,4 +1,4 @@
-//! Long polling: two new bundles, and a restart of the server.
+//! Simulates long polling with a new bundle and a server restart.
 
 use super::bounds::{self, Load};
 use super::bundles::{BundleServer, Organization};
@@ -10,13 +10,13 @@ use ironcurtain_bundle::PollInterval;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Long-polling time of the settings.
+/// Long-polling timeout from the settings.
 const WAIT: Duration = Duration::from_secs(5 * 60);
 
 /// Time that the server needs to restart.
 const RESTART: Duration = Duration::from_secs(10);
 
-/// Time in which the effects of an event are measured.
+/// Period after an event in which its effects are measured.
 const AFTER: Duration = Duration::from_secs(30 * 60);
 
 /// Runs the simulation and returns the rows of the table.
@@ -42,7 +42,7 @@ pub async fn run(desktops: usize, organization: &Organization) -> Vec<String> {
     let polls = desktops as f64 / (interval.max - interval.min).as_secs_f64();
     let load = |what: &str, from, until| {
         let seconds = server.site.between(from, until);
-        // Every attempt counts, including those that are refused.
+        // Every connection attempt counts, even if it is refused.
         Load::checked(what, &bounds::connections(&seconds), polls, 1)
     };
     let sent = total(&server.site.between(published, published + Duration::from_secs(1))).sent;

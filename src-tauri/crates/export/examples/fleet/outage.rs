@@ -1,6 +1,7 @@
-//! An hour of normal work with one new bundle, an hour's outage of both servers with another one, and the return.
+//! Simulates an hour of normal work, an hour-long outage of both servers, and their return. A new bundle is published
+//! during the normal work and another one during the outage.
 //!
-//! - The export starts 20 minutes before the outage, because it needs most of the simulation's time.
+//! - The export starts 20 minutes before the outage, because it takes up most of the simulation's run time.
 
 use super::bounds::{self, Load};
 use super::bundles::{BundleServer, Organization};
@@ -17,19 +18,19 @@ use tokio::time::{Instant, sleep};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Time before the outage at which the export starts. Its second half is measured.
+/// Duration of the export before the outage. Its second half is measured.
 const EXPORT: Duration = Duration::from_secs(20 * 60);
 
-/// Time in which the collector closes connections without answering, before it is unreachable.
+/// Period in which the collector closes connections without a response, before it becomes unreachable.
 const CRASHING: Duration = Duration::from_secs(5);
 
-/// Time before its return in which the collector answers with status 503.
+/// Period before its return in which the collector responds with status 503.
 const MAINTENANCE: Duration = Duration::from_secs(10 * 60);
 
-/// Time after the return that is measured.
+/// Measured period after the return.
 const AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// Maximum pauses of the export: between metrics, between signed heads, and after failures.
+/// Maximum pauses of the export in seconds: between metrics, between signed heads, and after failures.
 const METRICS: f64 = 80.0;
 const HEADS: f64 = 80.0;
 const BACKOFF: f64 = 300.0;
@@ -88,8 +89,9 @@ pub async fn run(desktops: usize, organization: &Organization, spool: &Arc<Spool
     let polls = many / (interval.max - interval.min).as_secs_f64();
     // Each call leads to one request. Heads and metrics follow their own pauses.
     let reports = many * (2.0 / METRICS + 2.0 / HEADS + 1.0 / CALL_EVERY.as_secs_f64());
-    // Entries and metrics that waited are sent together after the last backoff, or after the pause that the collector
-    // requested: at least as long as the longest backoff, and drawn from a range of half of its length.
+    // Pending entries and metrics are sent together after the last backoff, or after the pause that the collector
+    // requested. That pause is at least as long as the longest backoff, and its random range is half as long as the
+    // pause.
     let returns = many * 2.0 * 2.0 / BACKOFF;
     let of_bundles = |from, until| server.site.between(from, until);
     let of_collector = |from, until| site.between(from, until);
@@ -99,7 +101,7 @@ pub async fn run(desktops: usize, organization: &Organization, spool: &Arc<Spool
     let usual_export = of_collector(outage - EXPORT / 2, outage);
     let usual_reports = checked("export", &usual_export, reports);
     let tries = Load::checked("outage", &bounds::connections(&of_bundles(outage, back)), polls, 1);
-    // Each desktop retries quickly at first, from the moment of its next request on.
+    // No bound applies, because each desktop retries quickly at first, starting with its next request.
     let retries = Load::counted(&bounds::connections(&of_collector(outage + CRASHING, back)));
     let back_bundles = Load::checked("return", &bounds::requests(&of_bundles(back, now)), polls, 1);
     let back_reports = checked("return", &of_collector(back, now), reports + returns);

@@ -1,10 +1,10 @@
 //! Random numbers that are the same in each run.
 
-/// Generator (SplitMix64).
+/// SplitMix64 generator.
 pub struct Random(u64);
 
 impl Random {
-    /// Creates the generator for one purpose of one desktop.
+    /// Creates a generator for one desktop and one purpose.
     pub fn new(desktop: usize, purpose: u64) -> Self {
         Self((desktop as u64) << 8 | purpose)
     }

@@ -1,4 +1,4 @@
-//! Server that clients reach through memory instead of a network. Counts its traffic in each second.
+//! In-memory server that counts its traffic in each second.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -19,13 +19,14 @@ use tokio::time::Instant;
 /// Maximum number of bytes that one side of a connection can send before the other side reads.
 const BUFFER: usize = 16 * 1024;
 
-/// Response, or `None` to close the connection without one.
+/// Response, or `None` to close the connection without a response.
 pub type Answered = Pin<Box<dyn Future<Output = Option<Response<Full<Bytes>>>> + Send>>;
 
-/// Traffic in one second, or the sum of several seconds. The bytes include HTTP heads, but not TLS or TCP.
+/// Traffic in one second, or the sum of several seconds. The byte counts include HTTP headers, but no TLS or TCP
+/// overhead.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
-    /// Attempts to connect.
+    /// Connection attempts.
     pub connections: u64,
     pub requests: u64,
     pub received: u64,
@@ -102,7 +103,7 @@ impl Site {
     }
 }
 
-/// Returns the sum of the traffic of several seconds.
+/// Returns the total traffic of several seconds.
 pub fn total(seconds: &[Traffic]) -> Traffic {
     seconds.iter().fold(Traffic::default(), |sum, second| Traffic {
         connections: sum.connections + second.connections,
@@ -112,7 +113,7 @@ pub fn total(seconds: &[Traffic]) -> Traffic {
     })
 }
 
-/// Server's side of a connection.
+/// Server side of a connection.
 struct Counted {
     stream: DuplexStream,
     site: Arc<Site>,
@@ -152,7 +153,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// Set of desktops that have reached a state, and the time when the last one did.
+/// Set of desktops that have reached a state, and the time when the last desktop did.
 #[derive(Debug)]
 pub struct Progress(Mutex<(Vec<bool>, Instant)>);
 
@@ -161,7 +162,7 @@ impl Progress {
         Self(Mutex::new((vec![false; desktops], Instant::now())))
     }
 
-    /// Starts again with no desktop.
+    /// Removes all desktops from the set.
     pub fn reset(&self) {
         self.0.lock().expect("no panic").0.fill(false);
     }
@@ -174,7 +175,7 @@ impl Progress {
         }
     }
 
-    /// Waits until all desktops have reached the state, and returns the time that the last one needed since `from`.
+    /// Waits until all desktops have reached the state. Returns the time from `from` until the last desktop reached it.
     pub async fn all(&self, from: Instant, timeout: Duration) -> Duration {
         loop {
             {

@@ -1,4 +1,4 @@
-//! Log that all desktops export: a real one, which each desktop's exporter reads from disk.
+//! Audit log that all desktops export. Each desktop's exporter reads it from disk.
 //!
 //! - Each desktop has its own state file, and reads up to the entries that it has "recorded" so far.
 
@@ -8,18 +8,18 @@ use ironcurtain_audit::{
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Entries of one call: the decision, and its outcome.
+/// Number of entries per call: the decision and its outcome.
 pub const ENTRIES_PER_CALL: usize = 2;
 
 pub struct Spool {
     dir: tempfile::TempDir,
-    /// Positions in the log: the first one is before all entries.
+    /// Positions in the log. The first position is before all entries.
     pub positions: Vec<Written>,
     numbers: HashMap<String, u64>,
 }
 
 impl Spool {
-    /// Records this number of calls.
+    /// Creates a log with this number of calls.
     pub fn new(calls: usize) -> Self {
         // Each desktop syncs its state file after each request, which is slow on a disk.
         let memory = Path::new("/dev/shm");

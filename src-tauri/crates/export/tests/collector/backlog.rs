@@ -1,4 +1,4 @@
-//! Entries that are sent again, given up, and reported.
+//! Tests entries that are sent again, dropped, or reported as lost.
 
 use crate::fake_collector::attribute;
 use crate::stage::{Stage, eventually};
@@ -25,14 +25,14 @@ async fn only_entries_after_the_start_are_sent_once_each() {
     for request in &received {
         assert!(!String::from_utf8_lossy(&request.body).contains("summary"), "summaries stay here");
     }
-    // A position that is stored continues after a restart.
+    // After a restart, the export continues from the stored position.
     stage.start();
     stage.record(1).await;
     stage.stop().await;
     assert_eq!(stage.collector.numbers(), [2, 3, 4, 5, 6, 7]);
 }
 
-/// Instant of a kill.
+/// Time at which the exporter is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
     /// Before the exporter ran.
@@ -140,7 +140,7 @@ async fn damaged_state_sends_again_with_the_same_ids() {
     let after: BTreeSet<_> =
         stage.collector.accepted().iter().map(|record| attribute(record, "log.record.uid")).collect();
     assert!(after.is_superset(&before));
-    // Entry 1, from before the export, is sent too, because the position is unknown.
+    // Entry 1 was written before the export started. It is sent because the position is unknown.
     assert_eq!(after.len(), before.len() + 2);
     assert_eq!(stage.state().dropped, 0);
 }

@@ -1,4 +1,4 @@
-//! A collector with behaviour defined by the test.
+//! Collector whose behaviour the test defines.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 
-/// Answer of a correct collector.
+/// Response of a correct collector.
 pub const ACCEPTED: &str =
     "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
 
@@ -21,7 +21,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Returns the records of a request with logs.
+    /// Returns the log records in the request.
     pub fn records(&self) -> Vec<LogRecord> {
         let request = ExportLogsServiceRequest::decode(self.body.as_slice()).unwrap();
         let scopes = request.resource_logs.into_iter().flat_map(|logs| logs.scope_logs);
@@ -29,7 +29,7 @@ impl Received {
     }
 }
 
-/// Returns the text or number of an attribute.
+/// Returns an attribute's text or number.
 pub fn attribute(record: &LogRecord, name: &str) -> Option<String> {
     let pair = record.attributes.iter().find(|pair| pair.key == name)?;
     let value = pair.value.as_ref()?.value.as_ref()?;
@@ -40,10 +40,10 @@ pub fn attribute(record: &LogRecord, name: &str) -> Option<String> {
     Some(number.to_string())
 }
 
-/// Returns the raw answer, or `None` to accept the request.
+/// Function that returns the raw response, or `None` to accept the request.
 type Behaviour = dyn Fn(&Received, &mut TcpStream) -> Option<String> + Send + Sync;
 
-/// Keeps requests unanswered until it is dropped.
+/// Guard that keeps requests unanswered until it is dropped.
 pub struct Hold {
     _release: mpsc::Sender<()>,
 }
@@ -92,7 +92,7 @@ impl FakeCollector {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Sets the behaviour from now on.
+    /// Sets the behaviour for further requests.
     pub fn behave(
         &self,
         behaviour: impl Fn(&Received, &mut TcpStream) -> Option<String> + Send + Sync + 'static,
@@ -100,12 +100,13 @@ impl FakeCollector {
         *self.behaviour.lock().unwrap() = Arc::new(behaviour);
     }
 
-    /// Answers no request until the returned guard is dropped, and then accepts all, even from clients that disconnected.
+    /// Leaves all requests unanswered until the returned guard is dropped. Then accepts them, even from clients that
+    /// have disconnected.
     pub fn hold(&self) -> Hold {
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
         self.behave(move |_, _| {
-            // Fails once the guard is dropped.
+            // `recv` fails once the guard is dropped.
             let _ = released.lock().unwrap().recv();
             None
         });

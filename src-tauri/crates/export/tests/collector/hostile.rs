@@ -1,4 +1,4 @@
-//! Collectors that attack: endless, misleading and malformed answers.
+//! Tests hostile collectors: endless, misleading and malformed responses.
 
 use crate::fake_collector::FakeCollector;
 use crate::stage::{Stage, eventually};
@@ -39,7 +39,7 @@ async fn answers_that_are_not_otlp_are_not_a_success() {
         let refused = probed(&collector).await;
         assert!(matches!(refused, Err(DeliveryError::NotOtlp)), "{answer}: {refused:?}");
     }
-    // In OTLP, only 200 is a success.
+    // In OTLP, only status 200 means success.
     for status in ["202 Accepted", "204 No Content"] {
         collector.answer(status, "Content-Type: application/x-protobuf\r\n");
         let refused = probed(&collector).await;
@@ -66,7 +66,7 @@ async fn endless_answers_are_cut_off() {
     for head in [
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 99999999999\r\n\r\n",
-        // The head itself does not end.
+        // The response head has no end.
         "HTTP/1.1 200 OK\r\nX: ",
     ] {
         let written = Arc::new(AtomicU64::new(0));
@@ -80,7 +80,7 @@ async fn endless_answers_are_cut_off() {
         });
         let refused = probed(&collector).await;
         assert!(matches!(refused, Err(DeliveryError::NotOtlp | DeliveryError::Http(_))), "{refused:?}");
-        // Buffers of the kernel take some megabytes.
+        // Kernel buffers hold some megabytes.
         assert!(written.load(Ordering::Relaxed) < 64 << 20);
     }
 }
@@ -128,7 +128,7 @@ async fn headers_are_sent_and_not_shown() {
     assert!(matches!(refused, Err(DeliveryError::Header(ref name)) if name == "X-Key"), "{refused:?}");
 }
 
-/// Replaces the text of the last entry, and recomputes its hash.
+/// Replaces the text of the last entry and recomputes the entry's hash.
 fn forge_last_entry(log: &std::path::Path) {
     let file = log.join(ironcurtain_audit::LOG_NAME);
     let text = std::fs::read_to_string(&file).unwrap();

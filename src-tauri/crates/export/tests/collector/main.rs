@@ -1,4 +1,4 @@
-//! Exports a log to collectors that behave well, badly, or not at all.
+//! Tests the export to collectors that behave correctly, misbehave, or do not respond.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod backlog;

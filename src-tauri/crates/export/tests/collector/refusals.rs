@@ -1,4 +1,4 @@
-//! Answers with which a collector refuses a request or asks to wait.
+//! Tests responses in which a collector refuses a request or asks the exporter to wait.
 
 use crate::stage::{Stage, eventually};
 use std::time::Instant;
@@ -91,7 +91,7 @@ async fn user_is_told_of_a_collector_that_fails_and_of_its_return() {
     assert_eq!(stage.collector.numbers(), [2, 3, 4], "nothing is lost meanwhile");
 }
 
-/// Asserts that a collector that always gives this answer is a failure, and that it gets few entries.
+/// Asserts that this answer counts as a failure, and that a collector that always gives it receives few entries.
 async fn assert_failing(answer: &'static str, words: &str) {
     let mut stage = Stage::new().await;
     stage.collector.behave(move |_, _| Some(answer.to_owned()));

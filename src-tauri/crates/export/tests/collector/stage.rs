@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Time for anything that a test waits for.
+/// Maximum duration of each wait in a test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Stage {
@@ -111,19 +111,19 @@ impl Stage {
         self.audit = Audit::keep(keeping, |_| ()).unwrap();
     }
 
-    /// Begins the shutdown.
+    /// Starts the shutdown.
     pub fn cancel(&self) {
         self.running.as_ref().unwrap().1.cancel();
     }
 
-    /// Stops the exporter in order.
+    /// Shuts the exporter down and waits until it has finished.
     pub async fn stop(&mut self) {
         let (task, ending) = self.running.take().unwrap();
         ending.cancel();
         task.await.unwrap();
     }
 
-    /// Kills the exporter at once.
+    /// Aborts the exporter immediately.
     pub async fn kill(&mut self) {
         let (task, _) = self.running.take().unwrap();
         task.abort();

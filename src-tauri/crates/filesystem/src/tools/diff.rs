@@ -11,7 +11,7 @@ const CONTEXT: usize = 4;
 
 const NO_END: &str = "\\ No newline at end of file\n";
 
-/// Returns the unified diff of two texts, whose lines end in line feeds.
+/// Returns the unified diff of two texts with LF line endings.
 pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();
@@ -63,7 +63,7 @@ fn write_hunk(diff: &mut String, before: &[(DiffKind, &str)], lines: &[(DiffKind
     let count = |lines: &[(DiffKind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
     let range = |other| {
         let (skipped, length) = (count(before, other), count(lines, other));
-        // An empty range is given as the number of the line before it.
+        // An empty range starts at the number of the line before it.
         let start = skipped.saturating_add(usize::from(length > 0));
         format!("{start},{length}")
     };

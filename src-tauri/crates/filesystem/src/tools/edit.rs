@@ -1,6 +1,6 @@
 //! `edit_file`: replaces passages of a file and returns the diff.
 //!
-//! - Either all edits are applied or none is.
+//! - Either all edits are applied or none are.
 //! - Line endings are compared and shown as LF, and written as CR LF if every line of the file ends in CR LF.
 
 use std::borrow::Cow;
@@ -43,7 +43,7 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match of `old` or, if there is none, the first lines that differ from it only in
+/// Replaces the first exact match of `old`. If there is none, replaces the first lines that differ from `old` only in
 /// indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));

@@ -78,7 +78,7 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     }
     let part = |text| match text {
         "**" => Some(Part::AnyDepth),
-        // No path contains these names.
+        // Relative paths never contain these names.
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };

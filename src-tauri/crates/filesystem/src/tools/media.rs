@@ -10,7 +10,7 @@ use super::{Answer, Call};
 use crate::error::ToolError;
 use crate::{files, root_uri};
 
-/// Maximum size of a file in bytes, whose base64 form then reaches the text limit.
+/// Maximum file size in bytes. The base64 encoding of a file of this size has the length of the text limit.
 const LIMIT: u64 = files::TEXT_LIMIT / 4 * 3;
 
 pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, ToolError> {

@@ -1,7 +1,7 @@
 //! `move_file`: renames a file or directory, or copies it to another file system and removes the source.
 //!
-//! - Nothing is ever replaced. Instead of checking first, the kernel creates the destination atomically or fails
-//!   (`RENAME_NOREPLACE`, exclusive creation).
+//! - Nothing is ever replaced. Where the file system supports it, the kernel creates the destination atomically or
+//!   fails (`RENAME_NOREPLACE`, exclusive creation).
 //! - The source is removed only after the copy is complete and synced.
 //! - If copying fails, the source is intact and the destination does not exist.
 
@@ -31,7 +31,7 @@ pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<St
     }
 }
 
-/// Failure of a move: an I/O error, to be reported with both paths, or another error.
+/// Reason a move failed: an I/O error, which is reported with both paths, or a different error.
 enum Failure {
     Io(io::Error),
     Tool(ToolError),

@@ -15,7 +15,7 @@ use super::list::{self, FolderEntry};
 use crate::error::ToolError;
 use crate::files::TEXT_LIMIT;
 
-/// Maximum depth below the first directory.
+/// Maximum depth below the starting directory.
 const DEPTH_LIMIT: usize = 200;
 
 pub(super) fn tree(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
@@ -81,7 +81,7 @@ impl Tree<'_> {
         Ok(Value::Array(children))
     }
 
-    /// Adds an entry to the size of the result. It takes five lines, indented by its depth.
+    /// Adds an entry to the size of the result. The entry takes five lines, indented by its depth.
     fn take_room(&mut self, entry: &FolderEntry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
@@ -121,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches a subdirectory, skipping it if it is unreadable. Errors stop the whole search.
+    /// Searches a subdirectory, skipping it if it is unreadable. All errors except I/O errors stop the whole search.
     fn descend(
         &mut self,
         directory: &Dir,

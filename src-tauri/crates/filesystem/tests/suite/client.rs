@@ -1,4 +1,4 @@
-//! Raw JSON-RPC client, with which tests see every byte of a response.
+//! Raw JSON-RPC client that gives tests access to every byte of a response.
 
 use ironcurtain_testkit::JsonProcess;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Tests files of every kind: huge, binary, linked and special ones, and files on two file systems.
+//! Tests files of every kind: huge, binary, linked and special files, and files on two file systems.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,6 +1,6 @@
 //! Tests that IronCurtain's server and the reference server give the same results for the same calls.
 //!
-//! Both servers work on equal trees. Results are compared completely, except for the parts that `pair::alike`
+//! Both servers work on identical trees. Results are compared in full, except for the parts that `pair::alike`
 //! normalizes and the calls in `different`.
 
 mod pair;
@@ -297,14 +297,13 @@ fn listed_differences_still_exist() {
     }
 }
 
-/// Returns the calls whose results differ: the tool, the reason, the arguments, and the result of IronCurtain's
-/// server.
+/// Returns the calls whose results differ: the reason, the tool, the arguments, and the result of IronCurtain's server.
 ///
 /// Other tests cover differences that a single call cannot show:
 ///
 /// - an empty list of roots allows nothing, while the reference server keeps its previous directories
 ///   (`roots`);
-/// - a call waits for changes of the roots that were announced before it (`roots`);
+/// - a call waits for changes to the roots that were announced before the call (`roots`);
 /// - an edited file keeps its CR LF line endings, while the reference server changes them to LF (`files`);
 /// - named pipes and devices are rejected immediately, while the reference server waits for them (`files`);
 /// - a move between two file systems works, and a race never replaces the destination (`files`);
@@ -358,8 +357,8 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns a tool's definition without its description, and without a default value that only the reference server
-/// states.
+/// Returns a tool's definition without its description, and without a default value that only the reference server's
+/// definition states.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

@@ -7,7 +7,7 @@ const TOO_BIG: &str = "(unknown: the repository's configuration is too large)";
 
 const CONDITIONAL: &str = "(unknown: the repository's configuration has conditional includes)";
 
-/// Configuration that redirects the address of the test repository.
+/// Configuration that redirects the test repository's address.
 const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/acme/\n";
 
 #[test]
@@ -45,7 +45,7 @@ fn the_limits_of_settings_and_file_size_are_exact() {
 #[test]
 fn the_output_of_git_is_limited() {
     let user = TestUser::new();
-    // Git prints the section with every setting, so the output of a permitted file can exceed its limit.
+    // Git prints the section with every setting, so the output for a permitted file can exceed the output limit.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
     let said = |more: usize| {
         user.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));

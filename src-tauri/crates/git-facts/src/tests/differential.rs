@@ -1,5 +1,5 @@
-//! Tests random repositories with hostile parts. Git must connect only to reported addresses, unless they are reported
-//! as unknown.
+//! Tests random repositories with hostile parts. Git must connect only to reported addresses, unless the addresses are
+//! reported as unknown.
 //!
 //! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run cases other than [`CASES`].
 
@@ -44,7 +44,7 @@ const HEADS: [&str; 9] = [
 ];
 const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
-/// Reproducible random number generator, with the remote name that most of a case's settings use.
+/// Reproducible random number generator, with the remote name that many of a case's settings use.
 struct Dice {
     state: u64,
     topic: &'static str,
@@ -97,7 +97,7 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        // Git would fetch a group that contains itself indefinitely.
+        // Git would endlessly fetch a group that contains itself.
         let (first, between) = (self.of(&["origin", "gone", "evil"]), self.of(&[" ", "\u{a0}", "\t"]));
         let members = [first, self.of(&["evil", "origin", ""])].join(between);
         let members = members.trim_end_matches(' ');
@@ -146,7 +146,7 @@ impl Dice {
     }
 }
 
-/// Makes one random change to the repository `repo`. Returns the folder in which to run git.
+/// Makes one random change to the `repo` repository. Returns the folder in which to run git.
 fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     let add = |more: &str| {
         let config = user.path("repo/.git/config");

@@ -48,7 +48,7 @@ fn a_repository_with_files_in_place_of_folders_is_unknown() {
         let folder = format!("repo/{odd}");
         let other = if odd == "refs" { "objects" } else { "refs" };
         make(&user, &folder, &["HEAD", other]);
-        // The file is executable, so that only its type prevents entering it.
+        // The file is executable, so that only its type prevents git from entering it.
         user.program(&format!("{folder}/{odd}"), "");
         assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }

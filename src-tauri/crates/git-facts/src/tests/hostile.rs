@@ -115,7 +115,7 @@ fn operations_that_need_no_repository_are_also_judged_without_it() {
     assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
     assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), both[..1]);
-    // Operations that need no repository ignore one of an unknown version.
+    // Operations that need no repository ignore a repository with an unknown version.
     let version = "[core]\n\trepositoryformatversion = 9\n";
     user.file(
         "repo/.git/config",

@@ -9,21 +9,24 @@ pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x
 /// Hostile part of a repository, and the expected results.
 pub(super) struct Part {
     pub(super) what: &'static str,
-    /// Configuration without the part, followed by the lines that the part adds.
+    /// Configuration without the part.
     pub(super) plain: &'static str,
+    /// Lines that the part adds to the configuration.
     pub(super) added: &'static str,
-    /// Files and symlinks of the part, each with content or target.
+    /// The part's files, with their contents.
     pub(super) files: &'static [(&'static str, &'static str)],
+    /// The part's symlinks, with their targets.
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
     pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
-    /// Expected results without and with the part: the addresses, or the reason they are unknown.
+    /// Expected result without the part: the addresses, or the reason they are unknown.
     pub(super) before: &'static str,
+    /// Expected result with the part.
     pub(super) after: &'static str,
 }
 
-/// Empty part on which the others are based.
+/// Empty part on which the other parts are based.
 pub(super) const PART: Part = Part {
     what: "",
     plain: ORIGIN,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Home directory that contains the repository `repo`.
+/// Home directory that contains the `repo` repository.
 pub(super) struct TestUser {
     dir: tempfile::TempDir,
 }

@@ -15,7 +15,7 @@ impl<'a> Wire<'a> {
         let mut gits = std::env::split_paths(&folders).map(|folder| folder.join("git"));
         let git = gits.find(|path| path.exists()).unwrap();
         let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", user.path("wire/log"));
-        // The last two arguments are the host and the command, or the last one is the address.
+        // The last two arguments of ssh are the host and the command.
         let ssh = note(
             "while [ $# -gt 2 ]; do shift; done\npath=\"${2#*\\'}\"; path=\"${path%?}\"\n\
              case \"$path\" in /*) echo \"ssh://$1$path\" ;; *) echo \"$1:$path\" ;; esac",
@@ -39,7 +39,7 @@ impl<'a> Wire<'a> {
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.user.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
-        // Git would fetch a group that contains itself indefinitely.
+        // Git would endlessly fetch a group that contains itself.
         let mut git = Command::new("timeout");
         git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
         git.current_dir(self.user.path(folder).as_path()).env("HOME", self.user.path("").as_path());
@@ -52,7 +52,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Returns an address's host and path, or `None` if it lacks one.
+/// Returns an address's host and path, or `None` if the address is not on a host.
 pub(super) fn place(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

@@ -44,7 +44,7 @@ const TABLES: &str = "
     ) STRICT;
     PRAGMA user_version = 8;";
 
-/// Records that all names in a new database are bound. A new database has no names.
+/// Records that all names in a new database are bound, because it contains no names.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
 /// Selects the grants of version 1 with the current columns. That version had only paths, and a `tree` flag.
@@ -53,7 +53,7 @@ const FROM_1: &str = "
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
         created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Selects the grants of version 2 with the current columns. In that version, grants expired by the wall clock only,
+/// Selects the grants of version 2 with the current columns. In that version, grants expired only by the wall clock,
 /// and there were no tool grants.
 const FROM_2: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
@@ -91,7 +91,7 @@ pub enum StoreError {
     Database {
         /// Path of the database.
         path: PathBuf,
-        /// Error from SQLite.
+        /// SQLite error.
         source: rusqlite::Error,
     },
     /// Opening or inspecting the file failed.
@@ -104,8 +104,8 @@ pub enum StoreError {
     },
     /// Another process removed or replaced the file while it was open.
     #[error(
-        "the grant database `{path}` was {what} while IronCurtain was running; put it back, or restart IronCurtain to use the \
-         file that is there now"
+        "the grant database `{path}` was {what} while IronCurtain was running; restore it, or restart IronCurtain to use the \
+         current file"
     )]
     Lost {
         /// Path of the database.
@@ -141,7 +141,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns `true` if the database is damaged, so that the user must move it away.
+    /// Returns `true` if the database is damaged and the user must move it away.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, Self::Database { source, .. } if is_damage(source))
@@ -248,8 +248,8 @@ fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     }
 }
 
-/// Opens an existing database that is not a symlink. Resolves symlinks in the path of its folder first, because SQLite
-/// would reject those too.
+/// Opens an existing database that is not a symlink. First resolves symlinks in the folder's path, because SQLite would
+/// also reject them.
 fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
     let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
     let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

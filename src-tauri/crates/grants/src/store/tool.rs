@@ -1,4 +1,4 @@
-//! Stored form of granted tools: one text, which is parsed strictly.
+//! Stored form of granted tools: a JSON text that is parsed strictly.
 
 use ironcurtain_policy::{BoundValue, Role, ToolScope, ToolUse};
 use serde::{Deserialize, Serialize};

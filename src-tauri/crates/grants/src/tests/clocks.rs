@@ -114,7 +114,7 @@ async fn a_maximum_lifetime_applies_to_existing_and_new_grants() {
     hands.pass(5 * MINUTE);
     assert!(!grants.hold(&["new".into()]));
     grants.close().await;
-    // A lower limit ends a grant at once, and without a limit, new grants last.
+    // A lower limit ends a grant at once. Without a limit, new grants do not expire.
     let grants = place.open_by(hands.clock("b"));
     grants.limit(None);
     give(&grants, &[always("later", None)]).await;

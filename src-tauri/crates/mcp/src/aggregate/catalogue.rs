@@ -139,8 +139,8 @@ impl Catalogue {
     }
 
     /// Returns the server that a resource belongs to, and the resource's URI on that server. The first match wins: a
-    /// qualified URI, the server that lists it, the longest matching template prefix, a link in a result, a template
-    /// without a prefix, or the only server with resources.
+    /// qualified URI, the server that lists the URI, the longest matching template prefix, a link in a result, a
+    /// template without a prefix, or the only server with resources.
     pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
@@ -368,7 +368,7 @@ mod tests {
         let server = |uri: &str| catalogue.server_of(uri).map(|(server, _)| server.to_owned());
         assert_eq!(server("notes://private/1").as_deref(), Some("private"));
         assert_eq!(server("memo://1").as_deref(), Some("all"));
-        // Equal prefixes of two servers do not match; an empty prefix does not either.
+        // Equal prefixes of two servers do not match, and neither does an empty prefix.
         assert_eq!(server("notes://1"), None);
         assert_eq!(catalogue.server_of("ironcurtain://notes/notes://1"), Some(("notes", "notes://1")));
     }

@@ -47,8 +47,8 @@ impl InitializeRequest {
         Ok(Self { params: to_raw_value(&params)?, version })
     }
 
-    /// Returns the protocol version and the client's capabilities in canonical form. Servers may choose their tools by
-    /// these.
+    /// Returns the protocol version and the client's capabilities in canonical form. Servers may select their tools
+    /// based on these.
     pub fn kind_of_client(&self) -> String {
         let params: Value = serde_json::from_str(self.params.get()).unwrap_or_default();
         let mut capabilities = params.get("capabilities").cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ impl InitializeRequest {
         format!("{} {capabilities}", self.version)
     }
 
-    /// Returns whether the protocol version supports JSON-RPC batches.
+    /// Returns `true` if the protocol version supports JSON-RPC batches.
     pub fn has_batches(&self) -> bool {
         self.version == "2025-03-26"
     }

@@ -4,7 +4,7 @@ use crate::wire::Fields;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Maximum size of one list in bytes. Further entries are left out.
+/// Maximum size of one list in bytes. Further entries are omitted.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum number of pages per list.
@@ -86,13 +86,13 @@ pub struct ListEntries {
     /// Identifying name and unchanged fields of each entry.
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
-    /// Number of entries left out because they were invalid or exceeded [`MAX_BYTES`].
+    /// Number of entries omitted because they were invalid or exceeded [`MAX_BYTES`].
     left_out: usize,
     pages: usize,
 }
 
 impl ListEntries {
-    /// Builds a list from serialized tools. Invalid tools are left out.
+    /// Builds a list from serialized tools. Invalid tools are omitted.
     #[must_use]
     pub fn of(tools: &[String]) -> Self {
         let mut listed = Self::default();
@@ -141,7 +141,7 @@ impl ListEntries {
         Ok(next.filter(|_| self.pages < MAX_PAGES && self.bytes <= MAX_BYTES).map(ToOwned::to_owned))
     }
 
-    /// Returns the number of entries left out because they were invalid or exceeded the size limit.
+    /// Returns the number of entries omitted because they were invalid or exceeded the size limit.
     pub fn left_out(&self) -> usize {
         self.left_out
     }

@@ -2,7 +2,7 @@
 //!
 //! - A name consists of at most 60 letters, digits, `_` and `-`, which every agent client accepts.
 //! - A name depends only on its server and tool, not on other servers or their order. A name that would be ambiguous
-//!   ends with a hash of both.
+//!   ends with a hash of its server and tool.
 //! - INVARIANT: a name refers to exactly one tool of one server.
 
 use sha2::{Digest, Sha256};
@@ -79,7 +79,7 @@ impl Names {
     }
 }
 
-/// Returns whether a name may belong to this server, judging by its prefix.
+/// Returns `true` if a name can belong to this server, judging by its prefix.
 pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
     begins.truncate(MAX_LEN - HASH - 1);
@@ -95,7 +95,7 @@ fn plain(server: &str, tool: &str) -> Option<String> {
     (is_plain && name.len() <= MAX_LEN && !looks_hashed(&name)).then_some(name)
 }
 
-/// Returns whether a name ends like a hashed name.
+/// Returns `true` if a name ends like a hashed name.
 fn looks_hashed(name: &str) -> bool {
     let is_hash = |end: &str| {
         end.len() == HASH && end.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

@@ -1,6 +1,7 @@
 //! Qualified URIs, `ironcurtain://SERVER/URI`, for resources that several servers list.
 //!
-//! - INVARIANT: a server cannot claim a qualified URI. If a server lists a URI with our scheme, it is qualified again.
+//! - INVARIANT: a server cannot claim a qualified URI. If a server lists a URI with our scheme, that URI is qualified
+//!   again.
 
 /// Scheme of qualified URIs.
 const SCHEME: &str = "ironcurtain://";
@@ -10,7 +11,7 @@ pub(crate) fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
-/// Returns whether a URI uses our scheme.
+/// Returns `true` if a URI uses our scheme.
 pub(crate) fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }

@@ -1,6 +1,7 @@
 //! Maps request ids, progress tokens and tasks between the client and the servers.
 //!
-//! - Request ids of the client are unique and pass unchanged. Those of servers may collide and are replaced with ours.
+//! - The client's request ids are unique and are forwarded unchanged. The servers' request ids can collide, so they are
+//!   replaced with our own ids.
 //! - INVARIANT: a server cannot answer, report progress on, or cancel another server's requests.
 
 use super::lists::{CatalogueKind, ListEntries};
@@ -8,7 +9,7 @@ use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 
-/// Maximum number of tasks for which the server is remembered.
+/// Maximum number of tasks whose server is stored.
 const MAX_TASKS: usize = 10_000;
 
 /// Client request that is in flight at a server.
@@ -48,15 +49,16 @@ struct OfServer {
 /// All mappings between client and servers.
 #[derive(Debug)]
 pub struct RequestTables {
-    /// Prefix of our ids, unique to this process, so that it ignores late responses to an earlier process's requests.
+    /// Prefix of our ids. It is unique to this process, so that late responses to an earlier process's requests are
+    /// ignored.
     prefix: String,
     last: u64,
     asked: HashMap<Id, RoutedRequest>,
     own: HashMap<Id, (u64, OwnRequest)>,
     of_servers: HashMap<Id, OfServer>,
-    /// Number of the server connection that may use each progress token of the client.
+    /// Number of the server connection that may use each of the client's progress tokens.
     tokens: HashMap<String, u64>,
-    /// Server connection and original token, by our substitute for the token.
+    /// Server connection and original token, keyed by our substitute for the token.
     server_tokens: HashMap<String, (u64, Box<RawValue>)>,
     /// Name of the server that owns each task.
     tasks: HashMap<String, String>,
@@ -98,18 +100,18 @@ impl RequestTables {
         self.asked.insert(id.clone(), RoutedRequest { upstream, calls_tool, makes_task, token });
     }
 
-    /// Returns whether a client request with this id is in flight.
+    /// Returns `true` if a client request with this id is in flight.
     pub fn is_asked(&self, id: &Id) -> bool {
         self.asked.contains_key(id)
     }
 
-    /// Returns whether any client request is in flight.
+    /// Returns `true` if any client request is in flight.
     pub fn is_any_asked(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// Removes a client request that this upstream answered or the client cancelled. If the request created a task,
-    /// the upstream may still report progress on it.
+    /// Removes a client request that this upstream answered or the client cancelled. If the request created a task, the
+    /// upstream may still report progress on the task.
     pub fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<RoutedRequest> {
         self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
@@ -158,7 +160,7 @@ impl RequestTables {
         Some((upstream, id))
     }
 
-    /// Removes a request that the server cancels. Returns the id that we gave it for the client.
+    /// Removes a request that the server cancels. Returns the request's id for the client.
     pub fn server_cancels(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
@@ -170,7 +172,7 @@ impl RequestTables {
         self.asked.get(id).map(|asked| asked.upstream)
     }
 
-    /// Returns whether this upstream may use this progress token of the client.
+    /// Returns `true` if this upstream may use this progress token of the client.
     pub fn may_report(&self, upstream: u64, token: &RawValue) -> bool {
         self.tokens.get(token.get()) == Some(&upstream)
     }

@@ -37,7 +37,7 @@ struct State {
     /// Our own requests to the core.
     ours: HashMap<Id, OwnRequest>,
     last: u64,
-    /// Log level that was last set on the server; `None` if none was set.
+    /// Log level that was last set on the server, or `None` if no level was set.
     level: Option<Level>,
 }
 
@@ -46,11 +46,11 @@ enum Initialize {
     /// No valid message has arrived yet.
     #[default]
     None,
-    /// The core is being initialized. Client lines wait until that is complete, each with its memory share.
+    /// The core is being initialized. Meanwhile, client lines are queued, each with its memory share.
     Open(Vec<(Vec<u8>, Option<Share>)>),
     /// The core is initialized, with this result.
     Done(InitializeResult),
-    /// The client uses a handshake version, so messages pass unchanged.
+    /// The client uses a handshake version, so messages are forwarded unchanged.
     Handshake,
 }
 
@@ -108,7 +108,7 @@ impl Conversation {
         self.state().calls.expire(Instant::now(), &mut outputs);
     }
 
-    /// Handles client EOF by cancelling pending requests. Returns whether the core's `initialize` has completed.
+    /// Handles client EOF by cancelling pending requests. Returns `true` if the core's `initialize` has completed.
     pub(super) fn hung_up(&self, to_client: &mut dyn FnMut(Outgoing)) -> bool {
         let mut state = self.state();
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
@@ -145,7 +145,7 @@ impl State {
             return outputs.session(line);
         }
         match Incoming::parse(&line) {
-            // Passed on, because the core reports the error.
+            // Forwarded, because the core reports the error.
             Err(_) => outputs.session(line),
             // Dropped: a stateless client answers by retrying its call, never with a response.
             Ok(Incoming::Response { .. }) => {}
@@ -168,7 +168,8 @@ impl State {
         outputs: &mut Outputs<'_>,
     ) {
         if method != "notifications/cancelled" {
-            // The core drops notifications that clients must not send; stateless clients have no others.
+            // Notifications that clients must not send are forwarded to the core, which drops them. This protocol
+            // version defines no other client notifications.
             if !client_may_send(method) {
                 outputs.session(line);
             }
@@ -356,7 +357,8 @@ impl State {
                     self.calls.cancel_input(&id);
                 }
             }
-            // Drops all others: in this protocol version, clients receive only notifications that they subscribe to.
+            // Drops all other notifications: in this protocol version, clients receive only notifications that they
+            // subscribe to.
             _ => drop(self.listens.send(method, params, held, outputs)),
         }
     }
@@ -374,7 +376,7 @@ impl State {
     }
 }
 
-/// Returns whether a request would create or refer to a task of the handshake versions.
+/// Returns `true` if a request would create or refer to a task of the handshake versions.
 fn makes_or_names_a_task(method: &str, params: &RawValue) -> bool {
     let makes =
         || serde_json::from_str::<Fields>(params.get()).is_ok_and(|fields| fields.get("task").is_some());

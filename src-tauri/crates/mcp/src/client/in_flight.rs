@@ -19,14 +19,14 @@ const MAX_WAITING: usize = 64;
 /// Client request in flight at the core.
 #[derive(Debug)]
 pub(super) struct OpenCall {
-    /// Id of the client's current request for the call; `None` while the client gathers input.
+    /// Id of the client's current request for the call, or `None` while the client gathers input.
     pub(super) client: Option<Id>,
     pub(super) method: String,
     /// Sequence number in the order of arrival.
     number: u64,
     token: Option<Token>,
     level: Option<Level>,
-    /// State of the input that the server may request; `None` if the method does not allow input.
+    /// State of the input that the server may request, or `None` if the method does not allow input.
     pub(super) input: Option<Input>,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns whether a request with this id is in flight at the core.
+    /// Returns `true` if a request with this id is in flight at the core.
     pub(super) fn is_open(&self, core: &Id) -> bool {
         self.open.contains_key(core)
     }
 
-    /// Returns whether the client is waiting for the response to a request with this id.
+    /// Returns `true` if the client is waiting for the response to a request with this id.
     pub(super) fn is_waited_for(&self, client: &Id) -> bool {
         self.open.values().any(|call| call.client.as_ref() == Some(client))
     }
@@ -72,7 +72,7 @@ impl Calls {
         self.open.insert(core, call);
     }
 
-    /// Returns the core's id of a request that the client is waiting for.
+    /// Returns the core's id for a request that the client is waiting for.
     pub(super) fn of_client(&self, client: &Id) -> Option<Id> {
         let found = self.open.iter().find(|(_, call)| call.client.as_ref() == Some(client));
         found.map(|(core, _)| core.clone())
@@ -214,7 +214,7 @@ impl Calls {
         outputs.client(Outgoing::line(line).holding_what(held));
     }
 
-    /// Returns whether a pending client request wants log messages of this level.
+    /// Returns `true` if a pending client request wants log messages of this level.
     pub(super) fn want_log(&self, level: Level) -> bool {
         let wants = |call: &OpenCall| call.client.is_some() && call.level.is_some_and(|least| least <= level);
         self.open.values().any(wants)

@@ -21,11 +21,11 @@ pub(super) struct ServerFacts {
     pub(super) has_subscriptions: bool,
 }
 
-/// Returns the `initialize` request to the core. It names the client's protocol version, so that the core uses it with
-/// servers that support it.
+/// Returns the `initialize` request to the core. The request names the client's protocol version, so that the core uses
+/// this version with servers that support it.
 pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
-    // The core requests roots outside calls, where a stateless client cannot be asked.
+    // The core can request roots when no call is in flight, but a stateless client can be asked only during a call.
     capabilities.remove("roots");
     let info = match &envelope.client_info {
         Some(info) => info.clone(),

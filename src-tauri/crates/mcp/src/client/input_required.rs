@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const REQUESTS: [(&str, &str); 2] =
     [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling")];
 
-/// Time limit for the client to gather input, after which the call is cancelled.
+/// Time limit for the client to gather input. The call is then cancelled.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Maximum number of input rounds per call.
@@ -46,7 +46,8 @@ pub(super) struct Input {
     requests: Vec<InputRequest>,
     last_key: usize,
     rounds: usize,
-    /// State that the client received, and the time at which it expires; `None` unless the client is gathering input.
+    /// State that the client received, and the time at which it expires, or `None` if the client is not gathering
+    /// input.
     state: Option<(String, Instant)>,
     /// Response to the call, if it arrived before the client's input.
     pub(super) done: Option<(Response, Held)>,
@@ -72,7 +73,7 @@ impl Input {
         }
     }
 
-    /// Returns whether the client can be asked for this input now.
+    /// Returns `true` if the client can be asked for this input now.
     pub(super) fn accepts(&self, request: &InputRequest) -> bool {
         let is_taken = self.takes.contains(&request.method.as_str());
         let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= MAX_PARAMS_LEN);
@@ -115,7 +116,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether `state` is the one that the client received for this call.
+    /// Returns `true` if `state` is the state that the client received for this call.
     pub(super) fn is_opened_by(&self, state: &str) -> bool {
         self.state.as_ref().is_some_and(|(own, _)| own == state)
     }
@@ -149,7 +150,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns whether every request has been answered.
+    /// Returns `true` if every request has been answered.
     pub(super) fn is_answered(&self) -> bool {
         self.requests.is_empty()
     }

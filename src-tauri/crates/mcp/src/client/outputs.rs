@@ -60,7 +60,7 @@ impl Outputs<'_> {
             params: params.map(ToOwned::to_owned),
             why: refusal.to_string(),
         };
-        // Fails only if the session is closed.
+        // Sending fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
         self.client(Outgoing::line(line.into_bytes()));
@@ -73,7 +73,7 @@ impl Outputs<'_> {
 
     /// Wakes the core's reader, so that it checks its deadline.
     pub(super) fn wake(&self) {
-        // Fails only if the session is closed.
+        // Sending fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Wake);
     }
 

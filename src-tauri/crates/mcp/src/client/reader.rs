@@ -24,7 +24,7 @@ pub enum ClientVersion {
     /// No message has arrived yet.
     #[default]
     Open,
-    /// Handshake version, in which messages pass unchanged.
+    /// Handshake version. Messages are forwarded unchanged.
     #[serde(rename = "legacy")]
     Handshake,
     /// Stateless version, with the core's `initialize` result if it has arrived.
@@ -40,7 +40,7 @@ pub enum ClientMessage {
     Refused(RefusedRequest),
 }
 
-/// Reads a client for the core. The outbox translates messages in the other direction.
+/// Reads a client's messages for the core. The outbox translates messages in the other direction.
 pub struct ClientReader {
     lines: Listening,
     to_client: Outbox,
@@ -69,7 +69,7 @@ impl ClientReader {
         client
     }
 
-    /// Returns the next message for the core, or `None` at the end.
+    /// Returns the next message for the core, or `None` at the end of the input.
     ///
     /// # Errors
     /// Returns the stream's I/O error.
@@ -120,7 +120,7 @@ impl ClientReader {
         if self.has_handshake { self.lines.next_now() } else { None }
     }
 
-    /// Returns whether the source is a channel, which delivers complete lines and has an explicit end.
+    /// Returns `true` if the source is a channel. A channel delivers complete lines and has an explicit end.
     pub fn is_handed_over(&self) -> bool {
         self.lines.is_handed_over()
     }
@@ -144,7 +144,7 @@ impl ClientReader {
         Some(unread)
     }
 
-    /// Returns a closure that reports the client's protocol version at any later time.
+    /// Returns a closure that returns the client's protocol version at the time of each call.
     pub fn version(&self) -> impl Fn() -> ClientVersion + Send + Sync + use<> {
         let (conversation, has_handshake) =
             (self.conversation.as_ref().map(|(conversation, _)| conversation.clone()), self.has_handshake);
@@ -171,7 +171,7 @@ impl ClientReader {
         conversation.receive(line, share, &mut |line| self.to_client.send_translated(line));
     }
 
-    /// Returns whether a disconnected client has no messages left except those already queued.
+    /// Returns `true` if a disconnected client has no messages left except those already queued.
     fn is_settled(&self) -> bool {
         let Some((conversation, _)) = &self.conversation else { return true };
         conversation.hung_up(&mut |line| self.to_client.send_translated(line))
@@ -195,7 +195,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns whether this first message was sent by a stateless client.
+/// Returns `true` if this first message was sent by a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {

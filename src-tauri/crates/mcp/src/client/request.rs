@@ -22,11 +22,11 @@ pub(super) enum RequestRefusal {
     #[error("Unsupported protocol version")]
     Revision {
         requested: String,
-        /// `true` if the client may still fall back to a handshake.
+        /// `true` if the client can still fall back to a handshake.
         is_open: bool,
     },
     /// A request with this id is in flight.
-    #[error("the id {0} is in use by a request that has no answer yet")]
+    #[error("the id {0} is in use by a pending request")]
     IdInUse(String),
     /// The state is invalid, expired or already used.
     #[error(
@@ -99,7 +99,7 @@ pub(super) struct Envelope {
     pub(super) client_info: Option<Box<RawValue>>,
     pub(super) log_level: Option<String>,
     pub(super) progress_token: Option<Box<RawValue>>,
-    /// State that a retry returns.
+    /// State that a retry contains.
     pub(super) state: Option<String>,
     /// Input responses of a retry.
     pub(super) responses: Option<Fields>,
@@ -109,7 +109,7 @@ pub(super) struct Envelope {
     pub(super) digest: [u8; 32],
 }
 
-/// Returns whether the parameters name a protocol version in `_meta`, even an unsupported one.
+/// Returns `true` if the parameters name a protocol version in `_meta`, even an unsupported one.
 pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
     let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
     let meta = read(params).and_then(|params| read(params.get("_meta")));
@@ -117,7 +117,7 @@ pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
 }
 
 impl Envelope {
-    /// Parses the protocol fields. `is_open` is true while a handshake is still possible.
+    /// Parses the protocol fields. `is_open` is `true` while a handshake is still possible.
     pub(super) fn read(
         method: &str,
         params: Option<&RawValue>,
@@ -161,7 +161,7 @@ impl Envelope {
         })
     }
 
-    /// Returns whether the client declared this capability.
+    /// Returns `true` if the client declared this capability.
     pub(super) fn has_capability(&self, capability: &str) -> bool {
         let capabilities = serde_json::from_str::<Fields>(self.capabilities.get());
         capabilities.is_ok_and(|all| all.get(capability).is_some_and(|raw| raw.get() != "null"))

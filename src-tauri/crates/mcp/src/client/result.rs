@@ -31,8 +31,8 @@ impl<'de> Deserialize<'de> for Glance {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Glance, A::Error> {
                 let mut glance = Glance::default();
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                    // Variants and duplicates make the type invalid, because some parsers ignore case and use the last
-                    // of several fields.
+                    // Case variants and duplicates make the type invalid, because some parsers ignore case and use the
+                    // last of several fields.
                     if name.eq_ignore_ascii_case("resultType")
                         || name.eq_ignore_ascii_case("re\u{17f}ultType")
                     {

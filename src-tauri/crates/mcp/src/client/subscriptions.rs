@@ -130,8 +130,8 @@ impl Listens {
         }
     }
 
-    /// Forwards a notification to its subscriptions. Returns whether clients can subscribe to notifications of this
-    /// kind.
+    /// Forwards a notification to the subscriptions that include it. Returns `true` if clients can subscribe to
+    /// notifications of this kind.
     pub(super) fn send(
         &self,
         method: &str,
@@ -149,7 +149,7 @@ impl Listens {
         if params.is_some_and(|params| params.get().len() > MAX_LEN) {
             return true;
         }
-        // Released when the last copy is written. The mutex makes it `Sync`.
+        // The memory is released when the last copy is written. The mutex makes the guard `Sync`.
         let held = Arc::new(std::sync::Mutex::new(held));
         for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
             outputs.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
@@ -157,7 +157,7 @@ impl Listens {
         true
     }
 
-    /// Returns whether a subscription already follows the resource.
+    /// Returns `true` if a subscription already follows the resource.
     fn follow(&self, uri: &str) -> bool {
         let uris = self.0.iter().filter_map(|listen| listen.filter.resource_subscriptions.as_ref());
         uris.flatten().any(|followed| followed == uri)
@@ -184,7 +184,7 @@ impl Listen {
 }
 
 impl Filter {
-    /// Returns whether the notification concerns a followed resource or a part of one.
+    /// Returns `true` if the notification concerns a followed resource or a part of such a resource.
     fn follows(&self, params: Option<&RawValue>) -> bool {
         let uri = || {
             let params: Fields = serde_json::from_str(params?.get()).ok()?;

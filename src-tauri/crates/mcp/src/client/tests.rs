@@ -96,7 +96,7 @@ fn request(id: &Value, method: &str, mut params: Value, capabilities: &Value) ->
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// Builds a call of the tool `ask` with extra fields.
+/// Builds a call to the `ask` tool with extra fields.
 fn call(id: u64, beside: Value, capabilities: &Value) -> Value {
     let mut params = json!({ "name": "ask", "arguments": { "n": 1.0 } });
     params.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());

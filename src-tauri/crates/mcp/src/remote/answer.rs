@@ -8,16 +8,16 @@ use hyper::{Response, StatusCode};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 
-/// Maximum number of characters that an error message quotes of the server's own text.
+/// Maximum length of server text quoted in an error message, in characters.
 pub(super) const MAX_MESSAGE_LEN: usize = 300;
 
 /// Result of checking a response head.
 pub(super) enum Head {
     /// The body contains messages.
     Good,
-    /// The request failed, as this fault describes.
+    /// The request failed with this fault.
     Faulty(Fault),
-    /// The request failed, and the body may explain why.
+    /// The request failed with this fault, and the body may explain why.
     Explained(Fault),
 }
 
@@ -89,7 +89,7 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
     }
 }
 
-/// Returns whether `text` is the response to the request `awaited`.
+/// Returns `true` if `text` is the response to the request `awaited`.
 pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
     matches!(Incoming::parse(text), Ok(Incoming::Response { id, .. }) if id == *awaited)
 }

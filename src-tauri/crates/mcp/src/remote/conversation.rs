@@ -109,20 +109,20 @@ impl Conversation {
 
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
         if self.waiting.all().len() >= MAX_REQUESTS {
-            // Fails if the reader was dropped, which closes the connection anyway.
+            // This fails if the reader was dropped, which closes the connection anyway.
             let _ = self.exchange.refuse(&id, &Fault::TooMany(MAX_REQUESTS)).await;
             return;
         }
         let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());
-        // Locked until the request is inserted, so that its task cannot remove it earlier.
+        // The lock is held until the request is inserted, so that the request's task cannot remove it earlier.
         let mut all = self.waiting.all();
         let task = self.others.spawn(async move {
             let outcome = exchange.request(&id, message, line, held).await;
             match outcome {
                 Ok(()) => {}
-                // Reported when the connection closes. The next call then opens a new connection.
+                // The failure is reported when the connection closes. The next call then opens a new connection.
                 Err(Fault::Forgotten) => exchange.forget(),
-                // Fails if the reader was dropped, which closes the connection anyway.
+                // This fails if the reader was dropped, which closes the connection anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
             waiting.all().remove(&id);

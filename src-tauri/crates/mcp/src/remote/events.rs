@@ -18,7 +18,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(6
 /// Reconnect delay if the server sets none.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Position in a stream, from which the stream can be reopened.
+/// Position in a stream at which the stream can be reopened.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
     /// Id of the last event, if the server sends ids.
@@ -33,7 +33,7 @@ impl Position {
     }
 }
 
-/// Event, or the report of a skipped one.
+/// Event, or a report of a skipped event.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A message and the memory that it holds.
@@ -93,7 +93,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         }
     }
 
-    /// Completes the current event and returns it. Returns `None` if it is empty or not a message.
+    /// Completes the current event and returns it. Returns `None` if the event is empty or not a message.
     fn dispatched(&mut self, position: &mut Position) -> Option<Event> {
         if let Some(id) = self.id.take() {
             position.last_id = (!id.is_empty()).then_some(id);

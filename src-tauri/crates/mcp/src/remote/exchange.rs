@@ -1,6 +1,6 @@
 //! One HTTP request to a remote server and its response, which is a single message or an event stream.
 //!
-//! - An interrupted stream with event ids is resumed after the last one; the request is not sent again.
+//! - An interrupted stream with event ids is resumed after the last event. The request is not sent again.
 //! - Every message is forwarded as one line, with the server's secrets redacted.
 
 use super::Redact;
@@ -29,10 +29,10 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of consecutive failures to resume a stream. After that, the request fails.
 const MAX_FAILURES: u32 = 5;
 
-/// Time for which a stream is still read after the awaited response has arrived.
+/// Duration for which a stream is still read after the awaited response has arrived.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// Maximum time for the server to accept a message without a response.
+/// Maximum time for the server to accept a message that expects no response.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum time for closing the session.
@@ -67,7 +67,7 @@ pub(super) struct Notes {
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
     pub(super) fault: Arc<Mutex<String>>,
-    /// Requirement that the user must log in.
+    /// State of the requirement that the user must log in.
     pub(super) login: RequiredLogin,
 }
 
@@ -78,8 +78,8 @@ struct Awaited<'a> {
     is_answered: bool,
 }
 
-/// Login with which a stream of unsolicited messages was opened. The stream of a request has none: a login that ends
-/// while the server carries out a request does not affect the response.
+/// Login with which a stream of unsolicited messages was opened. The stream of a request has no such login, because a
+/// login that ends while the server carries out a request does not affect the response.
 struct StreamLogin(LoginId);
 
 impl Exchange {
@@ -122,8 +122,8 @@ impl Exchange {
         if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
     }
 
-    /// Sends a request until the server accepts it. If the server is busy, retries after a delay; if it has forgotten
-    /// the session, retries in a new one. Returns `None` if the response was already handled.
+    /// Sends a request until the server accepts it. If the server is busy, retries after a delay. If the server has
+    /// forgotten the session, retries in a new session. Returns `None` if the response was already handled.
     async fn accepted(
         &self,
         mut headers: HeaderMap,
@@ -247,7 +247,7 @@ impl Exchange {
 
     /// Writes a line to the connection's standard error.
     pub(super) async fn say(&self, text: &str) {
-        // Fails if the reader was dropped.
+        // Writing fails if the reader was dropped.
         let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
@@ -349,7 +349,8 @@ impl Exchange {
         }
     }
 
-    /// Forwards the events of a stream until the stream ends or `login`, with which it was opened, is no longer current.
+    /// Forwards the events of a stream until the stream ends or `login` is no longer current. `login` is the login with
+    /// which the stream was opened.
     async fn read_events(
         &self,
         reply: Reply,

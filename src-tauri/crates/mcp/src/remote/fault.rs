@@ -27,7 +27,7 @@ pub(super) enum Fault {
     Interrupted {
         /// Host and port of the server.
         host: String,
-        /// Error of the connection.
+        /// Connection error.
         problem: String,
     },
     /// The response ended before it was complete.
@@ -87,7 +87,7 @@ pub(super) enum Fault {
     #[error("the server answered with `{0}` instead of an MCP content type")]
     Form(String),
     /// The response exceeds the size limit.
-    #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
+    #[error("the server's answer exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// No memory was available for the response.
     #[error(
@@ -114,21 +114,21 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns whether the user must log in.
+    /// Returns `true` if the user must log in.
     pub(super) fn needs_login(&self) -> bool {
         matches!(self, Self::Unauthorized { status: 401, .. } | Self::Login(LoginError::Expired { .. }))
     }
 
-    /// Returns whether the server's explanation says that it does not know the session. Some servers send it with
-    /// status 400 instead of 404.
+    /// Returns `true` if the server's explanation says that the session is unknown. Some servers send this explanation
+    /// with status 400 instead of 404.
     pub(super) fn is_about_session(&self, explanation: &[u8]) -> bool {
         let text = String::from_utf8_lossy(explanation).to_lowercase();
         matches!(self, Self::Status { status: 400, .. })
             && UNKNOWN_SESSION.iter().any(|words| text.contains(words))
     }
 
-    /// Returns the delay before the request is repeated. `None` if the server may have carried out the request, or if
-    /// the delay or the number of attempts is too large.
+    /// Returns the delay before the request is retried. Returns `None` if the server may have carried out the request,
+    /// or if the delay or the number of attempts is too large.
     pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
         let Self::Busy { status, retry_after } = self else { return None };
         let pause = match retry_after {
@@ -144,13 +144,13 @@ impl Fault {
 /// Texts in 400 responses with which the reference server and the SDK examples refuse an unknown session.
 const UNKNOWN_SESSION: [&str; 3] = ["no valid session id", "invalid session id", "session not found"];
 
-/// Maximum number of times that a rejected request is repeated.
+/// Maximum number of times that a rejected request is retried.
 const MAX_ATTEMPTS: u32 = 2;
 
-/// Delay before the first repetition if the server specifies none. Doubles with each repetition.
+/// Delay before the first retry if the server specifies none. The delay doubles with each retry.
 const USUAL_PAUSE: Duration = Duration::from_millis(500);
 
-/// Maximum delay before a repetition. Clients do not wait for a response much longer.
+/// Maximum delay before a retry. Clients do not wait much longer for a response.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {

@@ -26,17 +26,17 @@ pub(super) struct HttpSession {
 }
 
 impl HttpSession {
-    /// Returns whether the server assigned a session id.
+    /// Returns `true` if the server assigned a session id.
     pub(super) fn has_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Returns whether both have the same session id, or none.
+    /// Returns `true` if both have the same session id or neither has a session id.
     pub(super) fn is_session_of(&self, other: &Self) -> bool {
         self.session == other.session
     }
 
-    /// Returns whether both have the same protocol version, or none.
+    /// Returns `true` if both have the same protocol version or neither has a protocol version.
     pub(super) fn is_version_of(&self, other: &Self) -> bool {
         self.version == other.version
     }

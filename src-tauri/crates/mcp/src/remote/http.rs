@@ -1,7 +1,7 @@
 //! HTTP/1.1 connections to a remote server: opened on demand, kept alive briefly, with TLS for `https`.
 //!
 //! - A request is written at most once. If a kept connection closes before any byte was written, the request uses a new
-//!   connection. A request that the server answered with 401 is written again with another token.
+//!   connection. A request that the server answered with 401 is written again with a different token.
 
 use super::fault::Fault;
 use super::login::ServerLogin;
@@ -77,7 +77,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
             let value = HeaderValue::from_str(value);
-            // The errors of these conversions do not name the header.
+            // The errors from these conversions do not name the header.
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
                 return Err(RemoteError::Header((*name).to_owned()));
             };
@@ -105,7 +105,7 @@ impl Http {
     }
 
     /// Sends a request and returns the response head. If the server refuses the token with 401, it has not carried out
-    /// the request, which is sent again with a new token.
+    /// the request, so the request is sent again with a new token.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -129,7 +129,7 @@ impl Http {
         self.login.as_ref()?.id().await
     }
 
-    /// Sends the last request of a connection with the token as it is: a renewal could not be finished any more.
+    /// Sends the last request of a connection without renewing the token, because a renewal could no longer complete.
     pub(super) async fn send_last(&self, method: Method, mut headers: HeaderMap) -> Result<Reply, Fault> {
         let token = if let Some(login) = &self.login { login.last_header().await } else { None };
         headers.extend(token.map(|token| (header::AUTHORIZATION, token)));
@@ -215,7 +215,7 @@ impl Reply {
         (StreamReader::new(body), connection)
     }
 
-    /// Like [`body`](Self::body), but replaces line breaks with spaces. In JSON, they occur only between tokens.
+    /// Like [`body`](Self::body), but replaces line breaks with spaces. In JSON, line breaks occur only between tokens.
     pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
@@ -235,7 +235,7 @@ impl Reply {
 
 /// Enables TCP keepalive, so that the kernel notices an unreachable host.
 fn notice_silence(stream: &TcpStream) {
-    // Ignored on failure: an unreachable host is then noticed later.
+    // Errors are ignored, because they only delay the detection of an unreachable host.
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));

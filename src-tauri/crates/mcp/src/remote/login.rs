@@ -51,8 +51,8 @@ pub struct LoginServer {
 }
 
 impl LoginServer {
-    /// Returns whether unencrypted HTTP to this host is allowed: it is the server itself, configured with `http`, or an
-    /// address that the server's entry allows.
+    /// Returns `true` if unencrypted HTTP to this host is allowed: the host is the server itself and its URL uses
+    /// `http`, or the host is an address that the server's entry allows.
     fn may_be_plain(&self, target: &HostPort) -> bool {
         *target == self.target && self.url.scheme() == "http" || self.is_listed(&target.host)
     }

@@ -2,7 +2,7 @@
 //!
 //! - Only a request that the server refused because of its session is sent again, once, in the new session.
 //! - A session with state at the server, such as subscriptions, is not replaced. The connection closes, and its owner
-//!   restores the state in the next one.
+//!   restores the state in the next connection.
 
 use super::answer::{Form, form};
 use super::events::{Event, Events, Position};
@@ -31,8 +31,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Repeats `initialize`. Returns the new session, or `None` if it fails or the server chooses another protocol
-    /// version.
+    /// Sends `initialize` again. Returns the new session, or `None` if the request fails or the server chooses a
+    /// different protocol version.
     async fn initialized_again(&self, id: &Id, line: Bytes, before: &HttpSession) -> Option<HttpSession> {
         let message = Incoming::parse(&line).ok()?;
         let mut session = HttpSession::default();

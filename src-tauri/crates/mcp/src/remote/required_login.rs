@@ -16,11 +16,11 @@ enum LastReport {
     Nothing,
     /// The server refused a request with this login.
     Refused(LoginId),
-    /// The server accepted a request, after it had refused one with this login if there is one.
+    /// The server accepted a request. Contains the login of the preceding refusal, if there was a refusal.
     Accepted(Option<LoginId>),
 }
 
-/// State of the server's requirement, shared by all requests of a connection.
+/// State of the server's login requirement, shared by all requests of a connection.
 pub(super) struct RequiredLogin {
     is_required: Arc<AtomicBool>,
     last: Mutex<LastReport>,

@@ -1,6 +1,6 @@
 //! `_meta` of a request to a server, reduced to the protocol's own keys.
 //!
-//! - Clients add other keys to every call. They are dropped, and their names are recorded.
+//! - Clients add other keys to every call. These keys are dropped, and their names are recorded.
 
 use crate::wire::{Fields, Id};
 use ironcurtain_visible as visible;
@@ -26,7 +26,7 @@ impl RequestMeta {
     /// Parses the known keys of a client's `_meta`.
     ///
     /// # Errors
-    /// Fails if `_meta` is not an object or has a duplicate key.
+    /// Returns an error if `_meta` is not an object or has a duplicate key.
     pub fn read(meta: Option<&RawValue>) -> Result<Self, serde_json::Error> {
         let mut read = Self::default();
         let Some(meta) = meta.filter(|meta| meta.get() != "null") else { return Ok(read) };

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 /// Maximum size of the content of an elicitation response, in bytes of JSON. Form fields are short.
 const MAX_CONTENT_LEN: usize = 16 * 1024;
 
-/// Maximum size in bytes of a sampling response, which may contain images. A parsed value takes up to 16 times as
-/// much memory, which is not part of the session's share.
+/// Maximum size in bytes of a sampling response, which may contain images. A parsed value takes up to 16 times as much
+/// memory. This memory is not part of the session's share.
 const MAX_SAMPLED_LEN: usize = 4 << 20;
 const MAX_OTHER_LEN: usize = 64 * 1024;
 
@@ -58,7 +58,7 @@ impl ClientAnswer {
         Self { response, content, dropped: build.dropped }
     }
 
-    /// Wraps a response without checks, for tests of the code that sends it.
+    /// Wraps a response without checks, for testing the code that sends responses.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(response: Response) -> Self {
@@ -212,7 +212,7 @@ impl Builder {
         }))
     }
 
-    /// Keeps the fields for which `build` returns a value, and records the names of the others.
+    /// Keeps the fields for which `build` returns a value, and records the names of the dropped fields.
     fn only(
         &mut self,
         given: Map<String, Value>,
@@ -251,7 +251,7 @@ fn short(value: Value) -> Option<Value> {
     Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME_LEN))
 }
 
-/// Returns whether a form field can have this value: a string, a number, a boolean or a list of strings (MCP,
+/// Returns `true` if a form field can have this value: a string, a number, a boolean or a list of strings (MCP,
 /// elicitation).
 fn is_plain(value: &Value) -> bool {
     match value {
@@ -307,7 +307,7 @@ mod tests {
         assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
         assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
         assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
-        // Longer responses are not parsed.
+        // Responses over the limit are not parsed.
         let nested = json!({ "action": "accept", "content": { "name": vec![0; MAX_OTHER_LEN] } });
         assert!(built(&form(), &nested).0.unwrap_err().contains("at most 65536 are accepted"));
         let image = |length| json!({ "type": "image", "data": "x".repeat(length), "mimeType": "image/png" });

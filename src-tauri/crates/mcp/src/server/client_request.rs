@@ -1,4 +1,4 @@
-//! Server requests to the client, by the content that their responses may have.
+//! Kinds of server requests to the client. The kind determines the allowed content of the response.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -8,7 +8,7 @@ use std::fmt;
 /// Maximum length of a name, model, stop reason or identifier in bytes.
 pub(super) const MAX_NAME_LEN: usize = 256;
 
-/// Maximum number of form fields in a response. Others are dropped.
+/// Maximum number of form fields in a response. Further fields are dropped.
 const MAX_FIELDS: usize = 256;
 
 /// Server request to the client, which determines the allowed content of the response.
@@ -18,7 +18,7 @@ pub enum ClientRequest {
     Elicitation(Vec<String>),
     /// `sampling/createMessage`.
     Sampling,
-    /// `tasks/result`. The response has the form that fits the request for which the task was created.
+    /// `tasks/result`. The response has the same form as a response to the request for which the task was created.
     TaskResult,
     /// `tasks/get` or `tasks/cancel`.
     Task,

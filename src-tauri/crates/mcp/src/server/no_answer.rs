@@ -7,11 +7,11 @@ use std::sync::Arc;
 /// Exit of a server process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerExit {
-    /// Exit status, or 128 plus the signal number; `None` if it is unknown.
+    /// Exit status, or 128 plus the signal number. `None` if the status is unknown.
     pub status: Option<i32>,
-    /// Reason the connection to a remote server closed; `None` for a local server.
+    /// Reason the connection to a remote server closed, or `None` for a local server.
     pub remote: Option<String>,
-    /// Last lines of standard error, joined and sanitized for display; empty if there are none.
+    /// Last lines of standard error, joined and sanitized for display. Empty if there are none.
     pub stderr_tail: String,
 }
 
@@ -39,7 +39,7 @@ pub enum NoAnswer {
     #[error("the server stopped before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
     /// The response exceeds the size limit.
-    #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
+    #[error("the server's answer exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// No memory was available for the response.
     #[error(

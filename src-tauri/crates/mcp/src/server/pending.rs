@@ -16,7 +16,7 @@ pub(super) const MAX_CLIENT_REQUESTS: usize = 256;
 /// Prefix of our own request ids to the client, as JSON text.
 const OURS: &str = "\"ironcurtain-input:";
 
-/// Returns whether an id has the prefix of our own ids, which a server must not use.
+/// Returns `true` if an id has the prefix of our own ids, which a server must not use.
 pub(super) fn is_ours(id: &Id) -> bool {
     id.as_json().starts_with(OURS)
 }
@@ -48,7 +48,7 @@ impl PendingRequest {
 /// Handle for cancelling a request.
 #[derive(Clone)]
 pub struct RequestHandle {
-    /// Id of the request at the server; `None` if it was never sent.
+    /// Id of the request at the server, or `None` if the request was never sent.
     id: Option<u64>,
     connection: ServerConnection,
 }
@@ -112,20 +112,21 @@ impl PendingRequests {
         (!table.is_over).then_some(id)
     }
 
-    /// Delivers a response to its request. Returns whether such a request was in flight.
+    /// Delivers a response to its request. Returns `true` if such a request was in flight.
     pub(super) fn answered(&self, id: &Id, response: Response, held: MemoryShare) -> bool {
         match self.take(id.as_json()) {
             Some(then) => {
                 then(ServerAnswer::Response(response), held);
                 true
             }
-            // An id in another spelling is a different id, but the server will not respond to the request again.
+            // An id that is spelled differently is a different id, but the server will not respond to the request
+            // again.
             None => self.misanswered(Some(id.as_json()), || NoAnswer::WrongId(id.as_json().to_owned())),
         }
     }
 
-    /// Fails the request that an invalid line was meant to answer: the request with the line's id, or the only one in
-    /// flight. Returns whether there was such a request.
+    /// Fails the request that an invalid line was meant to answer: the request with the line's id, or the only request
+    /// in flight. Returns `true` if there was such a request.
     pub(super) fn misanswered(&self, id: Option<&str>, why: impl FnOnce() -> NoAnswer) -> bool {
         let then = match id.filter(|id| *id != "null") {
             Some(id) => self.take(id.trim_matches('"').trim_end_matches(".0")),
@@ -142,7 +143,7 @@ impl PendingRequests {
         is_somebodys
     }
 
-    /// Removes a request. Returns whether it was in flight.
+    /// Removes a request. Returns `true` if it was in flight.
     pub(super) fn forget(&self, id: u64) -> bool {
         let then = self.table().open.remove(&id);
         then.is_some()
@@ -161,7 +162,7 @@ impl PendingRequests {
         self.table().is_over = true;
     }
 
-    /// Fails every request in flight, and every later one, with the exit reason.
+    /// Fails every request in flight, and every later request, with the exit reason.
     pub(super) fn end(&self, why: &NoAnswer) {
         let mut table = self.table();
         table.is_over = true;
@@ -174,7 +175,7 @@ impl PendingRequests {
         self.table().is_over
     }
 
-    /// Records a server request to the client. Returns `false` if too many are unanswered or the id is in use.
+    /// Records a server request to the client. Returns `false` if too many requests are unanswered or the id is in use.
     pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
         let is_free = table.of_client.len() < MAX_CLIENT_REQUESTS && !table.of_client.contains_key(id);
@@ -199,7 +200,7 @@ impl PendingRequests {
         }
     }
 
-    /// Removes and returns a request to the client. Returns `None` if it is withheld, answered or cancelled.
+    /// Removes and returns a request to the client. Returns `None` if the request is withheld, answered or cancelled.
     pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
         let mut table = self.table();
         let is_withheld = *table.of_client.get(id)? == ClientRequest::Withheld;

@@ -22,7 +22,7 @@ pub(super) const MAX_UNWRITTEN: usize = 256;
 /// Maximum time that pending requests wait for the server's exit reason.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Maximum number of characters of an unsupported method name in an error.
+/// Maximum length of an unsupported method name in an error, in characters.
 const MAX_METHOD_LEN: usize = 100;
 
 /// Server request that requires the user's approval.
@@ -78,7 +78,7 @@ impl Reader {
             }
         }
         self.connection.asked.take_no_more();
-        // Fails if the receiver was dropped.
+        // Sending fails if the receiver was dropped.
         let _ = end.send(());
         // Gives the owner of the process time to report the exit reason.
         tokio::time::sleep(ENDING_TIMEOUT).await;
@@ -95,7 +95,7 @@ impl Reader {
     pub(super) fn receive(&self, line: Vec<u8>, held: MemoryShare) {
         match Incoming::parse(&line) {
             Ok(incoming) => {
-                // Freed early, because the needed parts have been copied.
+                // The line is freed early, because its needed parts have been copied.
                 drop(line);
                 self.received(incoming, held);
             }
@@ -172,7 +172,7 @@ impl Reader {
             }
             SAMPLING => {
                 let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // Fails only if the session is closed.
+                // Sending fails only if the session is closed.
                 let _ = self.sampling.send(request);
             }
             _ => self.to_client(request_parts(&id, method, params), held),
@@ -185,8 +185,8 @@ impl Reader {
         self.connection.asked.fail_all(why);
     }
 
-    /// Sends an answer to the server. Takes one permit for it. A line is read only while a permit is available,
-    /// because it can cause one answer.
+    /// Sends an answer to the server, and takes one permit for the answer. A line is read only while a permit is
+    /// available, because each line can cause one answer.
     fn answer(&self, line: Vec<u8>) {
         let unwritten = self.unwritten.clone().try_acquire_owned().ok();
         self.connection.to_server.send(Outgoing::line(line).holding(unwritten));

@@ -16,7 +16,7 @@ pub struct RootList {
 /// Root directory, as defined by MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Root {
-    /// URI of the root with the scheme `file`.
+    /// `file` URI of the root.
     pub uri: String,
     /// Name for display.
     pub name: String,

@@ -1,11 +1,11 @@
 //! Translates between the core and a stateless server (2026-07-28).
 //!
-//! - The version is negotiated with each process ([`negotiate`]). The outcome is remembered for the program
+//! - The version is negotiated with each process ([`negotiate`]). The result is stored for the program
 //!   ([`KnownVersions`]).
 //! - Every request contains the protocol version, and the client info from `initialize`.
-//! - An `input_required` result becomes requests to the client, if it supports them; `roots/list` is answered from
-//!   grants. The call is then retried with the answers and the server's state, as the protocol specifies. Nothing else
-//!   is sent twice.
+//! - An `input_required` result becomes requests to the client, if the client supports them. `roots/list` is answered
+//!   from grants. The call is then retried with the answers and the server's state, as the protocol specifies. Nothing
+//!   else is sent twice.
 //! - The number of rounds, the number of requests and the size of the state are limited.
 
 #[cfg(feature = "fuzzing")]
@@ -170,7 +170,8 @@ impl StatelessServer {
         RequestHandle::new(Some(self.begin(connection, call)), connection.clone())
     }
 
-    /// Subscribes to change notifications, which replaces `notifications/initialized` in this protocol version.
+    /// Subscribes to change notifications. In this protocol version, the subscription replaces
+    /// `notifications/initialized`.
     pub(super) fn listen(&self, connection: &ServerConnection) {
         let Some(filter) = self.state().listening.filter() else { return };
         let Ok(params) = self.stamp.stamped(Some(&filter), None) else { return };
@@ -199,7 +200,7 @@ impl StatelessServer {
     }
 }
 
-/// Returns whether a call would create a task of the handshake versions.
+/// Returns `true` if a call would create a task of the handshake versions.
 fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
     let fields = || serde_json::from_str::<Fields>(params?.get()).ok();
     method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())

@@ -49,7 +49,7 @@ async fn a_server_that_does_not_read_is_not_read() {
         tokio::time::timeout(Duration::from_secs(1), &mut asking).await.is_err(),
         "the connection kept reading"
     );
-    // Every response is written once the server reads.
+    // Every response is written once the server reads again.
     let answers = tokio::task::spawn_blocking(move || {
         std::io::BufReader::new(stdin).lines().take(PINGS).map_while(Result::ok).count()
     });
@@ -100,7 +100,7 @@ async fn too_many_server_requests_get_a_busy_error() {
     assert_eq!(next(&mut stdin).await["id"], 0);
     ask(MAX_CLIENT_REQUESTS);
     assert_eq!(next(&mut client).await["id"], MAX_CLIENT_REQUESTS);
-    // A cancellation also makes room, and its late answer is dropped.
+    // A cancellation also makes room, and a late answer to the cancelled request is dropped.
     let params = "{\"requestId\":1}";
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"method\":\"{CANCELLED}\",\"params\":{params}}}").unwrap();
     assert_eq!(next(&mut client).await["method"], CANCELLED);

@@ -35,7 +35,8 @@ impl Input {
     /// Wraps a pipe or socket, and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// Fails for other file types. On a terminal or file, non-blocking mode would affect every process that shares it.
+    /// Returns an error for other file types. On a terminal or file, non-blocking mode would affect every process that
+    /// shares it.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         if is_socket(&descriptor)? {
             return Ok(Self::Socket(socket(descriptor)?));

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Maximum number of fields for which names are compared pairwise. For so few fields, that is faster than a set.
+/// Maximum number of fields for which names are compared pairwise. For so few fields, this is faster than a set.
 const FEW: usize = 32;
 
 /// Fields of an object in order, with raw values. A duplicate name is an error, because parsers differ in which value

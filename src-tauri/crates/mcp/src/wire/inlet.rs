@@ -1,4 +1,4 @@
-//! Incoming lines of a client or server, from a pipe or from a channel in memory.
+//! Incoming lines of a client or server, from a pipe or from an in-memory channel.
 //!
 //! - A line from a channel already holds its memory share, so no second share is acquired for it.
 
@@ -43,7 +43,7 @@ impl Inlet {
 }
 
 impl Listening {
-    /// Returns the next line, or `None` at the end. Cancel safe.
+    /// Returns the next line, or `None` at the end of the input. Cancel safe.
     ///
     /// # Errors
     /// Returns the stream's I/O error.
@@ -62,7 +62,7 @@ impl Listening {
         }
     }
 
-    /// Returns whether the source is a channel, which delivers complete lines and has an explicit end.
+    /// Returns `true` if the source is a channel. A channel delivers complete lines and has an explicit end.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
         matches!(self, Self::Memory(_))

@@ -1,12 +1,12 @@
-//! Facts remembered about server programs.
+//! Stored properties of server programs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of programs remembered.
+/// Maximum number of programs with a stored property.
 const MAX_COUNT: usize = 1000;
 
-/// Kind of protocol version that a server speaks.
+/// Kind of protocol version that a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolVersion {
     /// A version until 2025-11-25, with an `initialize` handshake.
@@ -15,13 +15,13 @@ pub enum ProtocolVersion {
     Stateless,
 }
 
-/// Protocol version of each program that is known to speak only one of the two kinds.
+/// Kind of protocol version of each program that is known to use only one of the two kinds.
 pub type KnownVersions = KnownServers<ProtocolVersion>;
 
-/// Instructions returned by each program; `None` if a program returned none.
+/// Instructions returned by each program, or `None` if a program returned no instructions.
 pub type KnownInstructions = KnownServers<Option<Arc<str>>>;
 
-/// One fact for each server program, keyed by command line.
+/// One property of each server program, keyed by command line.
 #[derive(Debug, Clone)]
 pub struct KnownServers<T>(Arc<Mutex<HashMap<String, T>>>);
 
@@ -32,13 +32,13 @@ impl<T> Default for KnownServers<T> {
 }
 
 impl<T: Clone> KnownServers<T> {
-    /// Returns the fact about a program, or `None` if it is unknown.
+    /// Returns the stored property of a program, or `None` if it is unknown.
     #[must_use]
     pub fn of(&self, program: &str) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(program).cloned()
     }
 
-    /// Stores the fact about a program.
+    /// Stores the property of a program. Ignores new programs once the maximum number is reached.
     pub fn remember(&self, program: &str, fact: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MAX_COUNT || known.contains_key(program) {
@@ -46,7 +46,7 @@ impl<T: Clone> KnownServers<T> {
         }
     }
 
-    /// Removes the fact about a program, because it turned out to be wrong.
+    /// Removes the stored property of a program, because it turned out to be wrong.
     pub fn forget(&self, program: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(program);
     }

@@ -103,7 +103,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         skipped.is_none().then(|| buffer.split_off(start))
     }
 
-    /// Returns the next line, or `None` at the end. An unterminated last line is dropped.
+    /// Returns the next line, or `None` at the end of the input. An unterminated last line is dropped.
     ///
     /// # Errors
     /// Returns the stream's I/O error.
@@ -150,8 +150,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(self.take(end))
     }
 
-    /// Waits until a memory share is acquired for the current line, of which `length` bytes were read. Returns
-    /// `false` if none becomes available.
+    /// Waits until a memory share is acquired for the current line. `length` is the number of bytes read so far.
+    /// Returns `false` if no share becomes available.
     async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
         // An incomplete line gets twice its current length, so that it rarely waits again.

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Maximum length of a short line: 64 KiB. Short lines use the session's own reserve first.
 const SHORT: usize = 64 * 1024;
 
-/// Maximum length of a medium line: 1 MiB. Longer lines share the greater part of the pool.
+/// Maximum length of a medium line: 1 MiB. Longer lines share the larger part of the pool.
 pub const MEDIUM: usize = 1024 * 1024;
 
 /// Reserve for short lines, per session and direction, in KiB.
@@ -154,7 +154,7 @@ impl Allowance {
         (bytes <= MEDIUM).then_some(Share { held: Held::Medium { own, _pool: pool }, bytes })
     }
 
-    /// Grows a share to `bytes` bytes. On failure, the old share is released too.
+    /// Grows a share to `bytes` bytes. On failure, the old share is also released.
     ///
     /// # Errors
     /// Returns [`NoRoom`] if no larger share becomes available in time.
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(memory.used(), (2 * 1024 * 1024 + 1024, 16 * 1024 * 1024));
         drop(held);
         assert_eq!(memory.used().0, 0);
-        // With all its copies it would exceed the pool.
+        // With all of its copies, this line would exceed the pool.
         drop(memory.allowance(6).take(4 * MIB - 1).await.unwrap());
     }
 }

@@ -300,8 +300,8 @@ fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
-/// Replaces line breaks with spaces. Raw values may contain them between tokens, where some readers would split the
-/// message.
+/// Replaces line breaks with spaces. Raw values can contain line breaks between tokens, and some readers would split
+/// the message there.
 fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {

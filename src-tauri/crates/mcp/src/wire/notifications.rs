@@ -1,5 +1,5 @@
-//! Notifications that are forwarded. All others are dropped, because a receiver that dispatches on the method alone
-//! would act on them without a policy check or an audit record.
+//! Notifications that are forwarded. All other notifications are dropped, because a receiver that dispatches on the
+//! method alone would act on them without a policy check or an audit record.
 
 /// Notifications that a client may send.
 const OF_CLIENTS: [&str; 5] = [
@@ -23,13 +23,13 @@ const OF_SERVERS: [&str; 9] = [
     "notifications/tasks/status",
 ];
 
-/// Returns whether a client may send this notification.
+/// Returns `true` if a client may send this notification.
 #[must_use]
 pub fn client_may_send(method: &str) -> bool {
     OF_CLIENTS.contains(&method)
 }
 
-/// Returns whether a server may send this notification.
+/// Returns `true` if a server may send this notification.
 #[must_use]
 pub fn server_may_send(method: &str) -> bool {
     OF_SERVERS.contains(&method)

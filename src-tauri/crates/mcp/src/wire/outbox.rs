@@ -1,10 +1,10 @@
-//! Queue of lines to one reader. The sender itself writes them for as long as the pipe accepts bytes.
+//! Queue of lines to one reader. The sender itself writes the lines for as long as the pipe accepts bytes.
 //!
 //! - Lines arrive complete, in order and never interleaved.
 //! - Sending never blocks. Bytes that the pipe does not accept stay in the queue and hold their memory; the sender must
 //!   limit their amount.
-//! - A background task runs only while the pipe is full, and exits when the reader closes it.
-//! - For a reader of another protocol version, every line passes through a translator.
+//! - A background task runs only while the pipe is full, and exits when the reader closes the pipe.
+//! - If the reader uses a different protocol version, every line passes through a translator.
 
 use super::{Outgoing, Output};
 use std::collections::VecDeque;
@@ -93,7 +93,7 @@ impl Outbox {
         way
     }
 
-    /// Creates an outbox without a destination; lines are queued until it is opened.
+    /// Creates an outbox without a destination. Lines are queued until the outbox is opened.
     #[must_use]
     pub fn unopened() -> Self {
         let way = Way {
@@ -105,7 +105,7 @@ impl Outbox {
         Self(Arc::new(Guard(Arc::new(way))))
     }
 
-    /// Sets the destination, unless one is set, and writes the queued lines.
+    /// Sets the destination, unless a destination is already set, and writes the queued lines.
     pub fn open(&self, output: Output) {
         self.open_to(Outlet::Stream(output));
     }
@@ -117,13 +117,13 @@ impl Outbox {
         self.0.0.push(self.0.0.queue());
     }
 
-    /// Sets the translator for all lines sent from now on, unless one is set.
+    /// Sets the translator for all lines sent from now on, unless a translator is already set.
     pub(crate) fn translate(&self, translator: Box<Translator>) {
         // Ignored if a translator is already set.
         let _ = self.0.0.translator.set(translator);
     }
 
-    /// Sends a line. If the pipe accepts it, it is written before this function returns.
+    /// Sends a line. If the pipe accepts the line, it is written before this function returns.
     pub fn send(&self, line: Outgoing) {
         match self.0.0.translator.get() {
             None => self.0.0.append(line),
@@ -148,8 +148,8 @@ impl Outbox {
         self.0.0.close();
     }
 
-    /// Completes when the outbox is closed: by [`Outbox::close`], or because the reader closed its end, which is
-    /// noticed only on a write.
+    /// Completes when the outbox is closed: by [`Outbox::close`], or because the reader closed its end. A reader's
+    /// close is noticed only on a write.
     pub async fn closed(&self) {
         self.0.0.closed.cancelled().await;
     }
@@ -200,7 +200,7 @@ impl Way {
     }
 }
 
-/// Writes as much as the pipe accepts. Returns whether the queue is empty.
+/// Writes as much as the pipe accepts. Returns `true` if the queue is empty.
 fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     while let Some(first) = queue.lines.front() {
         let mut slices = [IoSlice::new(b""); AT_ONCE];

@@ -11,7 +11,7 @@ use std::fmt;
 pub fn id_in(head: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(head);
     let mut found = None;
-    // Always fails, because the message is truncated.
+    // Parsing always fails, because the message is truncated.
     let _ = serde_json::Deserializer::from_str(&text).deserialize_map(OwnId(&mut found));
     found
 }

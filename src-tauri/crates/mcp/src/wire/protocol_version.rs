@@ -18,7 +18,7 @@ pub mod meta_key {
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// In a request: capabilities of the client.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// In a request: minimum level of the log messages that the client receives for it.
+    /// In a request: minimum level of the log messages that the client receives for the request.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// In a result: name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -35,7 +35,7 @@ pub(crate) mod error_code {
 /// Calls `change` with parameters and their `_meta`, and serializes the result. Omits an empty `_meta`.
 ///
 /// # Errors
-/// Fails if one of the two is not an object or has a duplicate key.
+/// Returns an error if either is not an object or has a duplicate key.
 pub(crate) fn rewrite_params(
     params: Option<&RawValue>,
     change: impl FnOnce(&mut Fields, &mut Fields),

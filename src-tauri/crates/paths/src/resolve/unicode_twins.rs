@@ -1,7 +1,7 @@
 //! Detects names that are the same text in different Unicode forms.
 //!
-//! - The kernel treats such names as different, but some servers open one if the other does not exist. Such a server
-//!   would then open a file that was not judged, so the path is rejected.
+//! - The kernel treats such names as different, but if one name does not exist, some servers open the file with the
+//!   other name. Such a server would open a file that was not judged, so the path is rejected.
 
 use super::PathError;
 use std::path::Path;
@@ -11,13 +11,13 @@ use unicode_normalization::UnicodeNormalization as _;
 /// varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
-/// Returns `true` if the text may have an equivalent in another Unicode form.
+/// Returns `true` if the text may have an equivalent in a different Unicode form.
 pub(super) fn may_have_twin(text: &str) -> bool {
     text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }
 
-/// Returns an error if the parent folder of `path` contains the same name in another Unicode form. `path` itself must
-/// not exist.
+/// Returns an error if the parent folder of `path` contains the same name in a different Unicode form. `path` itself
+/// must not exist.
 pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
     let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| may_have_twin(name)) else {
         return Ok(());

@@ -6,7 +6,7 @@ use std::io;
 
 /// Maximum number of symlinks followed in one path, as in the Linux kernel.
 const MAX_LINKS: usize = 40;
-/// Maximum length of a file name in bytes, as on every file system of Linux and macOS.
+/// Maximum length of a file name in bytes, as on all file systems on Linux and macOS.
 const MAX_NAME_LEN: usize = 255;
 
 /// State of walking a path from the root.
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
         Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
     }
 
-    /// Walks one component. Returns the target if it is a symlink.
+    /// Walks one component. Returns the target if the component is a symlink.
     fn step(&mut self, part: &str) -> Result<Option<String>, PathError> {
         match part {
             "" | "." => Ok(None),
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Enters `name` in an existing folder. Returns the target if it is a symlink.
+    /// Enters `name` in an existing folder. Returns the target if `name` is a symlink.
     fn enter(&mut self, name: &str) -> Result<Option<String>, PathError> {
         self.push(name);
         let found = match std::fs::symlink_metadata(&self.done) {

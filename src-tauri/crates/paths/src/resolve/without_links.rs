@@ -2,7 +2,7 @@
 //!
 //! - For such a path, `openat2` reports whether it exists, does not exist, or continues below a file. None of these
 //!   cases needs the walk.
-//! - Only the kernel knows whether a symlink is a magic link, whose target is not its text.
+//! - A magic link does not lead to the path in its text. Only the kernel knows whether a symlink is a magic link.
 //! - For a path with a symlink, a path that is not canonical, or any other error, the result is `None` and the path
 //!   is walked instead.
 
@@ -23,8 +23,8 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Returns `true` if `link` is or leads to a magic link, which leads to an open file regardless of its text. The
-/// kernel can reject magic links alone, but reports a loop with the same error. If the result is ambiguous, every
+/// Returns `true` if `link` is or leads to a magic link, which leads to an open file regardless of its text. The kernel
+/// can reject magic links alone, but it reports a symlink loop with the same error. If the result is ambiguous, every
 /// symlink in `/proc` counts as a magic link.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
@@ -42,11 +42,11 @@ fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the error shows that the path does not exist and contains no symlink, which would have caused
+/// Returns `true` if the error shows that the path does not exist and contains no symlink. A symlink would have caused
 /// `ELOOP`.
 ///
-/// With `ENOENT`, the name may exist in another Unicode form, for which the walk searches. With `ENOTDIR`, nothing
-/// can exist below the file.
+/// With `ENOENT`, the name may exist in a different Unicode form. The walk checks for that. With `ENOTDIR`, nothing can
+/// exist below the file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }

@@ -1,4 +1,4 @@
-//! Compares resolution with the kernel's in random trees of folders, files and symlinks.
+//! Compares path resolution with the kernel's in random trees of folders, files and symlinks.
 
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use proptest::prelude::*;
@@ -192,6 +192,6 @@ fn kernel_or(path: &CanonicalPath) -> String {
 }
 
 fn written_or_dot(written: &str) -> String {
-    // The path is relative and not empty.
+    // Makes the path relative and not empty.
     format!("./{written}")
 }

@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// Maximum number of probes for one tool.
 const MAX_CALLS: usize = 20_000;
 
-/// Number of values at which an argument is reduced to [`FEW`] representatives.
+/// Approximate number of an argument's values that are tried to find its representatives.
 const MAX_TRIED: usize = 24;
 
-/// Number of representative values of an argument. They are combined with all values of another argument.
+/// Maximum number of representative values of an argument. They are combined with all values of another argument.
 const FEW: usize = 3;
 
 /// Two policies to compare, with the annotations of the tools.
@@ -92,8 +92,8 @@ impl<'a> Comparing<'a> {
         plan.resolve(facts).ok()
     }
 
-    /// Returns values that represent an argument. Their outcomes differ, and the least strict comes first, so that
-    /// they do not hide differences in other arguments.
+    /// Returns an argument's representative values. Each has a different outcome. Values with less strict outcomes come
+    /// first, so that they do not hide differences in other arguments.
     fn few<'s>(
         &self,
         server: &str,

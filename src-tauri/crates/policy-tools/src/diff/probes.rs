@@ -31,7 +31,7 @@ pub(super) fn calls<'a>(
     let few: Vec<Vec<&Option<Value>>> = slots.iter().map(few).collect();
     let varied: Vec<usize> =
         (0..slots.len()).filter(|at| all.get(*at).is_some_and(|v| v.len() > 1)).collect();
-    // Half of the calls vary a single argument, the other half a pair.
+    // Half of the calls vary a single argument, and the other half vary a pair of arguments.
     let share = (most / 2).checked_div(varied.len()).unwrap_or(most);
     for one in &varied {
         let mut choices = narrowed(&few, share / all.get(*one).map_or(1, Vec::len).max(1));

@@ -1,4 +1,4 @@
-//! A tool's arguments, each with values to try that its schema permits.
+//! A tool's arguments, with the values to try for each.
 
 use super::values::Texts;
 use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
@@ -34,7 +34,7 @@ impl<'a> Slot<'a> {
             slot.take(&declared, [json!(text), json!([text])]);
         }
         if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
-            // A rule that asks or denies by a list may apply to a value that is not a string.
+            // A rule that denies or requires approval by a list may apply to a value that is not a string.
             slot.take(&declared, [json!(1), json!({})]);
         }
         for texts in texts.several {

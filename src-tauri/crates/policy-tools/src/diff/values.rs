@@ -10,7 +10,7 @@ use std::collections::HashSet;
 /// Maximum number of strings to try per argument.
 const MAX_TEXTS: usize = 5_000;
 
-/// Maximum number of pairs of strings to try per argument that accepts lists.
+/// Maximum number of string pairs to try for an argument that accepts lists.
 const MAX_PAIRS: usize = 400;
 
 /// Strings to try for one argument.
@@ -41,7 +41,7 @@ impl Texts {
         found.texts
     }
 
-    /// Adds pairs of a listed string and another one, for conditions that must hold for every value.
+    /// Adds pairs that consist of a listed string and another string, for conditions that must hold for every value.
     fn pair(&mut self, listed: &[String]) {
         let pairs = listed.iter().enumerate().flat_map(|(at, one)| {
             let others =
@@ -82,7 +82,7 @@ impl Collector {
             if let Ok(inside) = paths.within.join("inside") {
                 self.add(inside.to_string());
             }
-            // The parent contains the folder, so a rule that asks or denies may apply to it.
+            // The parent contains the folder, so a rule that denies or requires approval may apply to the parent.
             if let Some(above) = paths.within.parent().filter(|_| descends) {
                 self.add(above.to_string());
             }
@@ -104,7 +104,7 @@ impl Collector {
         }
     }
 
-    /// Adds a list entry, and another spelling of it whose match is uncertain.
+    /// Adds a list entry, and a different spelling of the entry whose match is uncertain.
     fn listed_as_is(&mut self, text: &str, words: &mut Vec<String>) {
         match self.category {
             Category::Url => {
@@ -145,7 +145,8 @@ impl Collector {
     }
 }
 
-/// Returns targets that a pattern covers. For a repository, also returns one that the pattern's author may have meant.
+/// Returns targets that a pattern covers. For a repository, also returns a target that the pattern's author may have
+/// meant.
 fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
         HostPattern::Any => vec!["elsewhere.example".to_owned()],

@@ -82,8 +82,8 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// Returns an empty field that prevents a rule from matching, or `None`. A rule that asks or denies by hosts can have
-/// uncertain matches even if it has no hosts.
+/// Returns an empty field that prevents a rule from matching, or `None`. A rule that denies or requires approval by
+/// hosts can have uncertain matches even if its list of hosts is empty.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
     let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);

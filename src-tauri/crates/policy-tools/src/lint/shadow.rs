@@ -1,8 +1,9 @@
 //! Finds rules that have no effect because earlier rules decide all their calls.
 //!
-//! - Rules and roles are compared one by one, so a folder that only several earlier rules together cover is not
-//!   detected.
-//! - A rule that asks or denies by hosts or lists also decides uncertain matches, unlike a less strict rule.
+//! - Rules and roles are compared one by one, so the check does not detect a folder that is covered only by several
+//!   earlier rules together.
+//! - A rule that denies or requires approval by hosts or lists also decides uncertain matches, unlike a less strict
+//!   rule.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};

@@ -14,7 +14,7 @@ pub enum Gap {
     Call,
     /// Calls without a resource to a tool that can have resources.
     EmptyCall,
-    /// Calls with a value in this role.
+    /// Calls with a value that has this role.
     Role(Role),
 }
 

@@ -120,8 +120,8 @@ impl<'a> Argument<'a> {
         Self { shape, words: words::of(name), description_words: words::of_text(&text), text }
     }
 
-    /// Returns the main word of the name, which is the last word or the one before a preposition. Empty if the name has
-    /// no words.
+    /// Returns the main word of the name, which is the last word or the word before a preposition. Empty if the name
+    /// has no words.
     pub(super) fn head(&self) -> &str {
         const PREPOSITIONS: [&str; 9] = ["to", "for", "from", "of", "in", "into", "with", "at", "by"];
         let at = self.words.iter().skip(1).position(|word| PREPOSITIONS.contains(&word.as_str()));

@@ -15,7 +15,7 @@ pub(super) struct Intent {
     pub(super) read: bool,
     /// Creates or replaces files.
     pub(super) write: bool,
-    /// Changes existing content, which also requires reading it, or opens it for changes by later calls.
+    /// Changes existing content (which also requires reading it), or opens it so that later calls can change it.
     pub(super) change: bool,
     pub(super) delete: bool,
     pub(super) moves: bool,

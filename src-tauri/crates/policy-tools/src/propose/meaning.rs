@@ -35,7 +35,7 @@ pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
 
-/// Recognizes schemas that permit either no strings or only enumerated ones.
+/// Recognizes schemas that permit either no strings or only enumerated strings.
 fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !argument.shape.may_be_text() {
         return Some(Found::none(Confidence::High, "its schema allows only numbers and booleans"));

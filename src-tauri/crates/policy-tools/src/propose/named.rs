@@ -1,4 +1,4 @@
-//! Recognizes arguments that are named after hosts and URLs, hosted repositories, git terms or mail.
+//! Recognizes arguments whose names refer to hosts, URLs, hosted repositories, git or mail.
 
 use super::Confidence;
 use super::clues::URL;

@@ -77,7 +77,7 @@ impl Shape {
         here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
     }
 
-    /// Returns the enumerated strings, or `None` if other values are permitted too.
+    /// Returns the enumerated strings, or `None` if other values are also permitted.
     pub(super) fn choices(&self) -> Option<&[String]> {
         let here = if self.is("string") { self } else { self.items.as_deref()? };
         here.words.as_deref().filter(|_| !here.free && !here.is("any"))
@@ -98,7 +98,7 @@ impl Shape {
         self.is_object() || list
     }
 
-    /// Returns `true` if the value can be a string or another type.
+    /// Returns `true` if the value itself, not only a part of it, can be a string.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }

@@ -26,8 +26,8 @@ const NETWORK: [&str; 14] = [
     "lien",
 ];
 
-/// Words that are no evidence in a description. At the end of an argument's name, they indicate that it does not name
-/// a resource.
+/// Words that do not count as evidence in a description. At the end of an argument's name, they indicate that it does
+/// not name a resource.
 const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
     param arg argument start end option method header word id find";
 

@@ -103,7 +103,7 @@ fn a_rule_that_never_matches_is_found() {
         one(json!({ "tool": ["read"], "roles": ["delete-path"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]
     );
-    // Every call to this tool names a file, which is judged instead.
+    // Every call to this tool names a file, and the file is judged instead.
     assert_eq!(
         one(json!({ "tool": ["write"], "roles": ["none"] })),
         ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]

@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A policy and all other inputs of the judge.
+/// A policy, and everything else that the judge needs.
 pub struct World {
     pub name: String,
     pub policy: Policy,
@@ -56,7 +56,8 @@ pub fn shipped(disk: &Disk) -> World {
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
-/// Returns a policy with `count` rules that each name a server and a tool, including those of the calls.
+/// Returns a policy with `count` rules that each name a server and a tool, including the servers and tools of the
+/// calls.
 pub fn generated(disk: &Disk, count: usize) -> World {
     let annotations = annotations();
     let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
@@ -136,7 +137,7 @@ impl World {
     }
 }
 
-/// Returns the shipped annotations and those of the other tools in the calls.
+/// Returns the shipped annotations, plus annotations for the other tools in the calls.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });

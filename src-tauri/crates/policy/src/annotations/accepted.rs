@@ -1,6 +1,6 @@
 //! Checks a call's arguments against the tool's annotation and input schema.
 //!
-//! - An argument is accepted if it is annotated. If the server declares its arguments, it must also be declared.
+//! - An argument is accepted if it is annotated and the tool's input schema, if there is one, permits it.
 
 use super::ArgumentRoles;
 use crate::Denial;
@@ -18,7 +18,7 @@ pub(crate) struct AcceptedArguments {
     places: BTreeMap<String, usize>,
     /// Name and schema of each annotated argument, by position. `None` if the server declares no schema for it.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
-    /// Required arguments with their positions. If any has no position, every call is invalid.
+    /// Required arguments with their positions. If a required argument has no position, every call is invalid.
     required: Vec<(Arc<str>, Option<usize>)>,
     /// Schema for the arguments as a whole.
     whole: Schema,

@@ -52,7 +52,7 @@ const TOOL_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whol
 const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "serverName");
 const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
-/// Field of a tool that is permitted but ignored.
+/// Comment field of a tool. It is accepted but ignored.
 const FOR_PEOPLE: &str = "comment";
 
 /// Returns the name of a tool or, if it has none, its position in the file.
@@ -144,7 +144,7 @@ impl Reading<'_> {
         Ok((name, annotation))
     }
 
-    /// Returns the name of the tool, after checking that a server name, if present, matches.
+    /// Returns the tool's name. Checks that the server name, if present, matches.
     fn names(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
         let tool = stored.remove("toolName").ok_or_else(|| self.error(TOOL_NAME, "is missing"))?;
         let tool: String = self.read(TOOL_NAME, tool)?;

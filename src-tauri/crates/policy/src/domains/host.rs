@@ -18,7 +18,7 @@ pub(super) enum HostKind {
     Local,
     /// An IP address.
     Address,
-    /// Not a valid host. Programs may interpret it differently.
+    /// Not a valid host. Different programs may interpret it differently.
     Odd,
 }
 
@@ -26,8 +26,7 @@ impl CleanHost {
     /// Parses the host in an address. Returns `None` if it is not valid.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
-            // IDNA maps other scripts' dots to ASCII, so the name can have a trailing dot that it did not have
-            // before.
+            // IDNA maps the dots of other scripts to ASCII, so parsing can produce a trailing dot.
             Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
             Host::Domain(name) => Self::named(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),
@@ -44,13 +43,13 @@ impl CleanHost {
         }
     }
 
-    /// Parses a host that is not part of an address, so an IPv6 address may lack brackets.
+    /// Parses a host that is not part of a URL. An IPv6 address does not need brackets.
     pub(super) fn alone(host: &str) -> Option<Self> {
         let is_bare = host.contains(':') && !host.starts_with('[');
         if is_bare { Self::parse(&format!("[{host}]")) } else { Self::parse(host) }
     }
 
-    /// Parses a host like [`Self::alone`], but returns an invalid one as [`HostKind::Odd`].
+    /// Parses a host like [`Self::alone`], but returns an invalid host as [`HostKind::Odd`].
     pub(super) fn spelled(host: &str) -> Self {
         let odd = || Self { name: host.trim_end_matches('.').to_lowercase(), kind: HostKind::Odd };
         Self::alone(host).unwrap_or_else(odd)

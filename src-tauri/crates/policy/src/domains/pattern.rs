@@ -22,7 +22,7 @@ pub enum PatternError {
     #[error("`{0}` is an address; write only its host")]
     Address(String),
     /// The pattern has a `*` in an unsupported position.
-    #[error("`{0}` has a `*` inside; write `*` for every host, or `*.d` for `d` and everything below it")]
+    #[error("unsupported `*` in `{0}`; write `*` for every host, or `*.d` for `d` and its subdomains")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]
@@ -108,7 +108,7 @@ impl HostPattern {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// Returns `true` for a local name or IP address if the pattern is `*`, for another spelling of an exact
+    /// Returns `true` for a local name or IP address if the pattern is `*`, for a different spelling of an exact
     /// repository, and for any text that is not a valid host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {

@@ -2,8 +2,8 @@
 //!
 //! - A condition on a role never holds if the call contains no value with that role.
 //! - A rule whose role conditions exclude the judged role does not apply to it.
-//! - If a match is uncertain, an allow rule does not cover the value, but a rule that asks or denies does. An unknown
-//!   address or another spelling of a repository therefore cannot bypass a rule.
+//! - If a match is uncertain, an allow rule does not cover the value, but a rule that denies or requires approval does.
+//!   An unknown address or a different spelling of a repository therefore cannot bypass a rule.
 
 use super::value::JudgedValue;
 use crate::{
@@ -18,14 +18,14 @@ pub(super) struct ValueInRole<'a> {
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// Condition that prevents a rule from covering a value.
+/// Reason a rule does not cover a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
     /// The rule applies to other roles.
     OtherRoles,
     /// The path is outside the rule's folder.
     NotWithin,
-    /// A value with one of the condition's roles is not on the rule's hosts or repositories.
+    /// A value with one of the condition's roles is not on any of the rule's hosts or repositories.
     NotInDomains,
     /// A value is not on a list that the rule requires.
     NotListed,
@@ -51,7 +51,7 @@ pub(crate) enum Match {
 pub(super) struct LayerRules<'a> {
     /// Rule that decides, or `None` if the layer does not decide.
     pub(super) decides: Option<&'a Rule>,
-    /// Rule that asks because of an uncertain match, if no rule decides.
+    /// Rule that requires approval because of an uncertain match, if no rule decides.
     pub(super) asks: Option<&'a Rule>,
 }
 
@@ -61,9 +61,9 @@ impl<'a> LayerRules<'a> {
     }
 }
 
-/// Returns the deciding rule, which is the first one that covers the value. If that rule asks because of an uncertain
-/// match, a later deny rule takes precedence, but a later allow rule does not. If no later rule covers the value, the
-/// layer does not decide.
+/// Returns the deciding rule, which is the first one that covers the value. If that rule requires approval because of
+/// an uncertain match, a later deny rule takes precedence, but a later allow rule does not. If no later rule covers the
+/// value, the layer does not decide.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -83,8 +83,9 @@ pub(super) fn first<'a>(
 }
 
 /// Returns the deciding rule for a call to an unannotated tool, given the rules about that tool in order. The tool's
-/// resources are unknown, so a rule that denies or asks applies even if it is about certain arguments. An allow rule
-/// applies only if it requires a server that reaches nothing, and an earlier rule that asks takes precedence over it.
+/// resources are unknown, so a rule that denies or requires approval applies even if it is limited to certain
+/// arguments. An allow rule applies only if it requires a server that reaches nothing, and an earlier rule that
+/// requires approval takes precedence over it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -148,7 +149,7 @@ impl<'a> ValueInRole<'a> {
     }
 
     /// Checks the folder condition. A call that moves, removes or recurses into a folder affects everything in it, so
-    /// rules that ask or deny about the folder's contents apply too.
+    /// rules that deny or require approval for the folder's contents also apply.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -202,7 +203,7 @@ fn of_roles<'a>(
 /// Effect of an uncertain match, which depends on the rule's decision.
 #[derive(Clone, Copy, PartialEq)]
 enum PossibleMatch {
-    /// An uncertain match covers the value: the rule asks or denies.
+    /// An uncertain match covers the value: the rule denies or requires approval.
     Counts,
     /// An uncertain match does not cover the value: the rule allows.
     CountsNot,
@@ -227,9 +228,9 @@ impl PossibleMatch {
         })
     }
 
-    /// Returns the certainty with which a condition holds for every value, or `None` if there are no values. If
-    /// uncertain matches count, the condition must hold only for the judged value, or for any value if none is
-    /// judged.
+    /// Returns the certainty with which a condition holds for every value, or `None` if it does not hold or there are
+    /// no values. If uncertain matches count, the condition must hold only for the judged value, or for any value if no
+    /// value is judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,
@@ -272,8 +273,8 @@ impl PossibleMatch {
     }
 }
 
-/// Returns the lowest certainty of all conditions, or `None` if one does not hold. Returns `Certain` if there are no
-/// conditions.
+/// Returns the lowest certainty of all conditions, or `None` if any condition does not hold. Returns `Certain` if there
+/// are no conditions.
 fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
     conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

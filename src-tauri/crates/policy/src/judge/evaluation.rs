@@ -79,7 +79,7 @@ impl<'a> Evaluation<'a> {
         self.gated.push(Gated { value, is_certain });
     }
 
-    /// Returns the reasons to allow the call and the approvals that are missing.
+    /// Returns the reasons to allow the call, and the missing approvals.
     ///
     /// # Errors
     /// Returns a denial if a rule denies the call or nothing covers a value.
@@ -96,7 +96,7 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // Requests approvals of hosts before those that rules require. If the address is known, the host's approval
+        // Requests approvals of hosts before approvals that rules require. If the address is known, the host's approval
         // also replaces a missing rule.
         let mut asks_for_certain = false;
         for gated in &self.gated {

@@ -1,6 +1,6 @@
 //! Explains the decision on each value of a call, and why earlier rules did not apply.
 //!
-//! - Calls the same functions as the judge, so that explanation and verdict agree.
+//! - Calls the same functions as the judge, so that the explanation and the verdict agree.
 
 use super::Judging;
 use super::cover::{self, Match, Mismatch, ValueInRole};

@@ -1,6 +1,6 @@
 //! Combines the rules of all layers that apply to one value or call.
 //!
-//! - The strictest decision wins. If the layers are equally strict, a managed rule is named.
+//! - The strictest decision wins. If a managed rule and a user rule are equally strict, the managed rule is reported.
 //! - A managed rule that allows decides only if no user rule applies.
 
 use super::cover::LayerRules;
@@ -11,7 +11,7 @@ use crate::{Decision, Rule};
 pub(super) struct Ruling<'a> {
     /// Rule that decides, or `None` if nothing covers the value.
     pub(super) decides: Option<&'a Rule>,
-    /// Rule of each managed layer. If only uncertain matches exist, it applies even if no layer decides.
+    /// Rule of each managed layer, even if its match is uncertain and no layer decides.
     managed: [Option<&'a Rule>; 2],
 }
 
@@ -21,7 +21,7 @@ impl<'a> Ruling<'a> {
         Self { decides: user.decides, managed: [None; 2] }
     }
 
-    /// Combines the layers. If at least one layer decides, an uncertain match in another one still requires approval.
+    /// Combines the layers. If at least one layer decides, an uncertain match in another layer still requires approval.
     pub(super) fn of_layers(managed: [LayerRules<'a>; 2], user: LayerRules<'a>) -> Self {
         let is_decided = managed.iter().chain([&user]).any(|layer| layer.decides.is_some());
         let managed = managed.map(LayerRules::any);

@@ -30,7 +30,7 @@ pub(super) fn plan<'a>(
         request: Some(request),
     };
     let plan = CallPlan::build(Arc::new(tool), meaning, arguments, &values)?;
-    // A resource that is not a file is judged as a whole.
+    // A request for a resource that is not a file is judged as a whole.
     Ok(if arguments.contains_key(PATH) { plan } else { plan.without(Role::ReadPath) })
 }
 

@@ -9,7 +9,7 @@ use ironcurtain_paths::CanonicalPath;
 /// Maximum length of a URI in an error message, in characters.
 const MAX_SHOWN_LEN: usize = 200;
 
-/// The only prefix with which a file URI is accepted.
+/// The only accepted prefix of a file URI.
 const FILE: &str = "file://";
 
 /// Resource to which a URI refers.
@@ -24,13 +24,13 @@ pub enum ResourceAddress {
 /// Reason a URI is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The scheme contains characters that some parsers skip, and then find another scheme.
+    /// The scheme contains characters that some parsers skip. Those parsers would find a different scheme.
     #[error("the scheme of `{0}` has invalid characters")]
     Scheme(String),
     /// Different parsers may find different files.
     #[error(
-        "`{0}` is a file URI that servers read differently; write `file:///`, then the absolute path without \
-         `%`, `?`, `#`, `\\`, `.` and `..`, or use a tool of the server"
+        "`{0}` is a file URI that servers interpret differently; write `file:///`, then the absolute path without \
+         `%`, `?`, `#`, `\\`, `.` and `..`, or use one of the server's tools"
     )]
     Ambiguous(String),
 }
@@ -118,7 +118,10 @@ mod tests {
             "git+file:///a",
         ] {
             let problem = file(uri).unwrap_err();
-            assert!(problem.contains("` is a file URI that servers read differently"), "{uri}: {problem}");
+            assert!(
+                problem.contains("` is a file URI that servers interpret differently"),
+                "{uri}: {problem}"
+            );
         }
     }
 

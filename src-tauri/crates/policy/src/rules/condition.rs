@@ -51,7 +51,7 @@ pub struct ListCondition {
     pub allowed: Vec<ListEntry>,
 }
 
-/// List entry, by the way it matches values.
+/// List entry. Each kind of entry matches values differently.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
     /// Matches a host or repository.

@@ -1,4 +1,4 @@
-//! Examples of a rule: calls that it must cover, and calls that it must not.
+//! Examples of a rule: calls that it must cover, and calls that it must not cover.
 
 use super::load::Reading;
 use crate::LoadError;
@@ -13,7 +13,7 @@ pub(crate) struct Example {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: Arc<Map<String, Value>>,
-    /// `true` if the rule must cover the call, `false` if it must not.
+    /// `true` if the rule must cover the call, `false` if the rule must not cover it.
     pub(crate) matches: bool,
     /// Dotted path of the example within the rule.
     pub(crate) field: String,
@@ -34,7 +34,7 @@ pub(crate) struct StoredExamples {
     others: Vec<Value>,
 }
 
-/// A call. Its paths are absolute or begin with `~/`, without `.` and `..`.
+/// A call. Its paths are absolute or start with `~/`, without `.` and `..`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -97,7 +97,7 @@ fn push_each(places: &mut BTreeMap<String, Vec<RuleEntry>>, names: &[String], pl
     }
 }
 
-/// Appends a position, unless the rule names the same server or tool twice.
+/// Appends a position, unless it was just appended because the rule names the same server or tool twice.
 fn push(places: &mut Vec<RuleEntry>, place: RuleEntry) {
     if places.last().is_none_or(|last| last.at != place.at) {
         places.push(place);

@@ -122,7 +122,7 @@ pub(crate) struct StoredFile {
     _server_name: Option<Value>,
 }
 
-/// Inputs for parsing a rule.
+/// Data needed to parse a rule.
 struct Loading<'a> {
     reading: &'a Reading<'a>,
     resolve: &'a ResolveWithin<'a>,

@@ -1,9 +1,9 @@
-//! JSON that all parsers interpret identically: object keys are unique at every depth, and none is reserved by
-//! `serde_json`.
+//! JSON that all parsers interpret identically: object keys are unique at every depth, and `serde_json` reserves none
+//! of them.
 //!
 //! - With duplicate keys, parsers could use different values, and the user would see only one of them.
-//! - `serde_json` replaces an object that has one of its reserved keys by the text inside it, which no other parser
-//!   does.
+//! - `serde_json` replaces an object that has one of its reserved keys with the text inside it. No other parser does
+//!   this.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};

@@ -68,7 +68,7 @@ impl de::Error for Wrong {
         Self { way: Vec::new(), message: message.to_string() }
     }
 
-    /// Reports JSON's type names instead of serde's.
+    /// Creates a type error with JSON's type names instead of serde's.
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
         let word =
@@ -169,7 +169,7 @@ impl<'de> Deserializer<'de> for Strict {
     }
 }
 
-/// Returns the value as an integer, or `None` if it is not one.
+/// Returns the value as an integer, or `None` if it is not an integer.
 fn whole(value: &Value) -> Option<i128> {
     let Value::Number(number) = value else { return None };
     let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));

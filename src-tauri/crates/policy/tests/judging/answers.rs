@@ -241,7 +241,7 @@ fn verdict_contains_its_ground() {
         other @ Verdict::Escalate(_) => panic!("{other:?}"),
     };
     let at = |path: &str| json!({ "path": path });
-    // Not an approval, despite its reason.
+    // A rule allows this call, although its reason looks like that of an approval.
     assert_eq!(by("write", json!({ "path": "/a", "content": "" })), Ok(AllowedBy::Rule));
     assert_eq!(by("read", at("/a")), Ok(AllowedBy::Answer));
     assert_eq!(by("read", at("/t/x")), Ok(AllowedBy::Grant));

@@ -166,7 +166,7 @@ fn ip_addresses_are_recognized_in_any_notation() {
 
 #[test]
 fn remote_without_a_target_is_sent_as_written() {
-    // Normalization would turn these into another form of address: in `a:/b`, `a` is a host.
+    // Normalization would turn these addresses into a different form: in `a:/b`, `a` is a host.
     for raw in
         ["httphttps:/tpss:1//:a.//h://../", "a:/b/c://../..", "ssh:/ok.org/x://../y", "file:///srv/x/../y"]
     {
@@ -214,7 +214,7 @@ fn trailing_dots_of_a_host_are_ignored_in_every_script() {
 
 #[test]
 fn remote_that_changes_when_sent_has_no_target() {
-    // The URL parser escapes characters in these, and an address with escapes has no target.
+    // The URL parser escapes characters in these addresses, and an address with escapes has no target.
     for raw in ["ssh://^it@ok.org/a", "ssh://h\u{f6}.org/a", "git://\"x@ok.org/a"] {
         let remote = Destination::parse(Role::GitRemoteUrl, raw);
         assert_eq!((remote.text(), remote.domain()), (raw, None));

@@ -1,4 +1,4 @@
-//! Tests that ambiguous values cannot bypass a rule that asks or denies.
+//! Tests that ambiguous values cannot bypass a rule that denies or requires approval.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
@@ -86,7 +86,7 @@ fn star_in_a_deny_rule_covers_every_host() {
     for url in all {
         assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
-    // A local file is on no host. The host of a file on another machine is unknown.
+    // A local file is not on a host, and the host of a file on another machine is unknown.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
     for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
@@ -264,8 +264,8 @@ fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
         ("https://evil.example", "is an address; write only its host"),
         ("evil.example:443", "has a port; remove it, because rules apply to every port"),
         ("[::1]:443", "has a port; remove it, because rules apply to every port"),
-        ("evil*.example", "has a `*` inside"),
-        ("*.*.evil.example", "has a `*` inside"),
+        ("evil*.example", "unsupported `*` in `evil*.example`"),
+        ("*.*.evil.example", "unsupported `*` in `*.*.evil.example`"),
         ("*.evil.example/o/r", "names a repository on more than one host"),
         (" evil.example", "is not a host"),
         ("*.", "is not a host"),
@@ -289,7 +289,7 @@ fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
                     other => panic!("{pattern}: {other:?}"),
                 }
             }
-            // In an allow rule, such a pattern matches nothing, which is harmless.
+            // In an allow rule, such a pattern is harmless, because it matches nothing.
             assert!(read(&conditions, "allow").is_ok(), "{pattern}");
         }
     }

@@ -24,11 +24,11 @@ fn invalid_rule_rejects_the_policy() {
         ),
         (
             rule(json!({ "paths": { "roles": ["read-path"], "within": "rel" } })),
-            "`p.json`, line 1, rule `r`, field `if.paths.within`: `rel` must be absolute or begin with `~/`",
+            "`p.json`, line 1, rule `r`, field `if.paths.within`: `rel` must be absolute or start with `~/`",
         ),
         (
             rule(json!({ "paths": { "roles": ["read-path"], "within": "~bob/x" } })),
-            "`p.json`, line 1, rule `r`, field `if.paths.within`: `~bob/x` must be absolute or begin with `~/`",
+            "`p.json`, line 1, rule `r`, field `if.paths.within`: `~bob/x` must be absolute or start with `~/`",
         ),
         (
             json!({ "name": "r", "if": {}, "then": "permit" }),
@@ -125,7 +125,7 @@ fn invalid_annotation_rejects_the_file() {
     );
     assert_eq!(
         error(when(holds.clone(), json!(["delete-path"]))).unwrap_err(),
-        "`a.json`, line 1, tool `s/t`, field `args.path.when[0].roles`: the default lacks the role `delete-path`"
+        "`a.json`, line 1, tool `s/t`, field `args.path.when[0].roles`: `delete-path` is not one of the default roles"
     );
     assert!(
         error(when(json!({ "arg": "m", "matches": "x" }), json!(["read-path"])))
@@ -187,16 +187,22 @@ fn condition_that_could_drop_a_role_is_rejected() {
             r#"{"arg":"mode","equals":"x"}"#,
             r#"["delete-path"]"#,
             ".roles",
-            "lacks the role `delete-path`",
+            "`delete-path` is not one of the default roles",
         ),
         (
             r#"["none"]"#,
             r#"{"arg":"mode","equals":"x"}"#,
             r#"["none","delete-path"]"#,
             ".roles",
-            "lacks the role",
+            "`delete-path` is not one of the default roles",
         ),
-        (write, r#"{"arg":"mode","equals":"x"}"#, r#"["read-path"]"#, ".roles", "lacks the role `read-path`"),
+        (
+            write,
+            r#"{"arg":"mode","equals":"x"}"#,
+            r#"["read-path"]"#,
+            ".roles",
+            "`read-path` is not one of the default roles",
+        ),
     ] {
         let error = load(default, condition, roles).unwrap_err();
         let place = format!("`a.json`, line 1, tool `s/t`, field `args.path.when[0]{place}`: ");

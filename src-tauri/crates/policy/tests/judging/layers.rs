@@ -1,5 +1,5 @@
-//! Managed rules combined with user rules: the stricter decision applies, and grants older than a managed rule do not
-//! satisfy it.
+//! Tests managed rules combined with user rules: the stricter decision applies, and grants older than a managed rule do
+//! not satisfy it.
 
 use crate::scene::{Scene, grant, path, policy};
 use ironcurtain_policy::{
@@ -8,7 +8,7 @@ use ironcurtain_policy::{
 };
 use serde_json::{Value, json};
 
-/// Arrival time of the managed rules: the creation time of [`grant`] plus one.
+/// Time at which the managed rules were first seen: the creation time of [`grant`] plus one.
 const ARRIVED: u64 = 1001;
 
 fn scene(managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]) -> Scene {

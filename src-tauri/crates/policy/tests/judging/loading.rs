@@ -1,4 +1,4 @@
-//! Tests the locations of errors in files, and the examples of rules.
+//! Tests error locations in files, and the examples in rules.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
@@ -49,7 +49,7 @@ fn an_error_in_a_rule_names_the_line() {
         changed("\"second\"", "\"first\""),
         "`p.json`, line 5, rule `first`, field `name`: another rule has this name"
     );
-    // A missing field is reported at the line of its rule, which starts two lines earlier.
+    // A missing field is reported at the line on which its rule starts, two lines earlier.
     assert_eq!(
         changed("\"name\": \"second\",", ""),
         "`p.json`, line 4, rule `number 2`, field `name`: is missing"
@@ -84,7 +84,7 @@ fn an_error_in_an_annotation_names_the_line() {
     };
     assert_eq!(
         changed("[\"none\"]", "[\"delete-path\"]"),
-        second(11, "args.path.when[0].roles", "the default lacks the role `delete-path`")
+        second(11, "args.path.when[0].roles", "`delete-path` is not one of the default roles")
     );
     assert!(changed("present", "odd").starts_with(&second(
         10,
@@ -119,14 +119,14 @@ fn an_error_in_a_list_names_the_line() {
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
 }
 
-/// Loads a policy whose only rule is about reading in `~/docs` and has these examples.
+/// Loads a policy that has a rule for reading in `~/docs` with these examples, after a rule that denies everything.
 fn examples(examples: &Value) -> Result<(), String> {
     let within =
         json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });
     let rule = json!({ "name": "docs", "if": within, "then": "allow", "examples": examples });
     let shadow = json!({ "name": "all", "if": {}, "then": "deny" });
     let file = serde_json::to_string_pretty(&json!({ "rules": [shadow, rule] })).unwrap();
-    // The folder resolves elsewhere on disk, which examples must ignore.
+    // On disk, the folder resolves to a different path. The check of the examples must ignore this path.
     let elsewhere = |_: &str| Ok(path("/elsewhere"));
     let policy = Policy::from_json(&file, "p.json", &elsewhere, &DynamicLists::default());
     let annotations = Scene::new(&[]).annotations;

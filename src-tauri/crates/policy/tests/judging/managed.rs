@@ -1,4 +1,4 @@
-//! Managed settings, uncertain managed rules with grants, and the paths that managed rules close.
+//! Tests managed settings, uncertain managed rules with grants, and the paths that managed rules close.
 
 use crate::scene::{Scene, grant, path, policy};
 use ironcurtain_policy::{
@@ -7,7 +7,7 @@ use ironcurtain_policy::{
 use serde_json::{Value, json};
 use std::slice::from_ref;
 
-/// Arrival time of the managed rules: the creation time of [`grant`] plus one.
+/// Time at which the managed rules were first seen: the creation time of [`grant`] plus one.
 const ARRIVED: u64 = 1001;
 
 type Rules<'a> = &'a [(&'a str, Value, &'a str)];
@@ -100,7 +100,7 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
     assert_eq!(fetched(&[host("escalate")], ARRIVED), "deny default-deny");
     assert_eq!(fetched(&[host("escalate")], ARRIVED + 1), "allow grant+grant");
 
-    // The list has another spelling of the value.
+    // The list has a different spelling of the value.
     let sent = |managed: Rules<'_>, created_ms: u64| {
         let mut scene = scene(&[], managed, &[]);
         let scope = ToolScope::All;

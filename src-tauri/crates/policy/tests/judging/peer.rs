@@ -1,9 +1,9 @@
-//! Compares the judge's decisions with those of the existing system, on recorded cases of our own and, if it is
-//! installed next to the checkout or at `IRONCURTAIN_PEER`, on its cases.
+//! Compares the judge's decisions with those of the existing system. Uses our own recorded cases and, if the existing
+//! system is installed next to the checkout or at `IRONCURTAIN_PEER`, also its cases.
 //!
-//! - Each case whose decision the existing system's authors do not dispute must have the same decision here,
-//!   and no case a less strict one.
-//! - Only pure operations are compared, and decisions based on given facts about the disk and git.
+//! - Each case must have the same decision here, unless the existing system's authors dispute it. No case must have a
+//!   less strict decision.
+//! - Only pure operations, and decisions that are based on given facts about the disk and git, are compared.
 
 mod facts;
 mod recorded;
@@ -102,7 +102,7 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Returns this crate's result for a case, or `None` for operations that this crate does not have.
+/// Returns this crate's result for a case, or `None` for operations that this crate does not support.
 fn answer(ground: &Ground, case: &Value) -> Option<Value> {
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     match text("op") {
@@ -114,7 +114,7 @@ fn answer(ground: &Ground, case: &Value) -> Option<Value> {
             json!({ "mcpRoots": case["roots"].as_array().unwrap().iter().map(mcp_root).collect::<Vec<_>>() }),
         ),
         "requiredServers" => {
-            // The existing system implements the server `proxy` itself.
+            // The existing system implements the `proxy` server itself.
             let policy = policy(ground, case);
             let servers =
                 policy.servers().into_iter().filter(|server| *server != "proxy").collect::<Vec<_>>();

@@ -4,7 +4,8 @@ use crate::scene::{Scene, spelled};
 use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
 use serde_json::{Value, json};
 
-/// Creates a scene with one rule for calls with this reach, and a rule that asks about all others.
+/// Creates a scene for a server with this reach. It has a rule for calls without resources on servers that reach
+/// nothing, and a rule that requires approval for all other calls.
 fn scene(then: &str, reach: ServerReach) -> Scene {
     let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
     Scene { reach, ..Scene::new(&rules) }

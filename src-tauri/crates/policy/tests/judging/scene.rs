@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Inputs of the judge for a test's calls.
+/// Data that the judge needs for a test's calls.
 pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,

@@ -4,7 +4,7 @@ use crate::scene::spelled;
 use ironcurtain_policy::{Annotations, DynamicLists, LoadError, Policy};
 use serde_json::{Value, json};
 
-/// Returns copies of a value. In each copy, another object is replaced with a list of its values.
+/// Returns copies of a value. In each copy, a different object is replaced with a list of its values.
 fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
     let places = |value: &Value| match value {
         Value::Object(fields) => fields.keys().cloned().collect(),

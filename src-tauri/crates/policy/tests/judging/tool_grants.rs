@@ -1,4 +1,4 @@
-//! Tests which calls tool grants cover, and which similar calls they do not.
+//! Tests which calls tool grants cover, and which similar calls they do not cover.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolScope, ToolUse};
@@ -27,7 +27,7 @@ fn tool_grant_covers_bound_values_and_any_values_without_a_role() {
     {
         assert_eq!(scene.says("other", "repo", &other), "escalate ask", "{other}");
     }
-    // A grant for one tool does not cover another.
+    // A grant for one tool does not cover another tool.
     let mail = json!({ "to": "bob@example.com", "body": "hi" });
     assert_eq!(scene.says("other", "mail", &mail), "escalate ask");
 }

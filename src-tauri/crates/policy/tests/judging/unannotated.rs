@@ -64,7 +64,7 @@ fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // The deny rule's uncertain match counts for these calls too.
+        // A rule that requires approval for certain roles might cover the call, so it also applies.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
@@ -73,7 +73,7 @@ fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
     assert_eq!(says(&rules, ServerReach::Nothing), "allow shut");
     assert_eq!(says(&rules, ServerReach::Something), ASKED);
     assert_eq!(says(&rules, ServerReach::Unknown), ASKED);
-    // A call that no rule asks about is denied.
+    // A call is denied if no rule requires approval for it.
     assert_eq!(says(&[allow("all", json!({}))], ServerReach::Nothing), "deny default-deny");
 }
 
@@ -108,7 +108,7 @@ fn grant_for_unannotated_tool_covers_only_these_arguments_and_no_annotated_tool(
         assert_eq!(of("zap", other), ASKED);
     }
     assert_eq!(of("zip", given), ASKED);
-    // Once the tool is annotated, a grant for the call without arguments covers only that call.
+    // A grant for an unannotated tool's call without arguments does not cover calls to an annotated tool.
     let tool = ToolUse::of(&call(&scene, "unknown", &json!({}))).unwrap();
     let known = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
     assert_ne!(tool.values(), ToolUse::of(&known).unwrap().values());

@@ -1,4 +1,4 @@
-//! Requires the peer of a channel to prove an Ed25519 key, whichever it is.
+//! Requires the peer of a channel to prove possession of an Ed25519 key. Accepts any such key.
 
 use super::{PeerKey, provider};
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::{
     self, CertificateError, DigitallySignedStruct, DistinguishedName, PeerIncompatible, SignatureScheme,
 };
 
-/// Verifier that requires an Ed25519 key and its signature of the handshake.
+/// Verifier that requires an Ed25519 key and a signature of the handshake made with that key.
 #[derive(Debug)]
 pub(super) struct ProvesKey(WebPkiSupportedAlgorithms);
 

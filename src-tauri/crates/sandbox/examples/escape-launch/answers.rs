@@ -1,4 +1,4 @@
-//! Answers the questions of a served view: allows reading below one folder, and denies every other access.
+//! Answers the access questions from a served view: allows reads below one folder, and denies every other access.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -29,7 +29,7 @@ pub(crate) fn serve(view: UnixStream, spec: &Spec, readable: PathBuf) -> io::Res
     Ok(())
 }
 
-/// Refuses all connections to services of this computer.
+/// Refuses all connections to services on this computer.
 pub(crate) fn refuse(services: ServiceLink) {
     thread::spawn(move || while services.next().is_ok() {});
 }

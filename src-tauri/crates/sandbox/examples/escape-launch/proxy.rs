@@ -51,7 +51,7 @@ pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let handle = runtime.handle().clone();
-    // The listener arrives once the sandbox has started, or never.
+    // The listener arrives after the sandbox has started. If the sandbox fails to start, no listener arrives.
     std::thread::spawn(move || {
         egress.listener().map(|listener| handle.block_on(ironcurtain_egress::serve(listener, proxy)))
     });

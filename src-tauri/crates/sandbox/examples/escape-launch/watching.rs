@@ -1,4 +1,4 @@
-//! Watches the folders that a sandbox can write to from before its start until its exit, like a launcher.
+//! Watches a sandbox's writable folders like a launcher: from before the sandbox starts until it exits.
 
 use std::{
     error::Error,

@@ -26,12 +26,12 @@ type ControlAnswer = Result<i64, Box<dyn std::error::Error>>;
 
 fn call(name: &str) -> ControlAnswer {
     let own = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
-        // SAFETY: creates a descriptor.
+        // SAFETY: `pidfd_open` and `getpid` take no pointers.
         descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) })
     };
     let mut room = [0u64; 64];
-    // SAFETY: every call gets null pointers, constant strings, or buffers that outlive it and are larger than what it reads
-    // or writes.
+    // SAFETY: each call gets null pointers, constant strings, or buffers that outlive the call and are larger than the
+    // data that the kernel reads or writes.
     let answer = unsafe {
         let nothing = ptr::null::<libc::c_void>();
         let here = c"/tmp".as_ptr();
@@ -76,7 +76,8 @@ fn call(name: &str) -> ControlAnswer {
                 let queue = descriptor(libc::inotify_init1(0))?;
                 libc::inotify_add_watch(queue.as_raw_fd(), here, libc::IN_ALL_EVENTS).into()
             }
-            // Reports names instead of descriptors, which ordinary users are allowed to request.
+            // `FAN_REPORT_FID`: reports file handles instead of descriptors. Unprivileged users are allowed to request
+            // this.
             "fanotify" => libc::syscall(libc::SYS_fanotify_init, 0x200, 0),
             "mount" => libc::mount(c"none".as_ptr(), here, c"tmpfs".as_ptr(), 0, nothing).into(),
             "bind" => libc::mount(here, here, ptr::null(), libc::MS_BIND, nothing).into(),
@@ -216,10 +217,10 @@ fn shared_messages() -> Outcome {
     Ok(())
 }
 
-/// Sets each semaphore that the kernel shows.
+/// Sets each semaphore that the kernel lists.
 fn shared_semaphores() -> Outcome {
     for place in 0..64 {
-        // SAFETY: the buffer has room for the state of a set.
+        // SAFETY: the buffer has room for the state of a semaphore set.
         unsafe {
             let mut state: libc::semid_ds = mem::zeroed();
             let set = libc::semctl(place, 0, 18, &raw mut state);
@@ -234,7 +235,7 @@ fn shared_semaphores() -> Outcome {
 fn shared_queue(name: &str) -> Outcome {
     let name = crate::sys::c(name)?;
     let mut message = [0u8; 8192];
-    // SAFETY: a string, and a buffer for the largest message by default.
+    // SAFETY: the name is NUL-terminated, and the buffer has room for a message of the default maximum size.
     unsafe {
         let queue = libc::mq_open(name.as_ptr(), libc::O_RDONLY | libc::O_NONBLOCK);
         check(queue)?;
@@ -248,7 +249,7 @@ fn shared_queue(name: &str) -> Outcome {
 fn key(ring: i32, name: &str) -> Outcome {
     let name = crate::sys::c(name)?;
     let mut bytes = [0u8; 128];
-    // SAFETY: strings, and a buffer of the requested size.
+    // SAFETY: both strings are NUL-terminated, and the buffer has the size passed.
     unsafe {
         let key = check(libc::syscall(libc::SYS_keyctl, 10, ring, c"user".as_ptr(), name.as_ptr(), 0))?;
         check(libc::syscall(libc::SYS_keyctl, 11, key, bytes.as_mut_ptr(), bytes.len()))?;

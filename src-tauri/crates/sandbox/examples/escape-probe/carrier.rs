@@ -26,14 +26,14 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Opens descriptors and creates a key, which the program that replaces this process inherits.
+/// Opens descriptors and creates a key. The program that replaces this process inherits them.
 fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
     keep(File::open(outside)?)?;
     keep(OpenOptions::new().read(true).write(true).open(format!("{outside}/file"))?)?;
     keep(File::open(denied)?)?;
     keep(File::open(format!("{denied}/secret"))?)?;
     let no_name = ptr::null::<libc::c_char>();
-    // SAFETY: constant strings, no name, and as many bytes as the secret has.
+    // SAFETY: the strings are constants, the null name is allowed, and the length is that of the secret.
     unsafe {
         check(libc::syscall(libc::SYS_keyctl, 1, no_name))?;
         let (kind, name) = (c"user".as_ptr(), c"carried".as_ptr());
@@ -43,21 +43,21 @@ fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
 }
 
 fn keep(file: File) -> Outcome {
-    // SAFETY: the descriptor is open, and from here on belongs to the program that this process becomes.
+    // SAFETY: `into_raw_fd` releases the open descriptor, so it stays open for the program that replaces this process.
     check(unsafe { libc::fcntl(file.into_raw_fd(), libc::F_SETFD, 0) })?;
     Ok(())
 }
 
 /// Runs the program in a terminal and, after it has exited, records the terminal's input.
 fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
-    // SAFETY: creates a terminal, and unlocks its other end.
+    // SAFETY: `posix_openpt` takes no pointers.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) })?;
     let number = other_end(&master)?;
     let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(&number);
     let slave = open(libc::O_NOCTTY)?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(slave));
-    // SAFETY: system calls only, on descriptors of this single-threaded process.
+    // SAFETY: the closure only makes system calls on its own descriptors, and this process is single-threaded.
     unsafe {
         command.pre_exec(|| {
             check(libc::setsid())?;
@@ -75,7 +75,7 @@ fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     Ok(fs::write(typed, bytes.get(..length).unwrap_or_default())?)
 }
 
-/// Returns the path of the terminal with this master side.
+/// Unlocks the slave side of the terminal with this master side, and returns the slave's path.
 pub(crate) fn other_end(master: &OwnedFd) -> Result<String, Box<dyn std::error::Error>> {
     let (mut locked, mut number) = (0, 0);
     // SAFETY: both requests take a pointer to one number that outlives the call.

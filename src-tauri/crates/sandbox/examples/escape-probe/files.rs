@@ -33,14 +33,14 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 
 fn rename(from: &str, to: &str, flags: u32) -> Outcome {
     let (from, to) = (c(from)?, c(to)?);
-    // SAFETY: two strings that outlive the call.
+    // SAFETY: both paths are NUL-terminated and outlive the call.
     check(unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), flags) })?;
     Ok(())
 }
 
 fn truncate(path: &str) -> Outcome {
     let path = c(path)?;
-    // SAFETY: a string that outlives the call.
+    // SAFETY: the path is NUL-terminated and outlives the call.
     check(unsafe { libc::truncate(path.as_ptr(), 0) })?;
     Ok(())
 }
@@ -60,21 +60,21 @@ fn link_opened(from: &str, to: &str) -> Outcome {
 fn link(from: &str, to: &str) -> Outcome {
     let (from, to) = (c(from)?, c(to)?);
     let follow = libc::AT_SYMLINK_FOLLOW;
-    // SAFETY: two strings that outlive the call.
+    // SAFETY: both paths are NUL-terminated and outlive the call.
     check(unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), follow) })?;
     Ok(())
 }
 
 fn setxattr(path: &str, text: &str) -> Outcome {
     let path = c(path)?;
-    // SAFETY: strings that outlive the call, and the length of the value.
+    // SAFETY: the path and the name are NUL-terminated, the length is that of the value, and all outlive the call.
     check(unsafe {
         libc::setxattr(path.as_ptr(), c"user.mark".as_ptr(), text.as_ptr().cast(), text.len(), 0)
     })?;
     Ok(())
 }
 
-/// Sets a file's no-dump flag, for which its owner needs only read access.
+/// Toggles a file's no-dump flag. The file's owner needs only read access for this.
 fn set_flags(path: &str) -> Outcome {
     const NO_DUMP: libc::c_long = 0x40;
     let file = File::open(path)?;
@@ -91,7 +91,7 @@ fn set_flags(path: &str) -> Outcome {
 fn punch(path: &str) -> Outcome {
     let file = OpenOptions::new().write(true).open(path)?;
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: changes the file only.
+    // SAFETY: `fallocate` takes no pointers, and the descriptor is open.
     check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, 4) })?;
     Ok(())
 }
@@ -100,7 +100,7 @@ fn write_mapped(path: &str, text: &str) -> Outcome {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     file.set_len(file.metadata()?.len().max(text.len() as u64))?;
     let (access, length) = (libc::PROT_READ | libc::PROT_WRITE, text.len());
-    // SAFETY: a new mapping no longer than the file, to which as many bytes are written.
+    // SAFETY: the mapping is new and no longer than the file, and exactly its length is written to it.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0);
         if at == libc::MAP_FAILED {
@@ -123,7 +123,7 @@ fn chmod(how: &str, path: &str, mode: &str) -> Outcome {
     let mode = u32::from_str_radix(mode, 8)?;
     let file = File::open(path);
     let path = c(path)?;
-    // SAFETY: a string that outlives the call, or a descriptor.
+    // SAFETY: each call gets an open descriptor or a NUL-terminated path that outlives the call.
     check(unsafe {
         match how {
             "chmod" => libc::chmod(path.as_ptr(), mode),
@@ -145,14 +145,14 @@ fn chmod(how: &str, path: &str, mode: &str) -> Outcome {
     Ok(())
 }
 
-/// Creates a file with a mode that the umask does not affect.
+/// Creates a file with exactly this mode, regardless of the umask.
 fn make(how: &str, path: &str, mode: &str) -> Outcome {
     let mode = u32::from_str_radix(mode, 8)?;
     let path = c(path)?;
     let here = libc::AT_FDCWD;
     let flags = libc::O_CREAT | libc::O_WRONLY;
     let how_to_open = [u64::from(flags.cast_unsigned()), u64::from(mode), 0];
-    // SAFETY: strings and structures of the right size that outlive the call.
+    // SAFETY: the path is NUL-terminated and the structure has the size passed; both outlive the call.
     let made = unsafe {
         libc::umask(0);
         match how {
@@ -177,10 +177,10 @@ fn make(how: &str, path: &str, mode: &str) -> Outcome {
     Ok(())
 }
 
-/// Reads from, lists and writes to each inherited descriptor.
+/// Tries to read or list each inherited descriptor, to write to it, and to create a file below it.
 fn descriptors(text: &str) -> Outcome {
     for number in 3..256 {
-        // SAFETY: queries a number that may or may not be open; changes nothing.
+        // SAFETY: `F_GETFD` changes nothing, and the number need not be an open descriptor.
         if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
             // A failed attempt must not prevent attempts on other descriptors.
             let tried = [read_by(number), write_by(number, text), write_below(number, text)];
@@ -202,14 +202,14 @@ fn read_by(number: RawFd) -> Outcome {
 }
 
 fn write_by(number: RawFd, text: &str) -> Outcome {
-    // SAFETY: as many bytes as the text has; the number may be anything.
+    // SAFETY: the length is that of the text, and the number need not be an open descriptor.
     check(unsafe { libc::write(number, text.as_ptr().cast(), text.len()) } as i64)?;
     Ok(())
 }
 
 fn write_below(number: RawFd, text: &str) -> Outcome {
     let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: a constant string.
+    // SAFETY: the path is a constant C string.
     let file = descriptor(unsafe { libc::openat(number, c"planted".as_ptr(), flags, 0o644) })?;
     Ok(File::from(file).write_all(text.as_bytes())?)
 }

@@ -29,8 +29,8 @@ mod numbers {
 #[cfg(target_arch = "x86_64")]
 fn door32(number: u32, one: u32, two: u32, three: u32) -> io::Result<u32> {
     let answer: u32;
-    // SAFETY: the caller passes addresses below 4 GiB of memory that outlives the call. The register of the first argument
-    // is reserved by the compiler, so it is swapped and restored.
+    // SAFETY: the caller passes addresses that are below 4 GiB and point to memory that outlives the call. The compiler
+    // reserves the first argument's register, so its value is swapped and restored.
     unsafe {
         std::arch::asm!(
             "xchg {one:r}, rbx", "int 0x80", "xchg {one:r}, rbx",
@@ -55,7 +55,7 @@ fn door32_unix(path: &str, text: &str) -> Outcome {
     let (address, length) = unix_address(path)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
-    // SAFETY: a new page of this process, large enough for the address followed by the text.
+    // SAFETY: the mapping is a new page of this process, large enough for the address followed by the text.
     let low = unsafe {
         let low = libc::mmap(ptr::null_mut(), 4096, access, kind, -1, 0);
         if low == libc::MAP_FAILED {
@@ -82,7 +82,7 @@ fn door32_unix(_: &str, _: &str) -> Outcome {
 }
 
 fn x32(file: &str) -> Outcome {
-    // SAFETY: queries the process id.
+    // SAFETY: `getpid` takes no arguments.
     check(unsafe { libc::syscall(0x4000_0000 + libc::SYS_getpid) })?;
     claim(file, "x32")
 }
@@ -128,7 +128,7 @@ impl Ring {
         }
     }
 
-    /// Returns a pointer to the ring's number at the offset that `parameter` of the kernel's parameters contains.
+    /// Returns a pointer to the ring field whose offset the kernel stored in the parameter at index `parameter`.
     fn at(&self, parameter: usize) -> *mut u32 {
         let offset = self.parameters.get(parameter).copied().unwrap_or_default();
         self.rings.wrapping_add(offset as usize).cast()
@@ -136,10 +136,10 @@ impl Ring {
 
     /// Submits one operation and returns its result.
     fn run(&mut self, entry: Entry) -> io::Result<i32> {
-        // Indexes of the parameters with the offsets of the submission queue's tail, mask and array, and the
+        // Indexes of the parameters that contain the offsets of the submission queue's tail, mask and array, and of the
         // completion queue's head, mask and entries.
         let (tail, mask, array, head, done_mask, done) = (11, 12, 16, 20, 22, 25);
-        // SAFETY: all within the mappings, at the kernel's own offsets; no other code uses the ring.
+        // SAFETY: every access is within the mappings, at an offset from the kernel, and no other code uses the ring.
         unsafe {
             let slot = self.at(tail).read_volatile() & self.at(mask).read();
             self.entries.add(slot as usize).write(entry);

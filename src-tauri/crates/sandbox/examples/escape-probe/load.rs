@@ -32,11 +32,12 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 fn fork(most: &str, file: &str) -> Outcome {
     let mut made = Vec::new();
     for _ in 0..most.parse()? {
-        // SAFETY: single-threaded, and the child makes system calls only.
+        // SAFETY: this process is single-threaded, and the child only makes system calls.
         match unsafe { libc::fork() } {
             -1 => break,
             0 => unsafe {
-                // SAFETY: waits until it is killed, at the latest with its parent.
+                // SAFETY: neither call takes a pointer. The child waits until it is killed, at the latest when its
+                // parent exits.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 loop {
                     libc::pause();
@@ -46,7 +47,7 @@ fn fork(most: &str, file: &str) -> Outcome {
         }
     }
     for child in &made {
-        // SAFETY: a child that has not been reaped.
+        // SAFETY: the id belongs to a child that has not been reaped, and a null status is allowed.
         unsafe {
             libc::kill(*child, libc::SIGKILL);
             libc::waitpid(*child, ptr::null_mut(), 0);
@@ -72,7 +73,7 @@ fn eat(most: &str, file: &str) -> Outcome {
     let mut told = File::create(file)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     for had in 1..=most.parse()? {
-        // SAFETY: a new mapping, written within its length.
+        // SAFETY: the mapping is new, and only bytes within its length are written.
         unsafe {
             let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let at = libc::mmap(ptr::null_mut(), MIB, access, kind, -1, 0);
@@ -96,7 +97,8 @@ fn open(most: &str, file: &str) -> Outcome {
 
 /// Fills a file, and reports the number of MiB written.
 fn fill(path: &str, most: &str, file: &str) -> Outcome {
-    // SAFETY: makes a write over the limit fail instead of killing the program.
+    // SAFETY: no handler is installed. Ignoring the signal makes a write over the limit fail instead of killing the
+    // program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let mut filled = File::create(path)?;
     let block = vec![1; MIB];
@@ -108,9 +110,9 @@ fn fill(path: &str, most: &str, file: &str) -> Outcome {
 /// Creates zombie processes.
 fn zombies(count: &str) -> Outcome {
     for _ in 0..count.parse()? {
-        // SAFETY: single-threaded, and the child exits at once.
+        // SAFETY: this process is single-threaded, and the child exits at once.
         if check(unsafe { libc::fork() })? == 0 {
-            // SAFETY: terminates the calling process and touches no memory.
+            // SAFETY: `_exit` terminates the process without accessing memory.
             unsafe { libc::_exit(0) };
         }
     }
@@ -134,7 +136,7 @@ fn daemon(how: &str, name: &str) -> Outcome {
         "stopped" => (true, false, true),
         _ => return Err("unknown method".into()),
     };
-    // SAFETY: system calls only, in a single-threaded process.
+    // SAFETY: the closure only makes system calls, and this process is single-threaded.
     unsafe {
         command.pre_exec(move || {
             if session {
@@ -148,7 +150,7 @@ fn daemon(how: &str, name: &str) -> Outcome {
     }
     let child = command.spawn()?;
     if stopped {
-        // SAFETY: stops the child of this process.
+        // SAFETY: `kill` takes no pointers. The id belongs to a child that has not been reaped.
         check(unsafe { libc::kill(i32::try_from(child.id())?, libc::SIGSTOP) })?;
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Program that the escape suite runs inside and sometimes outside a sandbox. Each attack technique has a verb.
+//! Program that the escape suite runs inside, and sometimes outside, a sandbox. Each attack technique has a verb.
 //!
-//! - The program does not judge its own success. The suite does, from changed files, received messages and leaked
+//! - The program does not judge its own success. The suite judges it by changed files, received messages and leaked
 //!   secrets on the host.
 //! - A technique that leaves no trace on the host creates a file, the *claim*, when it succeeds.
 

@@ -1,4 +1,4 @@
-//! Reads a file with every system call that moves bytes.
+//! Reads a file with each system call that can transfer its bytes.
 
 use std::{
     fs::File,
@@ -22,18 +22,18 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 fn read(how: &str, path: &str) -> Outcome {
     let text = match how {
         "splice" => through_pipe(path, |file, pipe| {
-            // SAFETY: two descriptors and no offsets.
+            // SAFETY: both offsets are null, and both descriptors are open.
             unsafe { libc::splice(file, ptr::null_mut(), pipe, ptr::null_mut(), 4096, 0) as i64 }
         })?,
         "sendfile" => through_pipe(path, |file, pipe| {
-            // SAFETY: two descriptors and no offset.
+            // SAFETY: the offset is null, and both descriptors are open.
             unsafe { libc::sendfile(pipe, file, ptr::null_mut(), 4096) as i64 }
         })?,
         "map" => mapped(path)?,
         "opened" => {
             let file = descriptor({
                 let path = c(path)?;
-                // SAFETY: a string that outlives the call.
+                // SAFETY: the path is NUL-terminated and outlives the call.
                 unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) }
             })?;
             io::read_to_string(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?)?
@@ -41,7 +41,7 @@ fn read(how: &str, path: &str) -> Outcome {
         "openat2" => {
             let how = [u64::from((libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned()), 0, 0];
             let path = c(path)?;
-            // SAFETY: a string and a structure of three words that outlive the call.
+            // SAFETY: the path is NUL-terminated and the structure has the size passed; both outlive the call.
             let file = descriptor(unsafe {
                 libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), how.as_ptr(), 24)
             })?;
@@ -59,9 +59,9 @@ fn through_pipe(
 ) -> Result<String, Box<dyn std::error::Error>> {
     let file = File::open(path)?;
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
+    // SAFETY: the array has room for two descriptors.
     check(unsafe { libc::pipe(ends.as_mut_ptr()) })?;
-    // SAFETY: just created, and not owned by other code.
+    // SAFETY: the descriptors were just created, and no other code owns them.
     let [read, write] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
     check(transfer(file.as_raw_fd(), write.as_raw_fd()))?;
     drop(write);
@@ -71,7 +71,7 @@ fn through_pipe(
 fn mapped(path: &str) -> Result<String, Box<dyn std::error::Error>> {
     let file = File::open(path)?;
     let length = usize::try_from(file.metadata()?.len())?;
-    // SAFETY: a new mapping as long as the file, read completely before it is unmapped.
+    // SAFETY: the mapping is new, as long as the file, and read completely before it is unmapped.
     unsafe {
         let at = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
         if at == libc::MAP_FAILED {
@@ -86,12 +86,12 @@ fn mapped(path: &str) -> Result<String, Box<dyn std::error::Error>> {
 fn copy_range(from: &str, to: &str) -> Outcome {
     let (from, to) = (File::open(from)?, File::options().write(true).create(true).truncate(true).open(to)?);
     let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
-    // SAFETY: two descriptors and no offsets.
+    // SAFETY: both offsets are null, and both descriptors are open.
     check(unsafe { libc::copy_file_range(from, ptr::null_mut(), to, ptr::null_mut(), 4096, 0) } as i64)?;
     Ok(())
 }
 
-/// A `file_handle` with room for the largest handle.
+/// `file_handle` with room for the largest handle.
 #[repr(C)]
 #[derive(Debug)]
 struct Handle {
@@ -104,7 +104,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
     let mut handle = Handle { bytes: 128, kind: 0, data: [0; 128] };
     let mut mount = 0;
     let path = c(path)?;
-    // SAFETY: a string, a handle with its size, and a buffer for one number.
+    // SAFETY: the path is NUL-terminated, the handle contains its size, and the buffer has room for one number.
     check(unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -122,7 +122,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
 fn by_handle(path: &str, below: &str) -> Outcome {
     let handle = handle(path)?;
     let mount = File::open(below)?;
-    // SAFETY: a descriptor and a handle that the kernel has filled in.
+    // SAFETY: the descriptor is open, and the kernel has filled in the handle.
     let file = descriptor(unsafe {
         libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &raw const handle, libc::O_RDONLY)
     })?;

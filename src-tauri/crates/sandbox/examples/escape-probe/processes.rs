@@ -38,7 +38,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 
 fn trace(request: libc::c_uint, pid: &str, address: &str) -> Outcome {
     let (pid, address): (i32, usize) = (pid.parse()?, address.parse()?);
-    // SAFETY: reads words of the other process; this process's memory is not touched.
+    // SAFETY: the calls read words of the other process and do not access this process's memory.
     unsafe {
         check(libc::ptrace(request, pid, 0, 0))?;
         if request == libc::PTRACE_SEIZE {
@@ -70,9 +70,9 @@ fn vm(call: libc::c_long, pid: &str, address: &str, bytes: &mut [u8]) -> Outcome
     let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let there = libc::iovec { iov_base: ptr::without_provenance_mut(address.parse()?), iov_len: bytes.len() };
     let pid: i32 = pid.parse()?;
-    // The kernel reads a whole word.
+    // The kernel reads this argument as a whole word.
     let flags: libc::c_ulong = 0;
-    // SAFETY: one local buffer of the given length; the other address is in the other process.
+    // SAFETY: the local buffer has the length passed; the remote address is in the other process.
     check(unsafe { libc::syscall(call, pid, &raw const here, 1, &raw const there, 1, flags) })?;
     println!("{}", String::from_utf8_lossy(bytes));
     Ok(())
@@ -86,7 +86,7 @@ fn own_mem(path: &str) -> Outcome {
 }
 
 fn pidfd(pid: i32) -> Result<OwnedFd, Box<dyn std::error::Error>> {
-    // SAFETY: creates a descriptor.
+    // SAFETY: the system call takes no pointers.
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
@@ -94,7 +94,7 @@ fn pidfd(pid: i32) -> Result<OwnedFd, Box<dyn std::error::Error>> {
 fn steal(pid: &str) -> Outcome {
     let process = pidfd(pid.parse()?)?;
     for number in 0..32 {
-        // SAFETY: creates a descriptor.
+        // SAFETY: the system call takes no pointers.
         let taken =
             descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) });
         let mut bytes = [0; LENGTH];
@@ -108,7 +108,7 @@ fn steal(pid: &str) -> Outcome {
 fn signal(how: &str, pid: &str) -> Outcome {
     let pid: i32 = pid.parse()?;
     let term = libc::SIGTERM;
-    // SAFETY: signals, and a structure of the kernel's size that outlives the call.
+    // SAFETY: every pointer is null or to a structure of the kernel's size that outlives the call.
     check(unsafe {
         match how {
             "kill" => libc::kill(pid, libc::SIGKILL).into(),
@@ -132,8 +132,8 @@ fn signal(how: &str, pid: &str) -> Outcome {
     Ok(())
 }
 
-/// Sends signals to a child in the same way as to other processes. The child writes `text` to `file` when it receives
-/// one.
+/// Sends signals to a child in the same way as to other processes. The child writes `text` to `file` when it receives a
+/// signal.
 fn signal_child(how: &str, file: &str, text: &str) -> Outcome {
     let mut child = Command::new(env::current_exe()?)
         .args(["await-signal", file, text])
@@ -168,7 +168,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
 fn hobble(how: &str, pid: &str) -> Outcome {
     let pid: i32 = pid.parse()?;
     let limit = libc::rlimit { rlim_cur: 7, rlim_max: 7 };
-    // SAFETY: structures of the right size that outlive the calls.
+    // SAFETY: every structure has the right size and outlives the calls.
     check(unsafe {
         match how {
             "affinity" => {

@@ -1,4 +1,4 @@
-//! Servers outside a proxied sandbox, which log their clients, and a client of the proxy.
+//! Servers outside a proxied sandbox, and a client of the proxy. The servers log their clients.
 
 use std::{
     fs::{File, OpenOptions},
@@ -115,7 +115,7 @@ fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     Ok(ended.map(drop)?)
 }
 
-/// Sends a minimal TLS `ClientHello` whose random bytes are `text`, so that it can be found in the log.
+/// Sends a minimal TLS `ClientHello` whose random bytes are `text`, so that the message can be found in the log.
 fn say_hello(name: Option<&str>, text: &str) -> Outcome {
     let length = |bytes: usize| u16::try_from(bytes).map(u16::to_be_bytes);
     let mut extensions = Vec::new();

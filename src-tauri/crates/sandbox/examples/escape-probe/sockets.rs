@@ -60,7 +60,7 @@ fn unix(kind: &str, path: &str, text: &str) -> Outcome {
         _ => return Err("unknown kind".into()),
     };
     let (address, length) = unix_address(path)?;
-    // SAFETY: an address of that length that outlives the call.
+    // SAFETY: the address has the length passed and outlives the call.
     let socket = unsafe {
         let socket = descriptor(libc::socket(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0))?;
         check(libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length))?;
@@ -74,7 +74,8 @@ fn from_pair(how: &str, path: &str, text: &str) -> Outcome {
     let (address, length) = unix_address(path)?;
     let (to, bytes) = ((&raw const address).cast(), text.as_ptr().cast());
     let mut ends = [-1; 2];
-    // SAFETY: an array of two, an address of that length and a text, which outlive the calls.
+    // SAFETY: the array has room for two descriptors, the address and the text have the lengths passed, and all outlive
+    // the calls.
     unsafe {
         check(libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, ends.as_mut_ptr()))?;
         let [one, other] = [descriptor(ends[0])?, descriptor(ends[1])?];
@@ -106,13 +107,13 @@ fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
     })
 }
 
-/// Opens a stream with another protocol or with data in the first packet.
+/// Opens a stream with MPTCP, or with data in the first packet.
 fn tcp_as(protocol: &str, address: &str, text: &str) -> Outcome {
     let number = if protocol == "mptcp" { 262 } else { 0 };
     let flags = if protocol == "fast-open" { libc::MSG_FASTOPEN } else { 0 };
     let address = v4(address)?;
     let (to, size) = ((&raw const address).cast(), size_of_val(&address) as u32);
-    // SAFETY: an address and a text that outlive the calls.
+    // SAFETY: the address and the text have the lengths passed and outlive the calls.
     unsafe {
         let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_STREAM, number))?;
         if flags == 0 {
@@ -134,14 +135,14 @@ fn udp(address: &str, text: &str) -> Outcome {
 }
 
 fn family_claim(family: &str, kind: &str, protocol: &str, file: &str) -> Outcome {
-    // SAFETY: creates a descriptor.
+    // SAFETY: `socket` takes no pointers.
     descriptor(unsafe { libc::socket(family.parse()?, kind.parse()?, protocol.parse()?) })?;
     claim(file, family)
 }
 
-/// Sends an echo request through the socket type that ordinary users are allowed to open, and waits for the reply.
+/// Sends an echo request through the socket type that unprivileged users are allowed to open, and waits for the reply.
 fn ping(address: &str) -> Outcome {
-    // SAFETY: creates a descriptor, which the socket then owns.
+    // SAFETY: `socket` takes no pointers, and the new descriptor is owned by the returned socket.
     let socket = unsafe {
         let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP))?;
         UdpSocket::from(socket)
@@ -165,7 +166,7 @@ fn diag() -> Outcome {
     request.extend(0u32.to_ne_bytes());
     request.extend(1u32.to_ne_bytes());
     request.extend([0; 8]);
-    // SAFETY: creates a descriptor.
+    // SAFETY: `socket` takes no pointers.
     let socket =
         descriptor(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 4) })?;
     let mut socket = File::from(socket);
@@ -175,7 +176,7 @@ fn diag() -> Outcome {
         let length = socket.read(&mut answer)?;
         let part = answer.get(..length).unwrap_or_default();
         println!("{}", String::from_utf8_lossy(part));
-        // Type 3 marks the end, type 2 an error.
+        // Type 3 marks the end, and type 2 marks an error.
         if matches!(part.get(4), None | Some(2 | 3)) {
             return Ok(());
         }
@@ -198,7 +199,8 @@ fn pass(path: &str) -> Outcome {
     let mut byte = [0u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut space = [0u64; 4];
-    // SAFETY: headers within `space`, which is aligned and large enough for one descriptor; all outlives the calls.
+    // SAFETY: every header is within `space`, which is aligned and large enough for one descriptor; all buffers outlive
+    // the calls.
     let received = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -231,7 +233,7 @@ fn loopback(address: &str, path: &str) -> Outcome {
     caller.write_all(&fs::read(path)?)?;
     drop(caller);
     println!("{}", io::read_to_string(&mut called)?);
-    // Prints the connections, which the test looks for in the kernel's table.
+    // Prints the kernel's connection table, in which the test looks for the connection.
     println!("{}", fs::read_to_string("/proc/net/tcp")?);
     Ok(())
 }

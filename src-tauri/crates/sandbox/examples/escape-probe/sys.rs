@@ -18,7 +18,7 @@ pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
 /// Takes ownership of a descriptor that a system call has just created.
 pub(crate) fn descriptor(value: impl Into<i64>) -> Result<OwnedFd, Box<dyn Error>> {
     let number = i32::try_from(check(value)?)?;
-    // SAFETY: the caller's system call has just returned it, so it is open and no other code owns it.
+    // SAFETY: the caller's system call has just returned the descriptor, so it is open and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -26,24 +26,24 @@ fn type_everywhere(text: &str) -> Outcome {
     let numbers = [0, 1, 2].into_iter().chain(terminal.as_ref().ok().map(AsRawFd::as_raw_fd));
     for number in numbers {
         for byte in text.bytes().chain([b'\n']) {
-            // SAFETY: takes one byte that outlives the call; anything but a terminal refuses it.
+            // SAFETY: `TIOCSTI` reads one byte, which outlives the call; anything but a terminal refuses the request.
             unsafe { libc::ioctl(number, libc::TIOCSTI, &raw const byte) };
         }
     }
     Ok(())
 }
 
-/// Pastes the console's selection, which the terminal receives as input.
+/// Pastes the console's selection into the terminal's input.
 fn paste() -> Outcome {
     let paste: u8 = 3;
-    // SAFETY: takes one byte that outlives the call.
+    // SAFETY: `TIOCLINUX` reads one byte, which outlives the call.
     check(unsafe { libc::ioctl(0, libc::TIOCLINUX, &raw const paste) })?;
     Ok(())
 }
 
 /// Sends a file through a newly created terminal.
 fn own_terminal(path: &str) -> Outcome {
-    // SAFETY: creates a terminal.
+    // SAFETY: `posix_openpt` takes no pointers.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) })?;
     let slave =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(other_end(&master)?)?;

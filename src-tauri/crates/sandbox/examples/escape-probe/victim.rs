@@ -1,5 +1,5 @@
-//! Process on the host that the sandbox must not reach. Its secret is in its memory, environment, arguments and an
-//! open file, and in System V and POSIX objects that processes share.
+//! Process on the host that the sandbox must not reach. Its secret is in its memory, environment, arguments and an open
+//! file, and in shared System V and POSIX objects.
 
 use std::{
     fs::{self, File},
@@ -26,13 +26,14 @@ fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     let _open = File::open(format!("{dir}/secret"))?;
     let stirred = dir.to_owned();
     thread::spawn(move || stir(&stirred));
-    // SAFETY: permits any process to trace this one; by default, the kernel permits only ancestors.
+    // SAFETY: the call takes no pointers. It permits any process to trace this one; by default, the kernel permits only
+    // ancestors.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     let shared = Shared::new(secret, queue)?;
     println!("{} {} {}", kept.as_ptr() as usize, shared.messages, shared.semaphores);
     for line in io::stdin().lock().lines() {
         line?;
-        // SAFETY: within the buffer. Another process may have changed it, so the read is volatile.
+        // SAFETY: the byte is within the buffer. Another process may have changed it, so the read is volatile.
         let now: Vec<u8> = kept.iter().map(|byte| unsafe { ptr::read_volatile(byte) }).collect();
         let intact = now.starts_with(secret.as_bytes()) && shared.is_intact();
         println!("{}", if intact { "intact" } else { "changed" });
@@ -68,7 +69,7 @@ impl Shared {
     fn new(secret: &str, queue: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let mode = libc::IPC_CREAT | 0o600;
         let name = c(queue)?;
-        // SAFETY: every pointer is to something that outlives the call and is as large as the size passed.
+        // SAFETY: every pointer is to a value that outlives the call and is as large as the size passed.
         unsafe {
             let segment = i32::try_from(check(libc::shmget(libc::IPC_PRIVATE, 4096, mode))?)?;
             let at = libc::shmat(segment, ptr::null(), 0);
@@ -108,7 +109,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: removes the objects that `new` created.
+        // SAFETY: `new` created the objects, and the name is NUL-terminated.
         unsafe {
             libc::msgctl(self.messages, libc::IPC_RMID, ptr::null_mut());
             libc::semctl(self.semaphores, 0, libc::IPC_RMID);

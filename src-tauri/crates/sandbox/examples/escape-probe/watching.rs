@@ -15,14 +15,14 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 fn watch(path: &str) -> Outcome {
     const EVENTS: usize = 20;
     let path = c(path)?;
-    // SAFETY: creates a descriptor.
+    // SAFETY: `inotify_init1` takes no pointers.
     let queue = descriptor(unsafe { libc::inotify_init1(libc::IN_CLOEXEC) })?;
-    // SAFETY: a string that outlives the call.
+    // SAFETY: the path is NUL-terminated and outlives the call.
     check(unsafe { libc::inotify_add_watch(queue.as_raw_fd(), path.as_ptr(), libc::IN_OPEN) })?;
     let mut queue = File::from(queue);
     for _ in 0..EVENTS {
         let mut ready = libc::pollfd { fd: queue.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure that outlives the call.
+        // SAFETY: the pointer is to one structure that outlives the call.
         if check(unsafe { libc::poll(&raw mut ready, 1, 2000) })? == 0 {
             return Err("nothing happened".into());
         }

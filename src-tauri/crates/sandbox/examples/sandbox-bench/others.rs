@@ -56,7 +56,7 @@ impl Other {
         }
     }
 
-    /// Returns the command line that runs `argv`. Its words must not need quoting.
+    /// Returns the command line that runs `argv`. The words in `argv` must not need quoting.
     pub(crate) fn command(self, setting: &Setting, argv: &[&str]) -> Command {
         let mut command = match self {
             Self::Nothing => Command::new("/usr/bin/env"),

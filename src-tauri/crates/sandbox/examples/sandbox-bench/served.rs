@@ -1,5 +1,5 @@
-//! Measures work on files that are served to a run, and the same work in a mounted folder, in bubblewrap and without a
-//! sandbox.
+//! Measures file operations on the served files of a sandboxed run, and compares them with the same operations in a
+//! mounted folder, in bubblewrap and without a sandbox.
 
 use super::{
     Fallible,
@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-/// Goals of the measurements, in order.
+/// Target of each measurement, in output order.
 const GOALS: [&str; 6] = ["<= 5 ms", "", "", "", "<= 4x", "<= 1.5x"];
 
 /// Takes the measurements and returns the table. Questions are answered immediately.
@@ -69,7 +69,7 @@ pub(crate) fn table(setting: &Setting, files: &Files, rounds: usize) -> Fallible
     Ok(page)
 }
 
-/// Runs a command in a run's sandbox and returns its output.
+/// Runs a command in a sandbox with served files and returns its output.
 fn in_run(
     setting: &Setting,
     words: &[String],
@@ -117,7 +117,7 @@ fn in_run(
     Ok(output)
 }
 
-/// Permits every access until the run exits.
+/// Permits every access until the sandbox exits.
 fn answer_all(view: &UnixStream) -> io::Result<()> {
     for line in BufReader::new(view).lines() {
         if let FromView::Ask { id, path, access, .. } = serde_json::from_str(&line?)? {

@@ -6,7 +6,7 @@ use std::{fs, thread, time::Duration};
 
 /// Pause before measuring, longer than the idle time after which a supervisor releases memory.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of measurements of a tree that keeps changing.
+/// Maximum number of times to measure a process tree that keeps changing.
 const MAX_CHECKS: usize = 20;
 
 /// Size of a process tree.

@@ -33,7 +33,7 @@ use super::{
     reopened_folders::open_folder,
 };
 
-/// Limits of the baseline walk, which takes about 0.1 s at these limits if the disk is cached.
+/// Limits of the baseline walk. A walk that reaches them takes about 0.1 s if the disk is cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
 /// Maximum number of content bytes kept in memory per file (`MAX_KEPT_LEN`) and per root (`MAX_KEPT`).
 pub(super) const MAX_KEPT_LEN: usize = 64 << 10;
@@ -48,7 +48,7 @@ pub(super) enum Cover {
     Covered,
     /// A program outside the sandbox has replaced the file under the mount.
     Replaced,
-    /// The path was missing or held another file while an event was being processed.
+    /// While an event was processed, the path did not exist or contained a different file.
     Doubtful,
 }
 
@@ -59,7 +59,8 @@ pub(super) struct BaselineEntry {
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
-    /// Text of a git configuration. It is journaled, so another process can restore it if this one is killed.
+    /// Text of a git configuration. It is journaled, so another process can restore the configuration if this process
+    /// is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config: Option<String>,
 }
@@ -85,7 +86,7 @@ pub(super) struct Baseline {
     kept: usize,
 }
 
-/// Inputs of [`Baseline::record`].
+/// Arguments of [`Baseline::record`].
 pub(super) struct Recording<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
@@ -124,8 +125,8 @@ impl Baseline {
             baseline.walk(root, &mut recording)?;
             baseline.close_referenced(root, &mut recording);
         }
-        // File timestamps lag behind the clock by milliseconds, or have a finer resolution. Files written before
-        // this point have an earlier timestamp than the one taken here; files written later do not.
+        // File timestamps lag behind the clock by milliseconds, or have a finer resolution. A file written before this
+        // point has an earlier timestamp than the time taken here, and a file written after this point does not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
@@ -201,10 +202,10 @@ impl Baseline {
         }
     }
 
-    /// Adopts the current file at a path into the baseline, so that it is no longer reported as changed.
+    /// Updates the baseline with the current file at a path, so that the file is no longer reported as changed.
     pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
-        // A file that was replaced from outside keeps the replacement's identity.
+        // A file that was replaced from outside the sandbox keeps the replacement's identity.
         let stamp =
             self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });

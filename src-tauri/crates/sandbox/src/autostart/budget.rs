@@ -9,29 +9,29 @@ use std::{
 
 use super::name_text::raw;
 
-/// Number of times one name is quarantined before its root becomes read-only.
+/// Number of times a name is quarantined before its root becomes read-only.
 pub(super) const MAX_MOVES: u32 = 5;
-/// Number of times one name is quarantined before the session is terminated.
+/// Number of times a name is quarantined before the session is terminated.
 const MAX_AFTER: u32 = 10;
 /// Maximum number of files quarantined per session (`MAX_NAMES`), and their maximum total size (`MAX_BYTES`).
 const MAX_NAMES: usize = 1_000;
 const MAX_BYTES: u64 = 256 << 20;
 /// Maximum number of entries counted when measuring a folder. Larger folders count as [`MAX_BYTES`].
 const MAX_WEIGHED: usize = 1_000;
-/// Maximum number of budgets kept before those of sessions without a sandbox are dropped.
+/// Number of budgets above which the budgets of sessions without a sandbox are dropped.
 const MAX_KEPT: usize = 1_000;
 
 /// Limit reached by moving a file to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,
-    /// One name was quarantined too often, so its root must become read-only.
+    /// A name was quarantined too often, so its root must become read-only.
     Again,
     /// The name kept reappearing, or the budget is used up, so the session must be terminated.
     Over,
 }
 
-/// Files that were quarantined because of one session.
+/// Number and total size of the files that were quarantined because of one session.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudget {
     moves: BTreeMap<String, u32>,

@@ -1,7 +1,7 @@
 //! Atomic file replacement through a draft in the same folder, under git's lock for that file.
 //!
 //! - INVARIANT: the journal records the draft's unpredictable name before the draft is created, so any process may
-//!   remove a recorded draft. The lock is a hard link to the draft, which shows that it is ours.
+//!   remove a recorded draft. The lock is a hard link to the draft, which proves that this code created the lock.
 
 use std::{
     fs::{File, Permissions},
@@ -20,7 +20,7 @@ use super::{file_stamp::FileStamp, name_text::raw};
 /// Maximum time to wait for git's lock.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Draft of a file's new version. Dropping a draft that has not replaced its target deletes it.
+/// Draft of a file's new version. Dropping a draft that has not replaced its target deletes the draft.
 #[derive(Debug)]
 pub(super) struct ConfigDraft<'a> {
     dir: &'a OwnedFd,

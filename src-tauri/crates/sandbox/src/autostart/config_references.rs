@@ -1,6 +1,6 @@
 //! Files that programs run or read because a git configuration or a symlink refers to them.
 //!
-//! - A referenced path need not exist yet. A file created there later is judged in the same way.
+//! - A referenced path need not exist. A file that is created there later is judged in the same way.
 
 use std::collections::BTreeMap;
 

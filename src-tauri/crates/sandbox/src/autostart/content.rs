@@ -17,7 +17,7 @@ pub(super) struct FileVersions<'a> {
     pub(super) home: Option<&'a str>,
 }
 
-/// Keys in agents' settings that start programs or choose what is started, in lower case: Claude Code's `hooks`,
+/// Keys in agents' settings that start programs or select the programs to start, in lower case: Claude Code's `hooks`,
 /// `statusLine`, `apiKeyHelper`, `awsAuthRefresh`, `awsCredentialExport`, `otelHeadersHelper`, `env` and
 /// `enabledPlugins`; `mcpServers` of most agents, `servers` of VS Code, `mcp` and `plugin` of opencode;
 /// `tools.discoveryCommand` and `tools.callCommand` of Gemini.
@@ -57,13 +57,13 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
 /// Returns `true` if direnv has allowed a file. Direnv records each allowed file under a digest of its path and
 /// content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
-    // Direnv's list of allowed files is in the home directory, so without a home the answer is unknown.
+    // Direnv's list of allowed files is in the home directory. If the home is unknown, the file counts as allowed.
     let Some(home) = home.map(Path::new) else { return true };
     let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
     let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let data = std::env::var_os("XDG_DATA_HOME").map(|data| Path::new(&data).join("direnv/allow"));
     let allowed = [home.join(".local/share/direnv/allow"), home.join(".config/direnv/allow")];
-    // Direnv's own configuration can allow whole folders. It is not parsed here.
+    // Direnv's own configuration can allow whole folders. This check does not parse it.
     let settings = std::fs::read(home.join(".config/direnv/direnv.toml")).unwrap_or_default();
     allowed.into_iter().chain(data).any(|folder| folder.join(&name).exists())
         || String::from_utf8_lossy(&settings).contains("whitelist")

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name_text::raw;
 
-/// Maximum wait for the timestamp clock to advance. It ticks at least every 10 ms (`CONFIG_HZ=100`).
+/// Maximum wait for the timestamp clock to advance. The clock ticks at least every 10 ms (`CONFIG_HZ=100`).
 const MAX_TICK: Duration = Duration::from_millis(100);
 
 /// Identity and state of a file at a point in time.

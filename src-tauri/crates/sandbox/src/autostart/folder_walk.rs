@@ -47,8 +47,8 @@ pub(super) struct WalkBounds {
 const MAX_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `base`. If `reopens` is `true`, the user's own folders that their mode makes inaccessible are
-    /// made accessible until the walk is dropped.
+    /// Starts a walk at `base`. If `reopens` is `true`, the walk makes the user's own inaccessible folders accessible
+    /// by changing their mode, and restores the mode when it is dropped.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
         let root = match &mut reopened {
@@ -136,7 +136,7 @@ pub(super) fn shown(path: &str) -> String {
     format!("{}...", path.get(..path.floor_char_boundary(MAX_COUNT)).unwrap_or_default())
 }
 
-/// Converts an error. If a kernel limit caused it, the message names the limit to raise.
+/// Converts an error. If a kernel limit caused the error, the message names the limit to raise.
 pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => {

@@ -1,6 +1,6 @@
 //! Inspects a repository's configuration with git itself, and restores keys that make git run programs.
 //!
-//! - Git reads only the configuration text that it is passed, never the repository. It runs no program, and its
+//! - Git reads only the configuration text that is passed to it, never the repository. Git runs no program, and its
 //!   working directory is `/`.
 //! - INVARIANT: a configuration that git cannot parse or check is not considered harmless.
 
@@ -37,7 +37,7 @@ pub(super) const MAX_LEN: usize = 1 << 20;
 const MAX_OUTPUT: usize = 4 << 20;
 /// Timeout for git.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of keys restored individually. Beyond it, the whole configuration is restored.
+/// Maximum number of keys restored individually. If more keys have changed, the whole configuration is restored.
 const MAX_KEYS: usize = 16;
 
 /// All values of each key, in file order.
@@ -48,7 +48,7 @@ type ConfigValues = BTreeMap<String, Vec<String>>;
 pub(super) enum ConfigRepair {
     /// No repair.
     Fine,
-    /// Restore only these keys, which results in `text`.
+    /// Restore only these keys. `text` is the resulting configuration.
     Keys { text: Vec<u8>, keys: Vec<String> },
     /// Restore the whole configuration. `keys` lists the changed keys, if they are known.
     All { keys: Vec<String> },

@@ -29,8 +29,8 @@ impl GitFolders {
         self.0.insert(path)
     }
 
-    /// Records the folder at `path` if its own name or its entries `names` make it a git folder. A folder with
-    /// `commondir` may keep everything except `HEAD` elsewhere.
+    /// Records the folder at `path` if its own name or its entries `names` make it a git folder. If a folder contains
+    /// `commondir`, everything except `HEAD` can be elsewhere.
     pub(super) fn note(&mut self, path: &str, names: &[FolderName]) {
         let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
         let has_signs = || has("HEAD") && (has("commondir") || has("objects") && has("refs"));
@@ -39,7 +39,7 @@ impl GitFolders {
         }
     }
 
-    /// Returns `true` if creating this path may turn its parent into a git folder.
+    /// Returns `true` if creating this path can turn its parent into a git folder.
     pub(super) fn is_completed_by(&self, path: &str) -> bool {
         SIGNS.contains(&last(path)) && !self.holds(above(path))
     }

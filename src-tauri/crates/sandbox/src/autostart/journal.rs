@@ -1,7 +1,8 @@
-//! Crash journal of a sandbox's writable roots. Another process completes the checks if this one is killed.
+//! Crash journal of a sandbox's writable roots. Another process completes the checks if this process is killed.
 //!
 //! - Each sandbox has an append-only file of JSON lines, locked by the process that watches the sandbox.
-//! - INVARIANT: a root is journaled before it becomes writable, and a move to quarantine before it happens.
+//! - INVARIANT: a root is journaled before it becomes writable, and a move to quarantine is journaled before it
+//!   happens.
 
 use std::{
     borrow::Cow,
@@ -60,11 +61,11 @@ enum JournalLine<'a> {
         path: Cow<'a, str>,
         draft: Cow<'a, str>,
     },
-    /// A finding that was reported or is about to be.
+    /// A finding that was reported or is about to be reported.
     Found {
         finding: Cow<'a, Finding>,
     },
-    /// A finding to report unless a draft still exists at this path, which means that the key was not restored.
+    /// A finding to report unless `draft` still exists. An existing draft means that the keys were not restored.
     Restored {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
@@ -75,7 +76,7 @@ enum JournalLine<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Owner {
     pid: u32,
-    /// Start time in clock ticks since boot. Distinguishes the process from a later one with the same id.
+    /// Start time in clock ticks since boot. Distinguishes the process from a later process with the same id.
     started: u64,
 }
 
@@ -88,9 +89,9 @@ pub(super) struct UnfinishedJournal {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files with the names of drafts that may still exist next to them.
+    /// Paths of files, each with the name of a draft that may still exist next to the file.
     pub(super) drafts: Vec<(String, String)>,
-    /// Findings to report, each with a draft path. A finding is skipped if its draft still exists.
+    /// Findings to report, each with the path of its draft. A finding is skipped if its draft still exists.
     pub(super) restored: Vec<(Finding, String)>,
 }
 
@@ -221,8 +222,8 @@ impl Journal {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// Returns the path of this process's temporary file. It is unique per process, because a git started by a killed
-    /// process may still be using that process's file.
+    /// Returns the path of this process's temporary file. The path is unique per process, because a git process started
+    /// by a killed process may still be using the killed process's file.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
@@ -286,8 +287,8 @@ impl Owner {
 
 /// Locks a journal. Returns `false` if a running process owns it.
 ///
-/// If the owner was killed while starting a child, the child holds the lock until it calls `exec`. After the owner has
-/// exited, this function therefore waits for the lock.
+/// A child of a killed owner can hold the lock until the child calls `exec`. After the owner has exited, this function
+/// therefore waits for the lock.
 fn lock(file: &File, path: &Path) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

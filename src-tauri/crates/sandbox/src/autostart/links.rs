@@ -11,8 +11,8 @@ const MAX_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
 const MAX_NAMES: usize = 256;
 
-/// Returns each symlink that the kernel follows when resolving a path, then the final target, which need not exist. A
-/// symlink is identified by the resolved path of the symlink itself.
+/// Returns the symlinks that the kernel follows when it resolves a path, then the final target. The target need not
+/// exist. Each symlink is identified by its own resolved path.
 pub(super) fn way(path: &str) -> Vec<String> {
     let mut rest: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let (mut done, mut way) = (String::new(), Vec::new());

@@ -37,7 +37,7 @@ pub(super) struct NameGroup {
     pub(super) when: &'static str,
 }
 
-/// Folders in which a name matters.
+/// Folders in which a name applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum NameScope {
@@ -97,7 +97,7 @@ const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
 /// Index of the listed names by scope and name.
 struct Lookup {
     names: [HashMap<&'static str, KnownName>; 3],
-    /// Last components of all names, which quickly rule out most paths.
+    /// Last components of all names, used to rule out most paths quickly.
     last: HashSet<&'static str>,
     /// Maximum number of components in a name.
     deepest: usize,
@@ -125,11 +125,11 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     lookup
 });
 
-/// Names that matter in one sandbox.
+/// Autostart names that apply in one sandbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameTable {
     home: Option<String>,
-    /// `true` in strict mode, in which names of the home directory matter in every folder.
+    /// `true` in strict mode, in which the names for the home directory apply in every folder.
     strict: bool,
     allow: Vec<String>,
     denied: Vec<String>,
@@ -193,8 +193,8 @@ impl NameTable {
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// Returns `true` if files with this name are read-only. In strict mode, so is every file that would be
-    /// quarantined.
+    /// Returns `true` if files with this name are read-only. In strict mode, every file that would be quarantined is
+    /// read-only as well.
     pub(super) fn closes(&self, row: &KnownName) -> bool {
         row.group.closed || self.strict && row.group.strict
     }
@@ -250,7 +250,7 @@ fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize
     found.last()
 }
 
-/// Returns `true` if the folder is named like a git folder or is inside one, where git keeps submodule repositories.
+/// Returns `true` if the folder is named `.git` or is inside such a folder, where git keeps submodule repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
@@ -271,7 +271,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
 }
 
 /// Returns the condition under which a program runs the file at this path, judged by its name, or `None` if no program
-/// does.
+/// runs it.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })

@@ -3,8 +3,8 @@
 //! - Paths are strings throughout this crate. An invalid byte is encoded as a character from the end of the private
 //!   use area, which real names do not contain. If a name does contain such a character, each of its bytes is encoded
 //!   like an invalid byte.
-//! - INVARIANT: [`raw`] returns exactly the bytes passed to [`text`], so a file can be opened and moved whatever its
-//!   name.
+//! - INVARIANT: [`raw`] returns exactly the bytes passed to [`text`], so a file can be opened and moved regardless of
+//!   its name.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ use std::{
 
 /// Code point that encodes byte 0. Byte `n` is encoded as `FIRST + n`.
 const FIRST: u32 = 0x10_FF00;
-/// First UTF-8 byte of every encoding character. Few other characters start with it.
+/// First UTF-8 byte of every encoding character. Few other characters start with this byte.
 const LEAD: u8 = 0xF4;
 
 /// Encodes a name or path.
@@ -52,7 +52,7 @@ pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(raw))
 }
 
-/// Decodes a path from a finding to the path on disk.
+/// Converts a path from a finding to the path on disk.
 pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
@@ -66,7 +66,7 @@ fn char_of(byte: u8) -> Option<char> {
     char::from_u32(FIRST + u32::from(byte))
 }
 
-/// Returns the byte that a character encodes, or `None`. Bytes below 0x80 are never encoded.
+/// Returns the byte that a character encodes, or `None` if it encodes no byte. Bytes below 0x80 are never encoded.
 fn byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(FIRST)?).ok()?;
     (byte >= 0x80).then_some(byte)

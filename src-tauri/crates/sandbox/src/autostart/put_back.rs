@@ -36,8 +36,8 @@ pub enum PutBackError {
     /// The file is not in quarantine.
     #[error("the file is no longer in quarantine")]
     NotKept,
-    /// The file was quarantined from another path.
-    #[error("the file was quarantined from another path")]
+    /// The file was quarantined from a different path.
+    #[error("the file was quarantined from a different path")]
     NotFromThere,
     /// Another file exists at the path.
     #[error("another file exists at that path; it was left unchanged")]
@@ -75,11 +75,12 @@ pub fn put_back(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackE
     kept.move_to(&dir, name)
 }
 
-/// Restores a file and quarantines the one currently at its path. Returns the path of the latter in quarantine, or
-/// `None` if there was no such file.
+/// Restores a file and quarantines the file currently at its path. Returns the path of the newly quarantined file, or
+/// `None` if no file was at the path.
 ///
 /// # Errors
-/// On error, both files stay where they were. If the second file cannot be moved back, the error message says so.
+/// On error, both files stay where they were. If the newly quarantined file cannot be moved back, the error message
+/// says so.
 pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<String>, PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
@@ -95,7 +96,7 @@ pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<Strin
         Err(problem) => match put_back(state_dir, path, &moved) {
             Ok(()) => Err(problem),
             Err(_) => {
-                let told = format!("{problem}; the file that was there is now in `{moved}`");
+                let told = format!("{problem}; the previous file was moved to `{moved}`");
                 Err(io::Error::other(told).into())
             }
         },
@@ -155,7 +156,7 @@ impl Kept {
         }
     }
 
-    /// Moves the file to an unused name, or copies it if that name is on another file system.
+    /// Moves the file to an unused name, or copies it if that name is on a different file system.
     fn move_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
         let here = raw(&self.name);
         match renameat_with(&self.dir, &*here, dir, &*raw(name), RenameFlags::NOREPLACE) {

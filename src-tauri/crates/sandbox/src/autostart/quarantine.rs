@@ -1,6 +1,6 @@
 //! Moves files to quarantine, where no program runs them.
 //!
-//! - Nothing is deleted. A quarantined file keeps its name, in a slot folder that also contains a file `origin` with
+//! - Nothing is deleted. A quarantined file keeps its name, in a slot folder that also contains an `origin` file with
 //!   the original path. A file that cannot be moved is disarmed in place: it is renamed so that no program recognizes
 //!   it.
 
@@ -30,8 +30,8 @@ use super::{
 };
 use crate::state::{StateDir, numbered};
 
-/// Maximum size in bytes of a file copied to another file system, because copying blocks the watcher. A larger file is
-/// disarmed in place.
+/// Maximum size in bytes of a file that is copied to a different file system. Copying blocks the watcher, so a larger
+/// file is disarmed in place.
 const MAX_COPIED: u64 = 16 << 20;
 const MAX_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
@@ -104,7 +104,7 @@ impl QuarantineSlot {
         match moved {
             Ok(()) => return Ok(path_text(&to)),
             Err(Errno::NOENT) => {
-                // The slot contains only the file `origin`.
+                // The slot contains only the `origin` file.
                 let _ = fs::remove_dir_all(&self.kept);
                 return Err(io::ErrorKind::NotFound.into());
             }
@@ -124,7 +124,7 @@ impl QuarantineSlot {
             let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
             return Ok(path_text(&folder.join(&*raw(&disarmed))));
         }
-        // No program recognizes the disarmed name of a leftover.
+        // If this fails, no program recognizes the leftover's disarmed name.
         let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
         Ok(path_text(&to))
     }

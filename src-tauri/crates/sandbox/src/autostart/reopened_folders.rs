@@ -1,4 +1,4 @@
-//! Temporarily restores access to the user's own folders whose mode prevents it.
+//! Temporarily makes the user's own folders accessible if their mode denies access.
 //!
 //! - A sandbox runs as the same user, so it can change the mode of any folder at any time. It could use the mode to
 //!   hide its files from this process.
@@ -14,9 +14,10 @@ use rustix::{
 
 use super::name_text::raw;
 
-/// Maximum number of folders whose mode is restored. Folders beyond it stay accessible.
+/// Maximum number of folders whose mode is restored. Folders beyond this limit stay accessible.
 const MAX_SHUT: usize = 256;
-/// Modes that permit listing, entering and renaming in a folder, or only entering it.
+/// Mode that permits listing and entering a folder and renaming its entries (`WHOLE`), and mode that permits only
+/// entering it (`ENTERED`).
 const WHOLE: u32 = 0o700;
 const ENTERED: u32 = 0o100;
 
@@ -84,7 +85,7 @@ impl Drop for ReopenedFolders {
     }
 }
 
-/// Opens a folder, made accessible if necessary until the returned guard is dropped.
+/// Opens a folder. If necessary, makes the folder accessible until the returned guard is dropped.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;

@@ -1,5 +1,5 @@
-//! Recognizes autostart files that their names do not reveal: files in bare repositories, and targets of symlinks in the
-//! home directory or of the user's git configuration.
+//! Recognizes autostart files that cannot be recognized by name: files in bare repositories, and targets of symlinks in
+//! the home directory or of the user's git configuration.
 
 use std::{
     path::Path,
@@ -38,13 +38,14 @@ struct Targets {
 }
 
 impl StartupFiles {
-    /// Creates the recognizer for a user's home directory.
+    /// Creates a recognizer for a user's home directory.
     #[must_use]
     pub fn new(home: String) -> Self {
         Self { home, targets: Mutex::default() }
     }
 
-    /// Like [`runs_later`](super::runs_later), but also checks files on disk. `path` must not contain symlinks. Blocking.
+    /// Like [`runs_later`](super::runs_later), but also checks files on disk. `path` must not contain symlinks.
+    /// Blocking.
     pub fn runs_later(&self, path: &str) -> Option<RunsLater> {
         let by_name = NameTable::at_home(Some(&self.home)).find(path, is_git).map(|(known, _)| known);
         let completes = || completes_repository(path).then_some(HOOK_FOLDER);
@@ -61,7 +62,7 @@ impl StartupFiles {
             |(target, known): &&(String, KnownName)| target == path || known.folder && is_below(path, target);
         let by_path = targets.found.iter().find(is_it).map(|(_, known)| *known);
         let everywhere = || targets.git.everywhere(path).map(|(known, _)| known);
-        // Without the user's configuration, git might run any file.
+        // If the user's configuration is unknown, git might run any file.
         let might_run = || targets.git.unknown.then_some(GIT_PROGRAM);
         by_path.or_else(everywhere).or_else(might_run)
     }
@@ -83,7 +84,7 @@ impl Targets {
                 (link, KnownName { folder, ..known })
             })
         });
-        // Symlinks on the way are targets too, because they could be replaced.
+        // Symlinks in a path are targets too, because they could be replaced.
         let steps = by_git
             .chain(by_links)
             .flat_map(|(path, known)| way(&path).into_iter().map(move |step| (step, known)));
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn every_file_runs_later_while_the_configuration_is_unknown() {
         let files = StartupFiles::new("/home/user".to_owned());
-        // In the future, so that a slow test does not determine the targets again.
+        // The time is in the future, so that a slow test does not determine the targets again.
         let since = Some(Instant::now() + Duration::from_secs(3600));
         let mut targets = Targets { since, ..Targets::default() };
         targets.git.unknown = true;

@@ -111,7 +111,7 @@ pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBa
     Err(PutBackError)
 }
 
-/// Restores a file and quarantines the one currently at its path.
+/// Restores a file and quarantines the file currently at its path.
 pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
     Err(PutBackError)
 }
@@ -121,7 +121,7 @@ pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBack
     Err(PutBackError)
 }
 
-/// Decodes a path from a finding to the path on disk.
+/// Converts a path from a finding to the path on disk.
 pub fn real_path(shown: &str) -> std::path::PathBuf {
     shown.into()
 }

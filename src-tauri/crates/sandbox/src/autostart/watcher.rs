@@ -1,8 +1,8 @@
 //! Watches the writable roots of all sandboxes that a process has launched.
 //!
-//! - A folder is watched once, even if several sandboxes can write to it. Each of those sandboxes gets the findings.
+//! - A folder is watched once, even if several sandboxes can write to it. All of these sandboxes receive the findings.
 //! - The number of reports is limited. After too many findings, the last report states that further reports are
-//!   omitted. The files are still handled.
+//!   omitted. Unreported files are still handled.
 
 mod config_repair;
 mod events;
@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
-/// Interval for rechecking the content of files that are judged by it.
+/// Interval for rechecking files that are judged by their content.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of watched folders per root.
 const MAX_FOLDERS: usize = 8_192;
@@ -63,7 +63,7 @@ pub struct Watcher {
     looked: Instant,
 }
 
-/// Journal of a sandbox after its final check. Until it is removed, the next process repeats the check and the
+/// Journal of a sandbox after its final check. Until the journal is removed, the next process repeats the check and the
 /// reports.
 #[derive(Debug)]
 #[must_use = "unless the journal is forgotten, the next start checks again"]
@@ -149,7 +149,7 @@ impl Watcher {
         (left.name, found, done)
     }
 
-    /// Starts watching a sandbox under the launcher's name for it.
+    /// Starts watching a sandbox. `name` is the launcher's name for the sandbox.
     pub fn begin(&mut self, name: &str, rules: AutostartRules) -> io::Result<()> {
         if self.sandboxes.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -197,7 +197,7 @@ impl Watcher {
         sandbox.journal.open(root, &baseline)?;
         let closed: Vec<String> = baseline.closed().cloned().collect();
         for reason in &baseline.missed {
-            let reason = format!("{reason}; all of it is checked when the sandbox exits");
+            let reason = format!("{reason}; everything is checked when the sandbox exits");
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         if self.references.user.unknown {
@@ -238,7 +238,7 @@ impl Watcher {
         }
     }
 
-    /// Records the paths that are hidden in a sandbox, in order to detect their replacement.
+    /// Records the paths that are hidden in a sandbox, so that their replacement is detected.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -279,8 +279,8 @@ impl Watcher {
         (!self.contents.is_empty()).then_some(AGAIN)
     }
 
-    /// Returns the sandboxes that may have lost a cover since the last call. The launcher sends each one
-    /// `ControlOp::Check`.
+    /// Returns the sandboxes that may have lost a cover since the last call. The launcher sends `ControlOp::Check` to
+    /// each of them.
     pub fn uncovered(&mut self) -> Vec<String> {
         let lost = self
             .sandboxes
@@ -339,7 +339,7 @@ impl Watcher {
         (findings, done)
     }
 
-    /// Adopts the current file into the baseline of every sandbox that can write to it.
+    /// Records the current file in the baseline of every sandbox that can write to it.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::MAX_LEN);

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum time for systemd to move this process into the scope, which happens after it replies.
+/// Maximum time to wait for systemd to move this process into the scope. Systemd replies before it does so.
 const TIMEOUT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 

@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// Returns the requirements that this machine may not meet, and the command that fixes the first one.
+    /// Returns the requirements that this machine does not seem to meet, and the command that fixes the first one.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();

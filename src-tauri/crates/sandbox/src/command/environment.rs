@@ -30,7 +30,7 @@ pub(super) struct EnvironmentSources<'a> {
     pub(super) pass: &'a PassedVariables,
     /// Variables that are never passed on.
     pub(super) denied: Vec<&'a str>,
-    /// Directories that git trusts whoever owns them.
+    /// Directories that git trusts regardless of their owner.
     pub(super) safe_directories: &'a [String],
     /// Directory for temporary files, passed as `TMPDIR`.
     pub(super) temporary: &'a str,
@@ -56,13 +56,13 @@ pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, S
     }
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     env.insert("TMPDIR".to_owned(), wanted.temporary.to_owned());
-    // Set by `srt` too, for programs that check whether they are sandboxed.
+    // `srt` sets this variable too. Programs use it to check whether they are sandboxed.
     env.insert("SANDBOX_RUNTIME".to_owned(), "1".to_owned());
     trust(&mut env, wanted.safe_directories);
     env
 }
 
-/// Adds directories to git's list of trusted ones, through environment variables.
+/// Adds directories to git's trusted directories through environment variables.
 fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
     if directories.is_empty() {
         return;

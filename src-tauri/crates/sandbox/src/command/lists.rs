@@ -1,4 +1,4 @@
-//! Combines the settings with the paths that no command may read, into the four path lists of a view.
+//! Combines the settings and the paths that no command may read into the four path lists of a view.
 //!
 //! - A path that is hidden by default becomes visible only if the settings name exactly that path. IronCurtain's own
 //!   directories are never visible.
@@ -56,7 +56,7 @@ impl Lists {
                 return Err(ListError::Ours { key, path: path.clone() });
             }
         }
-        // At the same path, an allowed entry takes precedence over a denied one, as in `srt`, and over a path that is
+        // At the same path, an allowed entry takes precedence over a denied entry, as in `srt`, and over a path that is
         // hidden by default.
         let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
             let found = real(path)?;
@@ -92,7 +92,8 @@ impl Lists {
             let meant = base.paths(entry, list).map_err(problem)?;
             if meant.is_empty() && list == ListKind::AllowWrite && !entry.literal && is_pattern(&entry.path) {
                 self.notes.push(format!(
-                    "{key}: `{}` is a pattern, which cannot make anything writable; name the directory",
+                    "{key}: `{}` is a pattern, but writable paths cannot be patterns; list the directory \
+                     instead",
                     entry.path
                 ));
             }
@@ -115,8 +116,8 @@ impl Lists {
     }
 }
 
-/// Returns the paths on this machine and in the home directory that no command may read, except the kernel's file
-/// systems, of which every sandbox has its own.
+/// Returns the paths on this machine and in the home directory that no command may read. Excludes the kernel's file
+/// systems, because every sandbox has its own instances.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());

@@ -23,13 +23,13 @@ use crate::{
 /// Failure to start the proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
-    #[error("failed to start the proxy `{program}`, which the allowed hosts need: {source}")]
+    #[error("failed to start the proxy `{program}`, which is required for the allowed hosts: {source}")]
     Start { program: String, source: io::Error },
     #[error("failed to configure the proxy: {0}")]
     Tell(#[from] io::Error),
 }
 
-/// Starts the proxy and returns the socket over which to send it the sandbox's listener.
+/// Starts the proxy. Returns the socket over which to send the sandbox's listener to the proxy.
 pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
@@ -40,7 +40,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Signals from the terminal are meant for the command.
+        // Signals from the terminal are meant for the command, not for the proxy.
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Mount point of the tmpfs in which empty covers are created. Namespaces that apply plans do not otherwise use this
-/// path. It stays mounted, because unmounting takes the kernel milliseconds.
+/// path. The tmpfs stays mounted, because unmounting it takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {
@@ -74,8 +74,8 @@ impl MountPlan {
     }
 }
 
-/// Ignores errors for a path that no longer exists. If it is created again, it is masked like one that an outside
-/// program replaced.
+/// Ignores errors for a path that no longer exists. If the path is created again, it is masked like a path that a
+/// program outside the sandbox replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),

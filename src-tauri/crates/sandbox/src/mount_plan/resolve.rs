@@ -79,7 +79,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
 
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
-        // A path that another mount covers leads to a different file than this entry says.
+        // A path that another mount covers leads to a different file than this entry indicates.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
             let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);

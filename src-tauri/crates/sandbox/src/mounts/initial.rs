@@ -1,5 +1,5 @@
 //! Initial mounts of a sandbox. A child process prepares them while bubblewrap sets up the sandbox, then moves them
-//! inside.
+//! into the sandbox.
 //!
 //! - Bubblewrap could create these mounts, but it rereads the kernel's mount table for each one.
 //! - INVARIANT: hidden paths are covered before any tree is copied, and read-only paths are closed before writable
@@ -75,7 +75,7 @@ impl InitialMountsChild {
     /// Starts the child. `view` is the FUSE mount that serves the user's files, if any.
     pub(crate) fn start(first: InitialMounts, view: Option<OwnedFd>) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
-        // The child inherits only its end of the socket pair, so the descriptor is sent over it.
+        // The child inherits only its end of the socket pair, so the view's descriptor is sent over the socket.
         view.map(|view| fd_passing::send(&conversation, view)).transpose()?;
         let child = fork(&[theirs.as_fd()], || {
             let said = match first.make(&theirs) {
@@ -92,7 +92,7 @@ impl InitialMountsChild {
     /// Makes the child move the mounts into the sandbox whose init is `process`. Returns the mount ids by path.
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(TIMEOUT))?;
-        // Sending fails if the child has already failed, in which case its report contains the reason.
+        // If the child has already failed, sending fails too, and the child's report contains the reason.
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
@@ -133,8 +133,8 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // Destroying a namespace or a copy of the root can take the kernel milliseconds. This happens when the child
-        // exits, which nothing waits for.
+        // Destroying a namespace or a copy of the root can take the kernel milliseconds. This is deferred until the
+        // child exits, which does not delay the start of the server.
         std::mem::forget((own, inside));
         shown
     }
@@ -165,7 +165,7 @@ impl InitialMounts {
 
 impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
-        // A writable path must be exactly the one that was checked. A read-only path can be a symlink, such as some
+        // A writable path must be exactly the path that was checked. A read-only path can be a symlink, such as some
         // files in `/etc`.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;

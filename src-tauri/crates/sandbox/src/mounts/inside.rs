@@ -2,7 +2,7 @@
 //!
 //! - The child enters the user namespace that owns the sandbox's mount namespace. The server's own user namespace is
 //!   nested inside it.
-//! - Changes are checked in advance as far as possible. A change that fails half-way is [`MountError::Broken`] and
+//! - Changes are checked in advance as far as possible. A change that fails partway is [`MountError::Broken`] and
 //!   terminates the sandbox, so an intermediate state is never reported as success.
 
 mod point;
@@ -109,7 +109,7 @@ impl SandboxNamespaces {
     }
 
     /// Returns `true` if the sandbox's init has the same root as when its namespaces were opened. A different root
-    /// means that it changed its root or mount namespace.
+    /// means that the init has changed its root or mount namespace.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
@@ -201,7 +201,7 @@ struct KeptMount {
 
 impl Inside<'_> {
     /// Carries out a change. Where the kernel can add the new mount beneath the old one, the path stays visible
-    /// throughout. Sends the directory that the new mount covers over `door`.
+    /// throughout. Sends to `door` the directory that the new mount covers.
     fn carry_out(
         mut self,
         change: MountChange,
@@ -252,7 +252,7 @@ impl Inside<'_> {
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
-            // Ignores the error: without the directory, mounts on top of this one return only after it is removed.
+            // Ignores the error: without the directory, mounts on top of this mount return only after it is removed.
             let _ = fd_passing::send(door, &point);
         }
         Ok(())
@@ -266,7 +266,8 @@ impl Inside<'_> {
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Moves the kept mounts back. Returns `true` if one was lost, which is an error if the change adds a mount.
+    /// Moves the kept mounts back. Returns `true` if a mount was lost. If the change adds a mount, a lost mount is an
+    /// error.
     fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
@@ -320,7 +321,7 @@ impl Inside<'_> {
     }
 }
 
-/// Returns the mount id of a path as `process`, a directory in `/proc`, resolves it.
+/// Returns the mount id of a path relative to `process`, a process's directory in `/proc`.
 fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }

@@ -3,9 +3,10 @@
 //! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace. When a
 //!   file is renamed, its mounts move with it. Only programs outside the sandbox can do this to masked files.
 //! - INVARIANT: a mask is in place if the sandbox's mount table lists it at its path, or at a path that results from
-//!   renaming a folder above. A lost mask is mounted over the file that is now at its path.
-//! - The table shows that a file was removed or replaced, but not that it was renamed and recreated. The launcher,
-//!   which watches names, detects the latter and requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
+//!   renaming a folder above it. A lost mask is mounted over the file that is now at its path.
+//! - The table shows that a file was removed or replaced, but not that it was renamed and recreated. The launcher
+//!   watches names. It therefore detects the latter case and requests a check
+//!   ([`ControlOp::Check`](crate::ControlOp::Check)).
 
 use std::{
     collections::BTreeMap,
@@ -80,10 +81,10 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// Adds pipes and sockets for the next [`restore`](Self::restore) to mask.
+    /// Adds pipes and sockets, which the next [`restore`](Self::restore) masks.
     ///
     /// # Errors
-    /// Fails if there are too many. The caller must then terminate the sandbox.
+    /// Fails if there are too many pipes and sockets. The caller must then terminate the sandbox.
     pub(crate) fn add_special(&mut self, paths: &[String]) -> io::Result<()> {
         for path in paths {
             for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
@@ -173,7 +174,8 @@ impl Mask {
         matches!(self.step, PathTreatment::Special)
     }
 
-    /// Returns `true` if the mask is no longer needed, because its special file was replaced by another kind of file.
+    /// Returns `true` if the mask is no longer needed, because its special file was replaced by a different kind of
+    /// file.
     fn is_over(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
@@ -211,7 +213,7 @@ impl Mask {
                     self.mount = None;
                     return Ok(false);
                 }
-                // The path has changed again, so try once more.
+                // The path has changed again, so the loop retries.
                 Err(_) => {}
             }
         }

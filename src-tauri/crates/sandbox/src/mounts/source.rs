@@ -1,6 +1,6 @@
 //! Opens the exact host path that was approved for a grant, and copies its mount.
 //!
-//! - An approved path is canonical. A symlink in it was created after the approval and is an error.
+//! - An approved path is canonical. A symlink in the path was created after the approval, and is an error.
 //! - Later mounts on the host do not propagate into the copy, and setuid programs and devices do not work in it.
 
 use std::{io, os::fd::OwnedFd};

@@ -91,7 +91,7 @@ impl ChannelGate {
         }
     }
 
-    /// Withdraws each question for which no request has been waiting for [`KEPT`].
+    /// Withdraws each question whose last request gave up at least [`KEPT`] ago.
     fn withdraw_left(&self) {
         let mut asks = self.asks();
         while !asks.is_closed {
@@ -135,7 +135,8 @@ impl ChannelGate {
         Ok(())
     }
 
-    /// Reports when a folder is reserved. This can take as long as the user needs to answer a question.
+    /// Reports a reservation to the trusted process once it takes effect. This can take as long as the user needs to
+    /// answer a question.
     fn report_when(self: &Arc<Self>, reservation: Reservation, number: u64) -> io::Result<()> {
         let gate = self.clone();
         let report = move || {

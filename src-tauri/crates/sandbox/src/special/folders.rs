@@ -31,7 +31,7 @@ const ROOM: usize = 64 * 1024;
 /// Maximum number of events returned by one read.
 const MAX_EVENTS: usize = 4_096;
 
-/// Events watched in every folder. A mode change may make a folder listable.
+/// Events watched in every folder. A mode change can make a folder listable.
 const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
@@ -61,7 +61,7 @@ pub(super) struct FolderListing {
 pub(super) enum FolderEvent {
     /// A folder at this path was created, moved or removed, or may have become listable.
     Folder(String),
-    /// A file of another kind was created at or moved to this path.
+    /// A file that is not a folder was created at or moved to this path.
     File(String),
     /// The kernel dropped events.
     Lost,

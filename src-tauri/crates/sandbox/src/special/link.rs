@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
-/// Timeout for watching one folder. Long, because the watcher also serves other sandboxes.
+/// Timeout for watching one folder. It is long, because the watcher also serves other sandboxes.
 const TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Supervisor's end of the link.
@@ -22,7 +22,7 @@ pub(crate) struct SpecialLink {
     read: Vec<u8>,
     /// `false` if the sandbox is allowed to use every socket that it can see.
     masks_sockets: bool,
-    /// Paths received since the last call of [`appeared`](Self::appeared).
+    /// Paths received since the last call to [`appeared`](Self::appeared).
     appeared: Vec<String>,
     /// Folders that are searched in the background. They stay visible even if they cannot be watched.
     aside: BTreeSet<String>,

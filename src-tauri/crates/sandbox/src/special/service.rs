@@ -91,7 +91,7 @@ struct Service {
     next: LinkNumber,
 }
 
-/// Link to one supervisor, and the bytes received of an incomplete line.
+/// Link to one supervisor, and the received bytes of an incomplete line.
 struct Link {
     stream: UnixStream,
     read: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Watches folders for each sandbox and determines the messages to send.
 //!
-//! - Works in time slices, so a large folder does not delay messages about another one.
-//! - A folder that is created later and cannot be watched is masked as a whole.
+//! - Works in time slices, so a large folder does not delay messages about other folders.
+//! - A folder that is created after the mount and cannot be watched is masked as a whole.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,7 +19,7 @@ use crate::{
     place::{FileId, is_at_or_below, is_below},
 };
 
-/// Maximum time spent on searches per call of [`work`](SpecialWatcher::work).
+/// Maximum time spent on searches per call to [`work`](SpecialWatcher::work).
 const SLICE: Duration = Duration::from_millis(10);
 
 /// Limits for watching one mounted folder.
@@ -85,7 +85,7 @@ struct Root {
     identity: Option<FileId>,
 }
 
-/// Search of a folder tree, which starts watching each folder.
+/// Search of a folder tree. It starts watching each folder.
 #[derive(Debug)]
 struct Walk {
     /// Sandbox that is waiting for the result, or `None` for a folder that was created after the mount.
@@ -320,7 +320,7 @@ mod tests {
         (dir, text)
     }
 
-    /// Runs the watcher until it has messages and no work left.
+    /// Runs the watcher until it has messages and no work left. Returns the messages.
     fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
         let until = Instant::now() + Duration::from_secs(20);
         let mut news = Vec::new();
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
         fs::rename(&outside, at("moved")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
-        // A tree that is moved in, and a tree that is created in place.
+        // Both a tree that is moved in and a tree that is created in place are searched.
         fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
         pipe(&format!("{elsewhere}/tree/deep/pipe"));
         fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();

@@ -4,7 +4,7 @@
 //!   the supervisor, separate from the server's.
 //! - Once its base file system (the frame) is complete, bubblewrap reads a byte and then starts
 //!   [`enter`](crate::enter). Meanwhile, the other mounts are prepared. The server starts when both are done.
-//! - The gate is a socket pair. Only `enter` holds the other end, which a successful `exec` closes.
+//! - The gate is a socket pair. Only `enter` holds the other end. A successful `exec` closes that end.
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct InheritedDescriptors {
     /// Standard streams of the server.
     pub(super) streams: [OwnedFd; 3],
-    /// Socket that sends out the proxy's listener.
+    /// Socket over which the proxy's listener is sent.
     pub(super) egress: Option<OwnedFd>,
     /// Inner end of the run link.
     pub(super) link: Option<OwnedFd>,
@@ -89,13 +89,13 @@ pub(super) struct Bwrap {
     first: Option<InitialMountsChild>,
     /// Process that connects the sandbox's sockets, or `None` if `connect` calls are not reported.
     connector: Option<Connector>,
-    /// Process that serves the run's files, or `None` for a server.
+    /// Process that serves the sandbox's files, or `None` if no files are served.
     view: Option<ServedView>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which waits for its options. Hides the paths of `hidden` in bubblewrap's own mount namespace
-    /// too.
+    /// Starts bubblewrap, which waits for its options. Also hides the paths of `hidden` in bubblewrap's own mount
+    /// namespace.
     pub(super) fn start(
         spec: &Spec,
         given: &InheritedDescriptors,
@@ -144,7 +144,7 @@ impl Bwrap {
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
-                // The message goes to the complaints pipe. It says more than the errno that the parent receives.
+                // The message goes to the complaints pipe. It is more precise than the errno that the parent receives.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
@@ -184,13 +184,13 @@ impl Bwrap {
         options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
-    /// Takes ownership of the process that serves the run's files.
+    /// Takes ownership of the process that serves the sandbox's files, if any.
     pub(super) fn serve(&mut self, view: Option<ServedView>) {
         self.view = view;
     }
 
-    /// Returns a descriptor that becomes readable when the process that serves the run's files exits or, without one,
-    /// when bubblewrap exits.
+    /// Returns a descriptor that becomes readable when the process that serves the sandbox's files exits. If no files
+    /// are served, it becomes readable when bubblewrap exits.
     pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
         self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
     }
@@ -353,7 +353,7 @@ impl Drop for Bwrap {
     }
 }
 
-/// Returns what bubblewrap has printed to standard error so far, without blocking.
+/// Returns bubblewrap's output on standard error so far, without blocking.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Namespaces of the supervisor itself, in which the host's file system stays visible.
 //!
-//! - The user is mapped to the same id. Privileges that the supervisor gains are limited to these namespaces.
-//! - The supervisor and its children stay in the host's pid namespace, except for bubblewrap, which is init of a new
-//!   one.
+//! - The user's id is mapped to itself. Privileges that the supervisor gains are limited to these namespaces.
+//! - The supervisor and its children stay in the host's pid namespace, except for bubblewrap, which is the init of a
+//!   new pid namespace.
 
 use std::{fs, io};
 
@@ -16,7 +16,7 @@ use crate::sys;
 
 pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     set_no_new_privs(true)?;
-    // A working directory on one of the host's file systems would prevent its unmounting.
+    // A working directory on one of the host's file systems would prevent unmounting that file system.
     std::env::set_current_dir("/")?;
     sys::process::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     fs::write("/proc/self/setgroups", "deny")?;

@@ -1,4 +1,5 @@
-//! Mounts the view of a run or an asking server, and starts the process that serves it.
+//! Mounts the view of a run, or of a server whose file accesses require approval, and starts the process that serves
+//! it.
 //!
 //! - INVARIANT: only the serving process holds `/dev/fuse`, so every request fails when that process dies.
 
@@ -21,7 +22,7 @@ use rustix::{
 use super::SupervisorStartError;
 use crate::sys;
 
-/// Process that serves a view. Dropping this value kills it.
+/// Process that serves a view. Dropping this value kills the process.
 #[derive(Debug)]
 pub(super) struct ServedView {
     child: Child,
@@ -80,7 +81,7 @@ impl Drop for ServedView {
     }
 }
 
-/// Creates a FUSE mount whose requests arrive on `device`, and returns it detached.
+/// Creates a FUSE mount whose requests arrive on `device`. Returns the detached mount.
 fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
     let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let options = [

@@ -1,8 +1,8 @@
-//! Replaces standard streams that are files with pipes, and copies the data.
+//! Gives the command pipes in place of standard streams that are files, and copies the data.
 //!
-//! - INVARIANT: files and folders are never passed to the command. It could reopen a file through `/proc`, even for
-//!   writing, and open everything below a folder. Pipes, sockets and character devices such as terminals are passed on
-//!   unchanged.
+//! - INVARIANT: files and folders are never passed to the command. The command could reopen a file through `/proc`,
+//!   even for writing, and open everything below a folder. Pipes, sockets and character devices such as terminals are
+//!   passed on unchanged.
 //! - INVARIANT: each stream buffers at most 64 KiB.
 //! - Output streams that share a file share a pipe, which preserves the order of writes.
 
@@ -83,7 +83,7 @@ enum Passing {
 }
 
 impl Streams {
-    /// Replaces the standard streams of this process that are files with pipes.
+    /// Replaces each standard stream of this process that is a file with a pipe.
     pub(super) fn take() -> Result<Self, StreamError> {
         let [name_in, name_out, name_err] = NAMES;
         let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
@@ -138,12 +138,12 @@ impl Streams {
         self.lost
     }
 
-    /// Copies once from each output, and drops those for which `goes_on` returns `false`.
+    /// Copies once from each output, and drops the outputs for which `goes_on` returns `false`.
     fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
             Ok(came) => goes_on(came),
-            // Closing the pipe gives the command a broken pipe, as if it wrote to the file itself.
+            // Closing the pipe makes the command's writes fail, as they would if the command wrote to the file itself.
             Err(error) => {
                 lost.push((output.name, error));
                 false

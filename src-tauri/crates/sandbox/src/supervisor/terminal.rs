@@ -41,7 +41,7 @@ use crate::{
 /// Program name, used as the prefix of messages.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// Journal name of the command's sandbox, the only one in this process.
+/// Journal name of the command's sandbox, the only sandbox in this process.
 const SANDBOX: &str = "command";
 
 /// Sandbox of a foreground command, and its autostart rules.
@@ -85,7 +85,7 @@ pub(crate) fn run_in_foreground(
     for (name, error) in &lost {
         terminal.print(&format!("failed to write {name}: {error}"))?;
     }
-    // Destroying watches and namespaces takes the kernel about 10 ms. If possible, a child waits for it.
+    // Destroying watches and namespaces takes the kernel about 10 ms. If possible, a child process waits instead.
     let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
     let _ = close_in_child(&slow.collect::<Vec<_>>());
     // The command does not know that data was lost, so the exit status must report it.
@@ -101,9 +101,9 @@ impl SandboxOwner for ForegroundTerminal {
                 let could = if *hidden {
                     "is hidden, but the command could read it"
                 } else {
-                    "is read-only, but the command could write it"
+                    "is read-only, but the command could write to it"
                 };
-                format!("`{path}` {could} for a moment, because a program outside replaced it")
+                format!("`{path}` {could} for a moment, because a program outside the sandbox replaced it")
             }
             SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
                 if self.debug =>
@@ -220,7 +220,7 @@ impl ForegroundTerminal {
         }
     }
 
-    /// Reports the signal or the error because of which the command never ran.
+    /// Reports why the command never ran: a signal or an error.
     fn failed(&self, error: &SupervisorStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
@@ -231,9 +231,9 @@ impl ForegroundTerminal {
     }
 }
 
-/// Waits for a signal, an event from `mounts` or `watcher`, data to copy, or the command's exit. The flags report
-/// which sources are ready, in this order: exit, mounts, special files, watcher. Returns `None` if none is ready
-/// within `quiet`.
+/// Waits for a signal, an event from `mounts` or `watcher`, data to copy, or the command's exit. The flags report which
+/// sources are ready, in this order: exit, mounts, special files, watcher. Returns `None` if no source is ready within
+/// `quiet`.
 fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,

@@ -14,20 +14,20 @@ const LARGE: libc::c_int = 1024 * 1024;
 /// smaller blocks.
 pub fn give_large_blocks_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: takes two numbers and changes only later allocations. A failure has no effect.
+    // SAFETY: `mallopt` takes two numbers and only affects later allocations. A failure has no effect.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }
 }
 
-/// Drops this process's program code from memory. The kernel reads it again when it is executed. A supervisor needs
-/// most of its code only to set up the sandbox, and is idle afterwards.
+/// Drops this process's program code from memory. The kernel reads the code again when it is executed. A supervisor
+/// needs most of its code only to set up the sandbox, and is idle afterwards.
 pub(crate) fn drop_code() {
     // If `maps` is unreadable, nothing is dropped, because this is only an optimization.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
-        // SAFETY: the range is a private file mapping that was never writable, so it is unmodified and the kernel reads the
-        // same bytes again. Relocations are in a separate mapping, further on in the file.
+        // SAFETY: the range is a private file mapping that was never writable, so it is unmodified and the kernel
+        // reads the same bytes again. Relocations are in a separate mapping, further on in the file.
         unsafe {
             madvise(start as *mut c_void, end.saturating_sub(start), libc::MADV_DONTNEED);
         }

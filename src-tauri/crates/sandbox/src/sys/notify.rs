@@ -1,4 +1,4 @@
-//! System calls that the kernel reports to a supervisor instead of executing (`seccomp_unotify(2)`).
+//! System calls that the kernel reports to a supervisor instead of executing them (`seccomp_unotify(2)`).
 
 use std::{
     io,
@@ -20,7 +20,7 @@ pub(crate) struct ReportedCall {
 pub(crate) fn report_calls(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let only_killed = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     match install(program, only_killed) {
-        // Linux before 5.19 lacks the flag, so there a signal makes the kernel report the call again.
+        // Linux before 5.19 lacks the flag. On such a kernel, a signal makes the kernel report the call again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(program, 0),
         installed => installed,
     }
@@ -73,8 +73,8 @@ impl ReportedCall {
     pub(crate) fn answer(&self, calls: impl AsFd, outcome: Result<(), i32>) {
         let error = outcome.err().map_or(0, |error| -error);
         let mut answer = libc::seccomp_notif_resp { id: self.id, val: 0, error, flags: 0 };
-        // SAFETY: the descriptor is open for the length of the call, which reads a structure of this size. It fails if the
-        // thread is no longer waiting.
+        // SAFETY: the descriptor is open for the length of the call, which reads a structure of this size. The call
+        // fails if the thread is no longer waiting.
         unsafe {
             libc::ioctl(calls.as_fd().as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer);
         }

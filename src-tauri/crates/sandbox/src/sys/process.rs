@@ -46,8 +46,8 @@ pub(crate) fn bind_to_parent(parent: Pid) -> Result<(), Errno> {
 /// Passes `descriptors` to the child under the same numbers.
 pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-    // SAFETY: the closure makes system calls only. The numbers are open descriptors of the process that forks: its table
-    // was copied, and the caller of `spawn` still holds them.
+    // SAFETY: the closure makes system calls only. The numbers are open descriptors of the process that forks: its
+    // table was copied, and the caller of `spawn` still holds them.
     unsafe {
         command.pre_exec(move || {
             for &number in &numbers {
@@ -73,8 +73,8 @@ pub(crate) fn prepare(
 pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let parent = getpid();
-    // SAFETY: the only caller, the supervisor, is single-threaded, so no lock in the child can belong to a missing thread.
-    // The child exits with `_exit`, so no destructor or exit handler runs twice.
+    // SAFETY: the only caller, the supervisor, is single-threaded, so no lock in the child can belong to a missing
+    // thread. The child exits with `_exit`, so no destructor or exit handler runs twice.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -82,7 +82,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
             let said = bind_to_parent(parent)
                 .map_err(io::Error::from)
                 .and_then(|()| File::from(write).write_all(&work()));
-            // SAFETY: terminates the calling process and touches no memory.
+            // SAFETY: `_exit` terminates the process without accessing memory.
             unsafe { libc::_exit(i32::from(said.is_err())) }
         }
         child => {
@@ -112,7 +112,7 @@ pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<(
 #[derive(Debug)]
 pub(crate) struct NamespaceInit {
     pid: Pid,
-    /// Exit status, or `None` until the child is reaped, after which its process id may be reused.
+    /// Exit status, or `None` until the child is reaped. Its process id can be reused afterwards.
     ended: Option<i32>,
     /// Pipe on which the child reports an `exec` error.
     exec: File,
@@ -159,8 +159,8 @@ impl NamespaceInit {
 /// caller must be single-threaded.
 pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<NamespaceInit> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: without a shared stack, memory or settings, this is `fork` with one more flag. As there, the only caller, the
-    // supervisor, is single-threaded, so the child has a consistent copy of it.
+    // SAFETY: without a shared stack, memory or settings, this is `fork` with one more flag. The only caller, the
+    // supervisor, is single-threaded, so the child has a consistent copy of its memory.
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWPID | libc::SIGCHLD, 0, 0, 0, 0) };
     if child < 0 {
         return Err(io::Error::last_os_error());
@@ -170,7 +170,7 @@ pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<Namespac
         let error = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
         // A successful `exec` has closed the pipe.
         let _ = File::from(write).write_all(&error.to_le_bytes());
-        // SAFETY: terminates the calling process and touches no memory.
+        // SAFETY: `_exit` terminates the process without accessing memory.
         unsafe { libc::_exit(1) }
     }
     let pid = i32::try_from(child).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
@@ -201,7 +201,7 @@ pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<F
             if alone.is_ok() {
                 work();
             }
-            // SAFETY: terminates the calling process and touches no memory.
+            // SAFETY: `_exit` terminates the process without accessing memory.
             unsafe { libc::_exit(i32::from(alone.is_err())) }
         }
         child => Pid::from_raw(child).filter(|_| child > 0).map(Forked).ok_or_else(io::Error::last_os_error),
@@ -216,15 +216,15 @@ pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             let closed = close_all_but(0, descriptors);
-            // SAFETY: terminates the calling process and touches no memory.
+            // SAFETY: `_exit` terminates the process without accessing memory.
             unsafe { libc::_exit(i32::from(closed.is_err())) }
         }
         _ => Ok(()),
     }
 }
 
-/// Closes all descriptors from `first` on except those in `kept`. Called in a forked child, which never drops its
-/// parent's values.
+/// Closes all descriptors numbered `first` or higher, except those in `kept`. Called in a forked child, which never
+/// drops its parent's values.
 fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
@@ -241,7 +241,7 @@ fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
 /// Moves this process into new namespaces.
 pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     debug_assert!(!namespaces.contains(UnshareFlags::FILES));
-    // SAFETY: no caller requests a separate descriptor table, the only flag that could break safe code.
+    // SAFETY: only the flag for a separate descriptor table could break safe code, and no caller sets it.
     unsafe { unshare_unsafe(namespaces) }
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
 /// Replaces the session keyring of this process and its descendants with an empty one.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
-    // SAFETY: without a name it creates a new keyring, and touches no memory.
+    // SAFETY: with a null name, the call creates a new keyring and does not access memory.
     let made =
         unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     let error = io::Error::last_os_error();
@@ -269,9 +269,10 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: borrowed for this one call, which fails if the number is not open. It must not be inherited further.
+    // SAFETY: the number is borrowed only for this call, which fails if no descriptor with this number is open.
     unsafe { fcntl_setfd(BorrowedFd::borrow_raw(number), FdFlags::CLOEXEC)? };
-    // SAFETY: it is open, and the command line names it once. The program has just started, so nothing owns it yet.
+    // SAFETY: the descriptor is open, and the command line names it once. The program has just started, so no other
+    // code owns it yet.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -280,19 +281,19 @@ pub(crate) fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
     if number == NONE { Ok(None) } else { take_descriptor(number).map(Some) }
 }
 
-/// Closes all descriptors from `first` on. The caller must not own any of them.
+/// Closes all descriptors numbered `first` or higher. The caller must not own any of them.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Sets close-on-exec on all descriptors from `first` on.
+/// Sets close-on-exec on all descriptors numbered `first` or higher.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: every caller either changes flags only, or runs where no code owns the descriptors: before this program has
-    // opened any, or in a forked copy that runs nothing else and exits with `_exit`.
+    // SAFETY: every caller either changes flags only, or runs where no code owns the descriptors: before this program
+    // has opened any, or in a forked copy that runs nothing else and exits with `_exit`.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 {
         Ok(())

@@ -31,13 +31,13 @@ impl Signals {
     pub fn hold_these(signals: &[Signal]) -> io::Result<Self> {
         mask(libc::SIG_BLOCK, signals)?;
         let set = set(signals);
-        // SAFETY: creates a new descriptor from an initialised set.
+        // SAFETY: the set is initialised and outlives the call, and -1 requests a new descriptor.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was created just now, and no other code owns it.
+        // SAFETY: the descriptor was just created, and no other code owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }.into()))
     }
 
@@ -78,7 +78,7 @@ pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
 /// again.
 ///
 /// # Errors
-/// Returns an error of `send`, or an I/O error.
+/// Returns the error from `send`, or an I/O error.
 pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &[signal])?;
     let sent = send();
@@ -88,7 +88,7 @@ pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::R
 
 fn mask(how: libc::c_int, signals: &[Signal]) -> io::Result<()> {
     let set = set(signals);
-    // SAFETY: changes the calling thread's mask to an initialised set; nothing is read back.
+    // SAFETY: the set is initialised and outlives the call, and the null pointer requests no previous mask.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),

@@ -1,5 +1,5 @@
-//! Tests folders whose mode prevents access. Root bypasses modes, so these tests run a second time as an ordinary user
-//! if root runs them.
+//! Tests folders whose mode prevents access. Root bypasses modes, so if root runs these tests, they run a second time
+//! as an ordinary user.
 
 use std::{
     fs::{self, Permissions},
@@ -100,7 +100,7 @@ fn folders_of_another_user(place: &Path) {
     assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
-    // Without an event, the file may be an old one, so it is reported and stays in place.
+    // Without an event, the file may have existed before, so it is reported and stays in place.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
     let swept = sweep(&mut Watcher::new(&state).unwrap());
@@ -132,7 +132,7 @@ fn hook_in_a_closed_folder_is_quarantined() {
     let mut scene = Scene::guarded();
     scene.open();
     scene.write("root/p/g/hk2/pre-commit", "evil");
-    // A folder's owner can rename it whatever its mode.
+    // A folder's owner can rename it regardless of its mode.
     fs::rename(scene.at("root/p/g/hk2"), scene.at("root/p/g/hooks")).unwrap();
     mode(&scene, "root/p/g/hooks", 0o555);
     scene.write("root/p/g/HEADX", "ref: refs/heads/main");

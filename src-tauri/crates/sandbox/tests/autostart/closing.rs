@@ -128,7 +128,7 @@ fn initial_walk_is_limited_and_reports_it() {
     assert_eq!(
         told,
         [format!(
-            "unfinished `{root}` has too many names, so only the nearest were checked; all of it is checked when the sandbox exits"
+            "unfinished `{root}` has too many names, so only the nearest were checked; everything is checked when the sandbox exits"
         )]
     );
     // Existing files stay in place, even in folders that the walk did not reach.
@@ -155,7 +155,7 @@ fn opening_is_quick() {
     let time = Instant::now();
     scene.open();
     let full = time.elapsed();
-    // The limit is far above the goal, so a busy machine does not fail the test.
+    // The limit is far above the target, so the test does not fail on a busy machine.
     assert!(empty.as_millis() < 50 && full.as_millis() < 1_000, "{empty:?} {full:?}");
 }
 
@@ -165,15 +165,15 @@ fn closed_files_are_not_judged_and_replaced_ones_are_reported() {
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"a":{}}}"#);
     scene.open();
-    // A program outside writes to the file in place.
+    // A program outside the sandbox writes to the file in place.
     scene.write("root/.mcp.json", r#"{"mcpServers":{"b":{}}}"#);
     assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec![]));
-    // A program outside replaces the file by renaming, as git does.
+    // A program outside the sandbox replaces the file by renaming, as git does.
     scene.git("root", &["config", "core.pager", "mine"]);
     assert_eq!(scene.happened(), []);
     assert_eq!(scene.watcher.uncovered(), ["s"]);
     assert_eq!(scene.watcher.uncovered(), Vec::<String>::new());
-    // Another replacement is reported only after the file was covered again.
+    // A second replacement is reported only after the file was covered again.
     scene.watcher.covered("s");
     scene.git("root", &["config", "core.editor", "mine"]);
     assert_eq!(scene.happened(), []);

@@ -1,4 +1,4 @@
-//! Tests restoring git configuration keys that make git run programs.
+//! Tests that git configuration keys that make git run programs are restored.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn restores_keys_despite_obstructing_names() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/r");
     scene.open();
-    // Folders with the names of the lock and of an earlier version's draft.
+    // Creates folders at the paths of git's lock and of the draft of an earlier version.
     fs::create_dir(scene.at("root/r/.git/config.lock")).unwrap();
     fs::create_dir(scene.at(&format!("root/r/.git/config.ironcurtain-{}", std::process::id()))).unwrap();
     let config = scene.at("root/r/.git/config");
@@ -147,7 +147,7 @@ fn named_configuration_is_not_restored_for_another_sandbox() {
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
     assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
-    // This becomes the baseline of the other sandbox.
+    // The approved change is now in the baseline of sandbox `s`.
     scene.git("root/repo", &["config", "core.editor", "evil"]);
     assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");

@@ -1,4 +1,4 @@
-//! Tests completing the work of a process that was killed at an arbitrary moment.
+//! Tests that the next process completes the work of a process that was killed at an arbitrary moment.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher
 
 use crate::scene::{Scene, short, sweep};
 
-/// Environment variables with the journal folder and the watched root, for the process to be killed.
+/// Environment variables that pass the journal folder and the watched root to the process that will be killed.
 const STATE: &str = "AUTOSTART_TEST_STATE";
 const ROOT: &str = "AUTOSTART_TEST_ROOT";
 
@@ -26,7 +26,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         scene.write("root/.envrc", "mine");
         let before = scene.read("root/.git/config");
         let mut child = watching(&scene);
-        // The sandbox writes until the process is killed, which happens after a different delay in each round.
+        // The sandbox writes until the process is killed. The delay before the kill differs in each round.
         scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
         let config = format!("{before}[user]\n\tname = Me\n[core]\n\tpager = evil\n");
         scene.write("root/.git/config", &config);
@@ -34,7 +34,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         child.kill().unwrap();
         child.wait().unwrap();
         scene.write("root/.npmrc", "late");
-        // Locks of a git process started by the killed process.
+        // Creates locks of a git process that the killed process started.
         for scratch in ["child~0.scratch".to_owned(), format!("child~0.{}.scratch", child.id())] {
             scene.write(&format!("state/autostart/{scratch}.lock"), "");
         }
@@ -65,7 +65,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
 
 #[test]
 fn unfinished_repair_is_not_reported_and_leaves_no_files() {
-    // Repeats until the kill hits the short wait of a repair.
+    // Repeats until the process is killed during the short wait of a repair.
     let until = Instant::now() + Duration::from_secs(20);
     let (scene, before) = loop {
         let scene = Scene::listed();
@@ -103,8 +103,8 @@ fn configs(scene: &Scene) -> Vec<String> {
     names
 }
 
-/// Returns the findings of the next start. A process that another test has just forked may hold the journal's lock for
-/// a moment.
+/// Returns the findings of the next sweep. Retries, because a process that another test has just forked may briefly
+/// hold the journal's lock.
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {

@@ -49,7 +49,8 @@ fn environment_files_of_package_managers_are_listed_and_stay() {
         scene.write("root/old/.venv/bin/pytest", "#!/bin/sh\n");
         scene.open();
         let packages = ".venv/lib/python3.12/site-packages";
-        // Files that `uv sync` writes to a new environment, and `pip install` to an existing one.
+        // Files that `uv sync` writes to a new environment, and files that `pip install` writes to an existing
+        // environment.
         for name in ["activate", "python", "pytest", "uvicorn"] {
             scene.write(&format!("root/.venv/bin/{name}"), "#!/bin/sh\n");
         }

@@ -1,4 +1,4 @@
-//! Tests quarantining files that run automatically.
+//! Tests the quarantine of files that run automatically.
 
 use std::{
     ffi::OsStr,
@@ -229,7 +229,7 @@ fn moves_a_file_once_and_reports_to_every_possible_creator() {
     let told: Vec<String> = scene.watcher.read().into_iter().map(|(name, _)| name).collect();
     assert_eq!(told, ["below", "s"]);
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
-    // The folder was closed for one sandbox but is still watched for the other.
+    // The folder was closed for one sandbox, but is still watched for the other sandbox.
     assert_eq!(finish(&mut scene.watcher, "below"), []);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
@@ -289,8 +289,8 @@ fn finds_files_after_dropped_events() {
     scene.open();
     let most: usize =
         fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-    // Alternates two names, because the kernel merges equal consecutive events, until more events are pending than fit
-    // in the queue.
+    // Causes more events than fit in the queue. Alternates between two names, because the kernel merges equal
+    // consecutive events.
     for file in 0..most + most / 4 {
         fs::write(scene.at(["root/a", "root/b"][file % 2]), "").unwrap();
     }
@@ -303,7 +303,7 @@ fn finds_files_after_dropped_events() {
 #[test]
 fn kernel_limit_is_reported_by_name() {
     if !is_inside() {
-        // Runs in its own user namespace, so that other tests keep their limit.
+        // Runs in its own user namespace, so that the limit for other tests does not change.
         let limited = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
         let (test, own) = ("quarantining::kernel_limit_is_reported_by_name", std::env::current_exe());
         return run_inside_by(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);

@@ -89,7 +89,7 @@ fn full_quarantine_disarms_files_in_place() {
     scene.open();
     for file in 0..4 {
         fs::create_dir(scene.at(&format!("root/{file}"))).unwrap();
-        // Sparse files of 100 MiB.
+        // Creates sparse files of 100 MiB.
         File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
     }
     scene.happened();

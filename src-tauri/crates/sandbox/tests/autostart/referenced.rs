@@ -1,7 +1,7 @@
 //! Tests that files to which configurations and symlinks refer are read-only, so the user's git runs no program
 //! written by a server.
 //!
-//! - The server writes to every path that is not read-only. Then the user runs git with their own configuration.
+//! - The server writes to every path that is not read-only. The user then runs git with the user's own configuration.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ impl Attack {
         })
     }
 
-    /// Creates the scene with a git configuration that refers to its paths.
+    /// Creates the scene. `prepare` returns a git configuration, which can refer to paths in the scene.
     fn new_with(prepare: impl FnOnce(&Scene) -> String) -> Self {
         let mut scene = Scene::listed();
         repository(&scene, "root/repo");
@@ -44,7 +44,7 @@ impl Attack {
         Self { scene, closed }
     }
 
-    /// Writes a program as the server. Returns `false` if the path is read-only.
+    /// Writes a program, as the server would. Returns `false` if the path is read-only.
     fn plants(&self, path: &str, text: &str) -> bool {
         let below = |closed: &String| Path::new(path).starts_with(closed);
         if self.closed.iter().any(below) {

@@ -139,14 +139,14 @@ fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     scene.write("root/p/q/r/.mcp.json", SERVERS);
     repository(&scene, "root/p/q/r/other");
     scene.open();
-    // A change by git, a change like that of a backup program, and a change of another key. None can be distinguished
-    // from earlier changes.
+    // Git changes a key, and files get hard links, as from a backup program. Neither can be distinguished from changes
+    // before the root was opened.
     scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
     for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
         let from = scene.at("root/p/q/r").join(linked);
         fs::hard_link(from, scene.at("backup").with_extension(linked.len().to_string())).unwrap();
     }
-    // A harmless change, and a file that is certainly new.
+    // Makes a harmless change, and creates a file that is certainly new.
     scene.git("root/p/q/r/other", &["config", "user.name", "Me"]);
     scene.write("root/p/q/r/other/.git/hooks/post-commit", "evil");
     let root = scene.root();
@@ -191,7 +191,7 @@ fn fake_repository_hides_nothing() {
         "whole/.git/objects/lib/.mcp.json",
         "whole/.git/x/.mcp.json",
     ];
-    // Runs once with events and once with only the final check.
+    // Runs once with events and once only with the final check.
     for is_seen in [true, false] {
         let mut scene = Scene::guarded();
         fs::create_dir_all(scene.at("root/src/app")).unwrap();
@@ -203,7 +203,7 @@ fn fake_repository_hides_nothing() {
         }
         if is_seen {
             assert_eq!(scene.happened(), []);
-            // A new folder at the path is checked again.
+            // A folder that is moved away and back is checked again.
             fs::rename(scene.at("root/src"), scene.at("root/t")).unwrap();
             fs::rename(scene.at("root/t"), scene.at("root/src")).unwrap();
             assert_eq!(scene.happened(), []);
@@ -227,7 +227,7 @@ fn fake_repository_hides_nothing() {
 #[test]
 fn object_stores_are_not_checked_or_counted() {
     let mut scene = Scene::guarded();
-    // More names than the baseline walk reads.
+    // Creates more names than the baseline walk reads.
     for number in 0..21 {
         let bare = format!("root/{number}");
         scene.git("root", &["init", "-q", "--bare", "--template=", &number.to_string()]);

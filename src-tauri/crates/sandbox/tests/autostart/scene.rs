@@ -57,7 +57,7 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Creates so many folders in the root that the baseline walk covers only three levels.
+    /// Creates enough folders in the root that the baseline walk covers only three levels.
     pub(crate) fn too_large(&self) {
         for number in 0..5_100 {
             fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();

@@ -3,7 +3,7 @@
 /// Command and its settings.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Settings as `section/key` and value. `PORT` is replaced with the port of a server on the host.
+    /// Settings as `section/key` and value. `PORT` stands for the port of a server on the host.
     pub(crate) settings: &'static [(&'static str, &'static str)],
     pub(crate) arguments: &'static [&'static str],
     pub(crate) expected: Expected,

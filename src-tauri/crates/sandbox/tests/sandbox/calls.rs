@@ -1,4 +1,4 @@
-//! Tests that dangerous system calls are refused and similar ones are permitted.
+//! Tests that dangerous system calls are refused, and that similar harmless calls are permitted.
 
 use crate::harness::{Place, Probe};
 

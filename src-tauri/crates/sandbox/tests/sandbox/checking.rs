@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Availability, check};
 
 use crate::harness::{Place, supervisor};
 
-/// Runs the check with an unusable temporary folder, to show that the trial does not need one.
+/// Runs the check with a missing temporary folder, to show that the trial needs no temporary folder.
 fn run_check(place: &Place, options: &[&str]) -> Output {
     let mut command = Command::new(supervisor());
     command.arg("--check").args(options).env("IRONCURTAIN_HOME", place.path("ours"));

@@ -1,4 +1,4 @@
-//! Tests the program as a replacement for `srt`: its settings, and the command's streams and exit status.
+//! Tests `ironcurtain-sandbox` as a replacement for `srt`: the settings, and the command's streams and exit status.
 
 mod credentials;
 mod files;
@@ -63,7 +63,7 @@ impl Desk {
         self.place.path(name)
     }
 
-    /// Writes the settings and returns the command line with these arguments, to be run in the working directory.
+    /// Writes the settings, and returns a command with these arguments that runs in the working directory.
     fn command(&self, arguments: &[&str]) -> Command {
         let settings = self.path("settings.json");
         let text = self.settings.to_string();

@@ -1,4 +1,4 @@
-//! Tests granting and revoking paths while the server is running.
+//! Tests that paths can be granted and revoked while the server is running.
 
 use std::{
     fs,
@@ -112,7 +112,7 @@ fn obstacles_in_private_tmp_are_distinguished_from_grants() {
     let inner = place.file("docs/dir/inner");
     let mut probe = place.probe();
     assert_eq!(probe.say(&format!("mkdir {}", place.path("docs"))), "ok");
-    // A folder at the path of a granted file, and a file at the path of a granted folder.
+    // The server creates a folder at the path of a granted file, and a file at the path of a granted folder.
     assert_eq!(probe.say(&format!("mkdir {file}")), "ok");
     assert_eq!(probe.say(&format!("write {dir} own")), "ok");
     for path in [&file, &dir] {
@@ -322,7 +322,7 @@ fn grant_below_host_tmp_is_mounted_in_private_tmp() {
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
     assert!(!Path::new("/tmp/own").exists());
 
-    // The server owns its `/tmp`, so it can only obstruct its own grants there.
+    // The server owns its `/tmp`, so it can obstruct only its own grants there.
     assert_eq!(probe.say(&format!("symlink /usr {dir}")), "ok");
     assert_eq!(probe.refused(&dir, ReadOnly), MountRefusal::NoMountPoint);
 }

@@ -28,7 +28,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Environment variable with the folder of the programs under test, used when the suite runs again.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
-/// Id of an ordinary user, who need not exist.
+/// Id of an ordinary user. The user need not exist.
 pub(crate) const USER: u32 = 64_321;
 
 /// Directory on the host that contains a session directory.
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Creates a place outside `/tmp`, which sandboxes replace with their own.
+    /// Creates a place outside `/tmp`, because sandboxes have their own `/tmp`.
     pub(crate) fn new() -> Self {
         Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
     }
@@ -217,7 +217,7 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     path
 }
 
-/// Returns a command that runs its arguments as an ordinary user who owns the folder `name` of a place.
+/// Returns a command that runs its arguments as an ordinary user who owns the `name` folder of a place.
 pub(crate) fn as_ordinary_user(place: &Place, name: &str) -> Command {
     let id = USER.to_string();
     let mut command = Command::new("setpriv");

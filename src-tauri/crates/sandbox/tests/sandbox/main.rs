@@ -1,4 +1,4 @@
-//! Tests of real sandboxes with bubblewrap, namespaces and mounts. A program inside each sandbox examines it.
+//! Tests real sandboxes with bubblewrap, namespaces and mounts. A program inside each sandbox examines it.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Tests that hidden and read-only files stay masked even if outside programs replace them.
+//! Tests that hidden and read-only files stay masked even if programs outside the sandbox replace them.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// Change by an outside program in a folder that is granted for writing: its name, a function that makes it, and the
-/// file that must be masked afterwards.
+/// Change by a program outside the sandbox in a folder that is granted read-write: a name, a function that makes the
+/// change, and the file that must be masked afterwards.
 type Change = (&'static str, fn(&Place), &'static str);
 
 /// Files in [`repository`] that must be read-only.
@@ -22,7 +22,7 @@ const REPLACED: &[Change] = &[
     ("a file further below", |place| replace(place, "repo/a/b/.envrc"), "repo/a/b/.envrc"),
 ];
 
-/// Changes that the mount table does not fully report, for which the launcher requests a check.
+/// Changes that the mount table does not fully report. The launcher requests a check for them.
 const RENAMED: &[Change] = &[
     (
         "removed and recreated",
@@ -234,7 +234,7 @@ fn closed_files_move_with_a_renamed_folder() {
     let moved = place.path("repo/z/b/.envrc");
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
-    // Granting and revoking an inner folder loses no mask.
+    // Granting and revoking an inner folder does not remove any mask.
     let inner = Mount::new(place.path("repo/z/b"), MountAccess::ReadWrite).closing(vec![moved.clone()]);
     assert_eq!(probe.asked(inner), Ok(()));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
@@ -295,7 +295,7 @@ fn host_read(place: &Place) -> Spec {
     spec
 }
 
-/// Replaces a file by renaming another one over it, like git, npm and most editors.
+/// Replaces a file by renaming a different file over it, like git, npm and most editors.
 fn replace(place: &Place, name: &str) {
     let beside = format!("{name}.lock");
     fs::write(place.path(&beside), format!("new {name}")).unwrap();

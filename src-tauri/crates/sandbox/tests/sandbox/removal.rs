@@ -54,8 +54,8 @@ fn held_path_is_unmounted_and_can_be_granted_again() {
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
-/// The kernel locks together mounts that existed when the sandbox started, so a tree of several mounts cannot be split
-/// up to prove its removal. It is unmounted but always reported as held.
+/// The kernel locks together mounts that existed when the sandbox started, so a tree of several mounts cannot be taken
+/// apart to prove its removal. Such a tree is unmounted, but always reported as held.
 #[test]
 fn tree_of_several_mounts_is_complete_and_not_proved() {
     if !is_inside() {
@@ -86,7 +86,7 @@ fn tree_of_several_mounts_is_complete_and_not_proved() {
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
 }
 
-/// Checks that removing a file is reported as held while the file is in use, and proved otherwise.
+/// Checks that removing a file is reported as held while the file is in use, and as proved otherwise.
 fn noticed(how: &str) {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);

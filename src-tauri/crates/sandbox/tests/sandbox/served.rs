@@ -30,10 +30,10 @@ use ironcurtain_sandbox::{
 
 use crate::harness::{Place, TIMEOUT, supervisor};
 
-/// Decides on a question. `None` leaves it unanswered.
+/// Decides whether to allow an access. `None` leaves the question unanswered.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
 
-/// Answers one question.
+/// Returns the answer to a question. `None` leaves the question unanswered.
 type Answer = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
 
 /// Sandboxed shell with a served view of the test directory.
@@ -217,7 +217,7 @@ fn a_read_waits_for_the_answer_and_then_succeeds() {
     let mut shell = Shell::start(place(), &[], Box::new(|path, _| Some(path.ends_with("notes.txt"))));
     assert_eq!(shell.run("cat notes.txt"), "notes.txtstatus 0\n");
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Read)]);
-    // Paths in another folder, a relative path, and a path through a folder's descriptor.
+    // Tests a path in a different folder, a relative path, and a path through a folder's descriptor.
     let denied = shell.run("cd docs && cat ./a 2>&1");
     assert!(denied.contains("Permission denied") && denied.ends_with("status 1\n"), "{denied}");
     assert_eq!(shell.run("cat ../notes.txt; cd .."), "notes.txtstatus 0\n");
@@ -290,7 +290,7 @@ fn the_sandbox_ends_although_programs_wait() {
     all_programs_end(&mut shell);
 }
 
-/// Starts programs that need permission, and waits until they ask for it.
+/// Starts programs that need permission, and waits until they request it.
 fn waiting() -> Shell {
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| None));
     assert_eq!(shell.run("for i in 1 2 3 4; do cat notes.txt & cat docs/a & done"), "status 0\n");

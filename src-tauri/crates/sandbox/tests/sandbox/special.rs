@@ -54,7 +54,7 @@ fn users_pipe_is_neither_written_nor_drained() {
         let place = Place::new();
         let file = place.file("dir/deep/file");
         let mut pipe = UserPipe::new(&place, "dir/deep/pipe");
-        // Granted at launch, and granted later.
+        // Tests a grant at launch, and a grant to a running sandbox.
         for at_start in [true, false] {
             let mut spec = place.probe_spec();
             if at_start {
@@ -97,7 +97,7 @@ fn new_pipe_is_masked() {
     fs::rename(&other.path, place.path("elsewhere/folder/pipe")).unwrap();
     fs::rename(place.path("elsewhere/folder"), place.path("dir/folder")).unwrap();
     is_masked(&place.path("dir/folder/pipe"));
-    // A pipe renamed over another one, and a pipe that was renamed.
+    // Renames a pipe over another pipe, and then renames it again.
     fs::rename(UserPipe::new(&place, "elsewhere/new").path, place.path("dir/sub/made")).unwrap();
     is_masked(&place.path("dir/sub/made"));
     fs::rename(place.path("dir/sub/made"), place.path("dir/sub/renamed")).unwrap();
@@ -205,7 +205,7 @@ fn pipe_in_the_home_is_masked_in_the_host_read_view() {
     let file = place.file("home/file");
     let mut pipe = UserPipe::new(&place, "home/deep-pipe");
     let mut spec = place.probe_spec();
-    // `HOME` names another folder, as a server's entry can.
+    // `HOME` names a different folder, which a server's entry can also do.
     spec.home = Some(place.path("home"));
     spec.view = View::HostRead {
         session_dir: Some(place.path("session")),

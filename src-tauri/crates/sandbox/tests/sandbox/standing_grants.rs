@@ -1,4 +1,4 @@
-//! Tests that a grant stays visible while other grants come and go, and that later removals are proved.
+//! Tests that a grant stays visible while other grants are added and removed, and that later removals are proved.
 
 use std::fs;
 
@@ -91,7 +91,7 @@ fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
     let (place, mut probe, dir) = staring();
     let (file, other) = (place.path("dir/file"), place.path("dir/other"));
     probe.add(&dir, ReadOnly);
-    // Reading is permitted to continue, but writing is detected.
+    // A process may continue to read, but a process that can still write is detected.
     for (request, path, proof) in
         [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::Held)]
     {

@@ -1,4 +1,4 @@
-//! Tests that nothing is left behind after a termination, whatever its cause.
+//! Tests that nothing is left behind after a termination, regardless of its cause.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Place, Probe, TIMEOUT, eventually, launcher, probe, processes_with, supervisor};
 
-/// Step between successive kill times, which together span the time from launch until all processes are running.
+/// Step between successive kill times. Together, they span the time from launch until all processes are running.
 const STEP: Duration = Duration::from_micros(200);
 const ROUNDS: u32 = 100;
 

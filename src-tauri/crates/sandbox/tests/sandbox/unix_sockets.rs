@@ -1,4 +1,4 @@
-//! Tests that a sandbox with its own unix sockets cannot connect to the user's.
+//! Tests that a sandbox with its own unix sockets cannot connect to the user's sockets.
 
 use std::{io::Read, os::unix::net::UnixListener};
 

@@ -58,7 +58,7 @@ fn tree_is_minimal_and_read_only() {
     let place = Place::new();
     let mut probe = place.probe();
     let gone = ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"];
-    // The program itself is visible wherever it was built.
+    // The program itself is visible regardless of where it was built.
     for gone in gone.into_iter().filter(|gone| !crate::harness::probe().starts_with(gone)) {
         assert_eq!(probe.say(&format!("exists {gone}")), "err ENOENT", "{gone}");
     }

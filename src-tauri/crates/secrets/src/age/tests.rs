@@ -1,4 +1,4 @@
-//! Tests a file from another implementation of `age`, and files that were changed.
+//! Tests a file from a different implementation of `age`, and modified files.
 
 use super::*;
 use proptest::prelude::*;

@@ -60,7 +60,7 @@ fn concurrent_writers_read_each_others_secrets_and_lose_none() {
         here.add([(&name("c"), &secret("3")), (&name("a"), &secret("other"))].into_iter()).unwrap_err();
     assert!(matches!(taken, SecretError::File(SecretFileError::Taken(_))), "{taken}");
     assert_eq!(there.list().unwrap(), [name("a"), name("b")], "all or none");
-    // A file that was recreated with another passphrase cannot be unlocked with the old one.
+    // A file that was recreated with a different passphrase cannot be read with the old passphrase.
     std::fs::remove_file(here.path()).unwrap();
     OpenFile::make(here.path(), secret("another passphrase")).unwrap();
     assert!(there.get(&name("a")).is_err());

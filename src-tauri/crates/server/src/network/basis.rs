@@ -22,7 +22,7 @@ pub(super) enum Basis<'a> {
     Call(&'a str),
     /// Policy rule with this name.
     Rule(&'a str),
-    /// This pattern in a run's host list.
+    /// Pattern in a run's host list.
     List(&'a str),
 }
 

@@ -1,6 +1,6 @@
 //! Connections of a sandbox to services on this computer (loopback ports). Each connection waits until it is allowed.
 //!
-//! - A connection to a port that nothing on this computer listens on is refused without a question.
+//! - A connection to a port that nothing on this computer listens on is refused without asking the user.
 //! - For an allowed port, a forwarder listens on the same port in the sandbox. Each connection is judged and recorded
 //!   before the service is dialled.
 //! - INVARIANT: once neither a rule nor a grant allows a port, its forwarder and connections are closed. An approval
@@ -29,10 +29,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open connections per port. More of them wait in the sandbox.
+/// Maximum number of open connections per port. Further connections wait in the sandbox.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of times that one port is judged. It is judged again after each change of rules or grants.
+/// Maximum number of times that one port is judged. It is judged again after each change to the rules or grants.
 const MAX_ROUNDS: usize = 20;
 
 /// One run's connections to services on this computer.
@@ -40,7 +40,7 @@ pub struct LocalServices {
     caller: Arc<Caller>,
     asking: Arc<RunAsking>,
     record: Arc<dyn Record>,
-    /// Rules of the server's entry, or `None` for a run, whose rules `asking` applies.
+    /// Rules of the server's entry, or `None` for a run. The rules of a run are applied by `asking`.
     entry: Option<Arc<ReachableHosts>>,
     ports: RunPorts,
     open: Mutex<Vec<Forwarder>>,
@@ -49,7 +49,7 @@ pub struct LocalServices {
 /// Ports that the user listed when starting the run.
 #[derive(Debug, Clone, Default)]
 pub struct RunPorts {
-    /// Ports on this computer that the run can use without a question.
+    /// Ports on this computer that the run can use without asking the user.
     pub named: BTreeSet<u16>,
     /// Ports in the run that are published on this computer.
     pub published: BTreeSet<u16>,
@@ -86,14 +86,14 @@ impl LocalServices {
         Self { entry: Some(entry), ..self }
     }
 
-    /// Asks about a host, or a port of this computer, before a program connects to it.
+    /// Asks about a host, or a port on this computer, before a program connects to it.
     pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
         let is_named =
             target.host == Host::Name("localhost".to_owned()) && self.ports.named.contains(&target.port);
         if is_named { Ok(()) } else { self.asking.request(target, why).await }
     }
 
-    /// Decides on a connection that is waiting in the run. Creates a forwarder if it is allowed.
+    /// Decides on a connection that is waiting in the run. Creates a forwarder if the connection is allowed.
     ///
     /// # Errors
     /// Returns an error if the connection or its forwarder failed. The caller then refuses the connection.
@@ -110,7 +110,8 @@ impl LocalServices {
         let waiting = UnixStream::from_std(request.stream)?;
         let ground = tokio::select! {
             ground = self.decide(port) => ground,
-            // The program sends nothing before the answer, so readable means that it has closed the connection.
+            // The program sends nothing before the answer, so a readable socket means that the program closed the
+            // connection.
             _ = waiting.readable() => None,
         };
         let Some(ground) = ground else { return Ok(()) };
@@ -286,7 +287,7 @@ impl LocalServices {
     }
 }
 
-/// Applies a server's rules to a port on this computer, which patterns can name as `localhost` or by its address.
+/// Applies a server's rules to a port on this computer. Patterns can name this computer as `localhost` or by address.
 fn of_computer(rules: &HostRules, port: u16) -> HostDecision {
     let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(Host::Address);
     let by_address = addresses.map(|host| rules.judge(&HostPort { host, port }));

@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 /// Maximum number of open connections per published port.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of requests of one sandbox that wait for an answer. More of them wait in the sandbox.
+/// Maximum number of pending requests per sandbox. Further requests wait in the sandbox.
 const MAX_REQUESTS: usize = 64;
 
-/// Maximum number of connections to one published port that are being opened. Each blocks a thread until the program in
-/// the run accepts it.
+/// Maximum number of connections to one published port that are being opened. Each connection blocks a thread until the
+/// program in the run accepts it.
 const MAX_OPENING: usize = 16;
 
 /// Stack size for the thread that waits for requests, in bytes.

@@ -67,7 +67,7 @@ impl ReachableHosts {
         self.change(|known| (known.entry, known.granted) = (entry, granted));
     }
 
-    /// Returns `true` if a grant would make the target reachable, because no rule denies it.
+    /// Returns `true` if a grant would make the target reachable: it is not a local host, and no rule denies it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

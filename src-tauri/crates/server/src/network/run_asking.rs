@@ -4,8 +4,8 @@
 //! - If the user approves more than the waiting connections, the approval is stored as a grant first, so that it is
 //!   listed and can be revoked.
 //! - A denial applies for the rest of the run.
-//! - Questions about hosts appear wherever the run's questions about files appear, and are denied automatically if
-//!   those are.
+//! - Questions about hosts appear where the run's questions about files appear. If questions about files are denied
+//!   automatically, so are questions about hosts.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -28,13 +28,13 @@ use tokio::sync::Semaphore;
 /// Maximum number of pending questions per run. Further questions wait.
 const MAX_OPEN: usize = 8;
 
-/// Maximum number of times that one connection is judged. It is judged again after each change of rules or grants.
+/// Maximum number of times that one connection is judged. It is judged again after each change to the rules or grants.
 const MAX_ROUNDS: usize = 20;
 
 /// Reason for denying without asking.
 const DENYING: &str = "the run was started with `--deny`";
 
-/// Reason that a requested host may not be reached.
+/// Reason a host request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HostRequestError {
     /// The text is not a host with a port, or it names an address or the user's own network.
@@ -147,7 +147,7 @@ impl RunAsking {
         Err(HostRequestError::TooMany)
     }
 
-    /// Records a denied request. The proxy records the denial of a connection.
+    /// Records a denied request. Denied connections are recorded by the proxy.
     async fn record_denial(&self, target: &HostPort, denial: &Denial) {
         let mut entry = self.caller.entry(Event::Decision, "denied", target);
         entry.tool_name = Some(HostConnection::NAME.to_owned());
@@ -159,7 +159,8 @@ impl RunAsking {
     }
 
     /// Asks the user once, and creates a grant if the user allows more than the waiting connections. Returns `None` if
-    /// the connection must be judged again. If no connection is waiting, `why` is the reason of the agent's request.
+    /// the connection must be judged again. If no connection is waiting, `requested` is the agent's reason for the
+    /// request.
     pub(super) async fn question(
         &self,
         target: &HostPort,
@@ -245,7 +246,8 @@ impl RunAsking {
         self.notes.denied(&target.to_string(), why);
     }
 
-    /// Reports a host that the user did not approve. Includes the reason, unless the user denied the host explicitly.
+    /// Reports a host that the user did not approve. Includes the reason, unless the user denied the host or started
+    /// the run with `--deny`.
     pub(super) fn note_unapproved(&self, target: &HostPort, problem: &ExchangeError) {
         let is_chosen = self.notes.ask() == RunAsk::Deny
             || matches!(problem, ExchangeError::NotApproved(NotApproved::Denied));

@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of distinct hosts per run. Further hosts are denied. The limit bounds the work after each change,
-/// when all hosts are judged again.
+/// Maximum number of distinct hosts per run. Further hosts are denied. The limit bounds the work of judging all hosts
+/// again after each change.
 const MAX_SEEN: usize = 4096;
 
-/// One run's host list, and the hosts that it has connected to.
+/// Host list of a run, and the hosts that the run has connected to.
 pub struct RunTargets {
     resolver: Resolver,
-    /// Rules from the run's host list. Connections to these hosts need no question.
+    /// Rules from the run's host list. Connections to these hosts are allowed without asking the user.
     free: HostRules,
     patterns: Vec<String>,
     seen: Mutex<HashSet<HostPort>>,
@@ -55,7 +55,7 @@ impl RunTargets {
         Ok(Self { resolver, free, patterns, seen: Mutex::default() })
     }
 
-    /// Returns the host list, followed by those of `hosts` that the list does not already cover.
+    /// Returns the host list, followed by the `hosts` that the list does not cover.
     pub(super) fn with_patterns(&self, hosts: Vec<String>) -> Vec<String> {
         let is_covered = |host: &String| {
             let target = HostPort::parse(host, Some(443));
@@ -90,7 +90,7 @@ impl RunTargets {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (snapshot, table) = (services.snapshot(), services.grants.now());
         let grants = usable(principal, &table.grants);
-        // The proxy does not connect to this computer, so its ports are omitted.
+        // The proxy does not connect to this computer, so local ports are omitted.
         let granted = grants.iter().filter_map(|grant| grant.for_proxy());
         let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
         let known: HashSet<HostPort> =
@@ -161,7 +161,7 @@ pub(super) fn usable<'a>(principal: &Principal, grants: &'a [StandingGrant]) -> 
     grants.iter().filter(|grant| principal.is_covered_by(&grant.subject)).collect()
 }
 
-/// Builds the arguments under which a connection is judged: a URL with the host.
+/// Builds the arguments for judging a connection: a URL with the host.
 fn arguments(target: &HostPort) -> Arc<Map<String, Value>> {
     let scheme = if target.port == 80 { "http" } else { "https" };
     let url = (HostConnection::URL.to_owned(), Value::String(format!("{scheme}://{target}/")));

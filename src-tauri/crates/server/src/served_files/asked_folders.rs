@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Number of questions about files in one folder before the folder becomes the first offer.
+/// Number of questions about files in one folder after which the folder becomes the first offer.
 const OFTEN: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.

@@ -1,4 +1,4 @@
-//! Decides on an access to a file: judges it, and asks the user if necessary.
+//! Decides on an access to a file: judges the access, and asks the user if necessary.
 //!
 //! - An answer applies to the file in the state that the question showed. After the answer, the access is judged again,
 //!   and the user is asked again if anything has changed.
@@ -43,16 +43,16 @@ pub(super) struct AskedByProgram {
 
 /// Accesses that a question covers.
 pub(super) enum Together {
-    /// A single access. If there is a receiver, it changes when a search starts that may include the access.
+    /// A single access. The receiver, if any, changes when a search starts that may include the access.
     Alone(Option<watch::Receiver<u64>>),
-    /// Accesses to several files in one folder, which this sentence names.
+    /// Accesses to several files in one folder. Contains a sentence that names the files.
     With(String),
-    /// None yet: the question is raised before the program opens the path. The agent may have given a reason.
+    /// No access yet: the question is raised before the program opens the path. Contains the agent's reason, if any.
     Raised(Option<String>),
 }
 
 impl ServedFiles {
-    /// Decides on an access. If the access is permitted permanently, the file view has the permission when this
+    /// Decides on an access. If the access is permitted permanently, the file view has the permission when this method
     /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
@@ -73,14 +73,14 @@ impl ServedFiles {
         answer
     }
 
-    /// Decides on an access. For a denial, sets `why`, unless the user has just chosen the denial.
+    /// Decides on an access. For a denial, sets `why`, unless the user has just denied the access.
     async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MAX_ROUNDS {
             let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
             match &judged.verdict {
-                // A paused run is frozen, but a server's process keeps running.
+                // A paused run is frozen, but a paused server keeps running, so its accesses are denied.
                 Verdict::Allow(_) if self.services.broker.stops().is_paused(&self.id) => {
                     let denial = Denial::invalid(Stop::Paused.to_string());
                     self.record_denial(wanted, &denial, &judged).await;
@@ -212,7 +212,7 @@ impl ServedFiles {
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
         match self.permit(wanted.clone(), versions) {
             Permitting::Permitted => Some(AccessAnswer::Permitted),
-            // The next round denies the access if there are too many.
+            // If there are too many permitted accesses, the next round denies this access.
             Permitting::Outdated | Permitting::Full => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Finds the programs in a sandbox that use a folder, to show their names to the user. Security does not depend on the
 //! result: unmounting fails while a program uses the folder.
 //!
-//! - The programs can make a search slow, so it has a time limit.
+//! - The programs can slow down the search, so the search has a time limit.
 
 use super::processes::inside;
 use ironcurtain_paths::CanonicalPath;
@@ -66,7 +66,7 @@ mod tests {
 
     impl Drop for Holder {
         fn drop(&mut self) {
-            // Both fail only if it has exited.
+            // Both calls fail only if the process has exited.
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
@@ -93,9 +93,9 @@ mod tests {
             (find(holder.0.id(), folder, &is_in_time), checks.get())
         };
         assert_eq!(search(usize::MAX, &folder).0, ["python3"]);
-        // Not even the list of processes is completed.
+        // The search stops before the list of processes is complete.
         assert_eq!(search(0, &folder).0, Vec::<String>::new());
-        // The time is checked at each open file, so the search stops among them.
+        // The time is checked at each open file, so the search stops before it has checked all of them.
         let elsewhere = CanonicalPath::assume_canonical("/nowhere").unwrap();
         let (_, checks) = search(usize::MAX, &elsewhere);
         assert!(checks > 500, "{checks}");

@@ -27,7 +27,8 @@ pub(super) struct JudgedAccess {
 }
 
 impl JudgedAccess {
-    /// Returns a sentence that says when other programs run the file, if its name does not reveal it.
+    /// Returns a sentence that says when other programs run the file. Returns `None` if no program runs it
+    /// automatically or if its name already reveals this.
     pub(super) fn warning(&self, path: &str) -> Option<String> {
         let when = self.runs_later.as_ref()?.when;
         let is_known = autostart::runs_later(path, Some(self.snapshot.home.as_str())).is_some();
@@ -74,8 +75,9 @@ impl ServedFiles {
         JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
 
-    /// Returns the denial of a path that the server's entry closes, or of a change to a folder that affects a path in it
-    /// that must not change. A folder that does not exist yet can arrive with all its files when it is moved there.
+    /// Returns a denial if the server's entry makes the path inaccessible, or if changing the folder would affect a
+    /// path in it that must not change. A missing path counts as a folder, because a folder with files can be moved
+    /// there.
     fn denial_by_place(
         &self,
         wanted: &PermittedAccess,
@@ -85,12 +87,14 @@ impl ServedFiles {
     ) -> Option<Denial> {
         let path = Path::new(&wanted.path);
         if self.closed.covers(path) {
-            return Some(Denial::protected("the server's entry in `mcp-servers.json` closes this path"));
+            return Some(Denial::protected(
+                "the server's entry in `mcp-servers.json` denies access to this path",
+            ));
         }
         let operations: &[FileOperation] = match wanted.access {
             FileAccess::Read => &[],
             FileAccess::Write | FileAccess::ReadWrite => &[FileOperation::Write],
-            // The files may be moved to a place where they can be read.
+            // The files can be moved to a place where they are readable.
             FileAccess::Delete => &[FileOperation::Read, FileOperation::Delete],
         };
         let is_file = |found: &FoundPath| match found.target {
@@ -118,11 +122,11 @@ impl ServedFiles {
         operations.iter().filter_map(denial).find(is_about_contents)
     }
 
-    /// Returns `true` if everything in a folder may be read, changed and deleted without a question. Blocks while the
-    /// path is resolved.
+    /// Returns `true` if everything in a folder may be read, changed and deleted without asking the user. Blocks while
+    /// the path is resolved.
     pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
         let context = self.judging(&self.services.snapshot(), table);
-        // The view hides closed paths, and a mount would show them.
+        // The view hides inaccessible paths, and a mount would show them.
         if self.overlapping(folder, &context.snapshot).is_some() {
             return false;
         }
@@ -136,7 +140,7 @@ impl ServedFiles {
         })
     }
 
-    /// Returns a path that is closed or must not change, and that contains the folder or is inside it.
+    /// Returns a path that is inaccessible or must not change, and that contains the folder or is inside it.
     fn overlapping<'a>(&'a self, folder: &CanonicalPath, snapshot: &'a PolicySnapshot) -> Option<&'a str> {
         let exposed = || snapshot.protected.exposed_by(folder, true).map(CanonicalPath::as_str);
         self.closed.overlapping(folder.as_path()).or_else(exposed)
@@ -200,17 +204,17 @@ fn judged(
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
-    // The view has resolved all symlinks, so a remaining one was created later.
+    // The view has resolved all symlinks, so any symlink found here was created afterwards.
     let path = own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str);
     if located.paths.iter().any(|found| found.path.as_str() != path) {
-        return Err(Denial::invalid("the path now leads to another file"));
+        return Err(Denial::invalid("the path now points to a different file"));
     }
     let judgement = context.judge(located);
     Ok((judgement.verdict, judgement.inspected))
 }
 
 /// Denies the access if it is allowed by a rule or grant instead of the user's answer. Only the working folder is
-/// watched for autostart files, so changing one elsewhere always requires its own approval.
+/// watched for autostart files, so changing an autostart file elsewhere always requires its own approval.
 fn asked_each_time(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {

@@ -14,7 +14,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum length of a view's message, in bytes. The longest one contains a path and the names of programs.
+/// Maximum length of a view's message, in bytes. The longest message contains a path and program names.
 const MAX_LEN: usize = 64 * 1024;
 
 /// Handles a view's messages until the connection closes.

@@ -80,7 +80,7 @@ impl GrantedMounts {
         }
     }
 
-    /// Unmounts folders that are not in `wanted`. Terminates the sandbox if a program is still using a revoked one.
+    /// Unmounts folders that are not in `wanted`. Terminates the sandbox if a program is still using a revoked folder.
     pub(super) async fn remove_others(&mut self, files: &ServedFiles, wanted: &BTreeSet<CanonicalPath>) {
         let replaced = replaced(self.mounted.clone()).await;
         let is_ended =
@@ -146,7 +146,8 @@ impl ServedFiles {
     }
 
     fn to_mount(&self, table: &GrantTable) -> BTreeSet<CanonicalPath> {
-        // Skip grants that expire: a program may still be using the folder then, which must not terminate the sandbox.
+        // Skip grants that expire: if a program were still using the folder at that time, the sandbox would be
+        // terminated.
         let lasts = |grant: &&StandingGrant| grant.expires_ms.is_none() && self.may_use(&grant.subject);
         let table = &GrantTable::of(table.grants.iter().filter(lasts).cloned().collect());
         let folders = table.grants.iter().filter_map(StandingGrant::files);
@@ -184,7 +185,7 @@ impl ServedFiles {
                 false
             }
             answer => {
-                tracing::error!(session = self.id, %path, ?answer, "failed to mount a folder, so its sandbox is ended");
+                tracing::error!(session = self.id, %path, ?answer, "failed to mount a folder; terminating the sandbox");
                 self.end();
                 false
             }
@@ -205,7 +206,7 @@ impl ServedFiles {
     pub(super) async fn end_holding(&self, path: &CanonicalPath, holders: &[String]) {
         let holders = if holders.is_empty() { "a program".to_owned() } else { holders.join(", ") };
         let why = format!("{holders} still used {path} after it was revoked");
-        tracing::error!(session = self.id, why, "the sandbox is ended");
+        tracing::error!(session = self.id, why, "terminating the sandbox");
         self.end_because(visible::line(&why));
         self.gone.cancelled().await;
     }

@@ -1,7 +1,7 @@
-//! Accesses that a file view permits without a question.
+//! Accesses that a file view permits without asking the user.
 //!
-//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each later
-//!   change, all accesses are judged again, and those that are no longer allowed are removed.
+//! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each change to
+//!   the grants or the policy, all accesses are judged again, and those that are no longer allowed are removed.
 
 use super::ServedFiles;
 use super::mounts::GrantedMounts;
@@ -83,7 +83,7 @@ impl Permissions {
         Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
     }
 
-    /// Returns `true` if the access is not permitted and no further access can be.
+    /// Returns `true` if the access is not permitted and no further access can be added.
     pub(super) fn is_full(&self, access: &PermittedAccess) -> bool {
         let permitted = self.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         !permitted.has_room_for(access)
@@ -120,8 +120,8 @@ impl ServedFiles {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         let mut mounts = GrantedMounts::of(&self);
         loop {
-            // Do this at the start too, so that the view always has a version. Unmount first: a version counts as
-            // applied only once all folders that it revokes are unmounted.
+            // This also runs once at the start, so that the view always has a version. Unmount first: a version counts
+            // as applied only once all folders that it revokes are unmounted.
             let now = self.services.grants.now();
             let version = now.version;
             if self.unmount_revoked().await {
@@ -147,7 +147,7 @@ impl ServedFiles {
     }
 
     /// Judges the permitted accesses by grants of this version or a newer one. Accesses that are added concurrently
-    /// have been judged by such grants too.
+    /// have also been judged by such grants.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let before = permitted().accesses.clone();

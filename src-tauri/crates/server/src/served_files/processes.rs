@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 
-/// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace. The list is
-/// incomplete if `is_in_time`, which is called for each thread, returns `false`.
+/// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace. `is_in_time`
+/// is called for each thread. If it returns `false`, the list is incomplete.
 pub fn inside(supervisor: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
     let (mut found, mut seen) = (vec![supervisor], HashSet::from([supervisor]));
     let mut at = 0;

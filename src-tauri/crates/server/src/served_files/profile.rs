@@ -31,7 +31,7 @@ pub const EVERYTHING: [FileOperation; 2] = [FileOperation::Change, FileOperation
 /// Maximum number of files to remember for proposing a profile.
 const MAX_LEARNED: usize = 10_000;
 
-/// Maximum total length of their paths, in bytes: 1 MiB. They are sent in one message.
+/// Maximum total length of the remembered files' paths, in bytes: 1 MiB. The paths are sent in one message.
 const MAX_LEARNED_LEN: usize = 1 << 20;
 
 /// Error returned when a profile cannot be used for a run.
@@ -58,7 +58,7 @@ pub enum ProfileGrantsError {
 pub struct ProfileGrants {
     /// Access that the profile adds.
     pub plan: RunPlan,
-    /// Paths of all grants, by id, with `true` for those that can be changed.
+    /// Paths of all grants, by grant id, with `true` for writable paths.
     granted: BTreeMap<String, (CanonicalPath, bool)>,
     /// Ids of the grants for settings files and folders.
     settings: Vec<String>,
@@ -69,7 +69,7 @@ pub struct ProfileGrants {
     /// Cached policy without the protections that the profile removes, preceded by the policy from which it was
     /// derived.
     opened: Mutex<Option<(Arc<PolicySnapshot>, Arc<PolicySnapshot>)>>,
-    /// Used files. `None` unless the process that started the run requested this list.
+    /// Files that the run used, or `None` if the process that started the run did not request this list.
     learned: Option<Mutex<LearnedFiles>>,
 }
 
@@ -116,8 +116,8 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Returns the folders in a plan that rules of the user's organization restrict, and that are therefore not mounted.
-/// Blocks while the paths are resolved.
+/// Returns the folders in a plan that are not mounted because rules of the user's organization restrict them. Blocks
+/// while the paths are resolved.
 pub fn restricted(
     plan: &RunPlan,
     snapshot: &Arc<PolicySnapshot>,
@@ -198,21 +198,21 @@ impl ProfileGrants {
         }
     }
 
-    /// Returns a grant as older than every managed rule if the profile created it.
+    /// Makes a grant older than every managed rule if the profile created the grant.
     pub(super) fn unapproved(&self, grant: PathGrant) -> PathGrant {
         let created_ms = if self.granted.contains_key(&grant.id) { 0 } else { grant.created_ms };
         PathGrant { created_ms, ..grant }
     }
 
-    /// Returns the settings file at `path`, or the one whose lock or temporary file is at `path`. Returns `None` for
-    /// other paths.
+    /// Returns the settings file at `path`, or the settings file whose lock or temporary file is at `path`. Returns
+    /// `None` for other paths.
     pub(super) fn settings_file(&self, path: &str, grants: &GrantTable) -> Option<&CanonicalPath> {
         self.plan.settings_file(path).filter(|_| self.is_in_force(grants))
     }
 
     /// Returns the accesses that are permitted from the start, so that the file view does not ask about them.
     pub(super) fn permitted(&self) -> impl Iterator<Item = PermittedAccess> {
-        // A lock is a folder. The view creates folders without a question, but creates real ones only if they are
+        // A lock is a folder. The view creates virtual folders without asking, but real folders only if they are
         // permitted.
         let lock = |file: &CanonicalPath| PermittedAccess {
             path: format!("{file}.lock"),
@@ -248,14 +248,14 @@ impl ProfileGrants {
         !self.settings.is_empty() && self.settings.iter().all(|id| ids.contains(id.as_str()))
     }
 
-    /// Returns the paths that are open now, with `true` for those that can be changed.
+    /// Returns the paths that are currently accessible, with `true` for writable paths.
     #[must_use]
     pub fn open(&self, grants: &GrantTable) -> Vec<(CanonicalPath, bool)> {
         let granted = grants.grants.iter().filter_map(|grant| self.granted.get(&grant.id)).cloned();
         granted.chain(lock(&self.programs).iter().map(|path| (path.clone(), false))).collect()
     }
 
-    /// Returns the mounted folders that can be changed.
+    /// Returns the writable mounted folders.
     pub(super) fn mounted(&self) -> Vec<String> {
         lock(&self.mounted).values().map(|path| path.as_str().to_owned()).collect()
     }
@@ -281,7 +281,7 @@ impl ProfileGrants {
 
 impl ServedFiles {
     /// Unmounts folders whose grants have ended, and folders that rules of the user's organization now restrict.
-    /// Terminates the sandbox if a program still uses one. Returns `true` if a folder was unmounted.
+    /// Terminates the sandbox if a program still uses such a folder. Returns `true` if a folder was unmounted.
     pub(super) async fn unmount_revoked(self: &Arc<Self>) -> bool {
         let files = self.clone();
         let find = move || {

@@ -1,4 +1,4 @@
-//! Raises a question in advance, before the run's program opens the path. Only the user can answer it.
+//! Raises a question before the run's program opens the path. Only the user can answer the question.
 
 use super::ServedFiles;
 use super::asking::{AskedByProgram, Together};
@@ -49,14 +49,14 @@ impl From<ExchangeError> for RaiseError {
     }
 }
 
-/// Reason for a question that is not raised.
+/// Reason that no question is raised.
 const EXITING: &str = "IronCurtain is exiting";
 
 /// Maximum number of times that a requested access is judged.
 const MAX_ROUNDS: usize = 20;
 
 impl ServedFiles {
-    /// Asks about a path that the agent requests, and returns once a program of the run may use it.
+    /// Asks about a path that the agent requests. Returns once the run's programs are allowed to use the path.
     ///
     /// # Errors
     /// Returns [`RaiseError`] if the access is denied or the user cannot be asked.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Minimum number of concurrently waiting files for their reads to be combined. A lower limit on questions reduces it.
+/// Minimum number of files with waiting reads before the reads are combined. A lower limit on questions reduces this
+/// minimum.
 const MANY: usize = 20;
 
 /// Maximum number of remembered folders that the user cannot be asked about.
@@ -63,7 +64,7 @@ pub(super) enum Part<'a> {
     Asks(Search),
 }
 
-/// Question about a folder. If it is dropped without an answer, all its reads are judged again.
+/// Question about a folder. If the question is dropped without an answer, all its reads are judged again.
 pub(super) struct Search {
     pub(super) folder: String,
     /// Files that are waiting.
@@ -218,7 +219,7 @@ mod tests {
             waiting_files.starts_with("20 files in this folder are waiting: 0/x, 1/x, 10/x,"),
             "{waiting_files}"
         );
-        // An answer for this time does not include a file that the question does not name.
+        // A one-time answer does not cover a file that the question does not name.
         let Part::Joins { is_named: true, .. } = searches.enter("/h/d/7/x") else { panic!() };
         let Part::Joins { answer, is_named: false } = searches.enter("/h/d/z") else { panic!() };
         // A file in another folder needs its own question.

@@ -1,8 +1,8 @@
 //! Actor that owns a server's process and mounts.
 //!
 //! - Only active grants, leases of in-flight calls and folders that the policy opens add mounts (see [`reconcile`]).
-//! - A policy change is handled like a grant change: paths that it no longer opens are unmounted, and the unmount is
-//!   proven.
+//! - A policy change is handled like a grant change: paths that the policy no longer opens are unmounted, and the
+//!   unmount is proven.
 //! - A restarted process receives the same `initialize` as the first one.
 
 mod applied;
@@ -151,7 +151,7 @@ struct Actor {
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
-    /// Autostart files that the user approved, and that are therefore not quarantined.
+    /// Autostart files that are not quarantined, because the user approved them.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
     /// `true` if the server requests roots, `false` if it does not, or `None` if that is unknown.
@@ -197,7 +197,7 @@ impl Actor {
                         return;
                     }
                     let version = grants.borrow_and_update().version;
-                    // Using a grant changes the table too, but not the granted access.
+                    // Using a grant also changes the table, but not the granted access.
                     if version != self.applied.borrow().versions.grants {
                         Box::pin(self.reconcile()).await;
                     }
@@ -221,7 +221,7 @@ impl Actor {
         }
     }
 
-    /// Waits until the server may start. Until then nothing is mounted, so revocations take effect at once. Returns
+    /// Waits until the server may start. Nothing is mounted before that, so revocations take effect at once. Returns
     /// `None` if the session closes.
     async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
@@ -355,7 +355,7 @@ impl Actor {
         }
         if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MAX_HANDSHAKES {
             self.mounted.clear();
-            self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
+            self.record(format!("reinitializing the server {}: {why}", self.options.server.name)).await;
             self.start_server().await;
             return self.reconcile().await;
         }
@@ -406,7 +406,7 @@ impl Actor {
     }
 }
 
-/// Returns the next command; postponed commands precede new ones. Returns `None` once all senders are dropped.
+/// Returns the next command. Postponed commands precede new ones. Returns `None` once all senders are dropped.
 async fn next_command(
     postponed: &mut VecDeque<Command>,
     inbox: &mut mpsc::UnboundedReceiver<Command>,

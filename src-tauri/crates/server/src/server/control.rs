@@ -14,8 +14,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// Maximum time to wait for an answer. The supervisor never waits for other processes, so if its answer is late, it has
-/// hung.
+/// Maximum time to wait for an answer. The supervisor never waits for other processes, so a late answer means that the
+/// supervisor has hung.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for a supervisor to clean up its sandbox.
@@ -59,7 +59,7 @@ pub struct SupervisorControl {
     uncovered: Vec<LostMask>,
 }
 
-/// Path in a sandbox whose mask was missing for a moment.
+/// Path in a sandbox whose mask was temporarily missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostMask {
     /// Absolute path.

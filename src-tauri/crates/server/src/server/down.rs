@@ -1,4 +1,4 @@
-//! Reasons why a server is not running.
+//! Reasons a server is not running.
 
 use super::start_error::ServerStartError;
 pub use ironcurtain_mcp::server::ServerExit;
@@ -8,14 +8,14 @@ use std::time::Duration;
 /// Maximum time for a restarted server to answer `initialize`.
 pub(super) const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reason why a server is not running. The messages continue "the server `x` is not running: …".
+/// Reason a server is not running. The messages continue "the server `x` is not running: …".
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownReason {
     /// The server's process could not be started.
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
     /// The server exited this many times immediately after its start, so the next start is delayed.
-    #[error("it ended {0} times right after its start; it will be restarted later")]
+    #[error("it exited {0} times immediately after starting; the next restart is delayed")]
     EndsTooSoon(u32),
     /// The server's process exited.
     #[error("{0}")]

@@ -1,5 +1,5 @@
-//! A sandbox's mounts. A mount keeps showing the file or folder that was at its path when it was created, even if that
-//! was replaced later.
+//! A sandbox's mounts. A mount keeps showing the file or folder that was at its path when the mount was created, even
+//! if that file or folder is replaced.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
@@ -19,8 +19,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Creates the record of a mount. Call this before mounting, so that a replacement of the file at any later time is
-    /// detected.
+    /// Creates the record of a mount. Call this before mounting, so that any later replacement of the file is detected.
     pub(super) fn about_to_be(need: Need) -> Self {
         let identity = identity(&need.path);
         Self { need, closed: Vec::new(), identity }

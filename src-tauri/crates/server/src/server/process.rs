@@ -50,7 +50,7 @@ pub enum Containment {
     Asking(Box<Profile>),
     /// Sandbox created by `srt`, and recreated when grants change. The directory holds its configuration files.
     Srt(Box<Profile>, PathBuf),
-    /// No sandbox. The server has all rights of the user.
+    /// No sandbox. The server has all of the user's permissions.
     Plain,
     /// Another machine. The server has no access to local files.
     Remote,
@@ -102,7 +102,7 @@ impl Containment {
         containment
     }
 
-    /// Returns the paths that the server's entry closes to a server whose files are served.
+    /// Returns the paths that the server's entry makes inaccessible. Empty unless the server's files are served.
     pub(super) fn closed(&self, around: &Surroundings) -> ClosedPaths {
         match self {
             Self::Asking(profile) => around.closed(profile),
@@ -134,9 +134,10 @@ pub(super) struct Start<'a> {
     pub(super) watch: Option<Watch<'a>>,
     /// Read-only paths in writable folders. Used only if the folders are not watched.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
-    /// Connection parameters, which are needed if the server is remote.
+    /// Connection parameters. Required if the server is remote.
     pub(super) transport: Option<RemoteTransport>,
-    /// Refuses the server if data under its name belongs to another program. `None` if the server is only inspected.
+    /// Refuses the server if data under its name belongs to a different program. `None` if the server is only
+    /// inspected.
     pub(super) gate: Option<&'a IdentityGate>,
 }
 
@@ -176,7 +177,7 @@ impl Start<'_> {
         Ok(Some(gate.admit(self.server, package).await?))
     }
 
-    /// Finds another program that the server needs, and checks it like the server's own program.
+    /// Finds a program that the server needs, and refuses a program that another server can modify.
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         (self.refuses_program)(&named_program(command, ours)?)?;
@@ -189,7 +190,7 @@ impl Start<'_> {
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
     pub(super) watched: WatchedServer<'a>,
-    /// Autostart files that the user approved, and that are therefore not quarantined.
+    /// Autostart files that are not quarantined, because the user approved them.
     pub(super) named: &'a BTreeSet<CanonicalPath>,
 }
 
@@ -232,21 +233,21 @@ pub enum ProcessHold {
         _serving: Option<Serving>,
         /// Kills the supervisor if it does not exit after the drop.
         _killer: Killer,
-        /// Lock on the folder of the server's package.
+        /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Process in an `srt` sandbox, whose mounts cannot be changed.
     Fixed {
         /// Kills the process on drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Lock on the folder of the server's package.
+        /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Process without a sandbox.
     Plain {
         /// Kills the process on drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Lock on the folder of the server's package.
+        /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Connection to a remote server.
@@ -289,7 +290,7 @@ impl ProcessHold {
         }
     }
 
-    /// Stores the lock on the package folder, which is released when this handle is dropped.
+    /// Stores the lock on the package folder. Dropping this handle releases the lock.
     fn keep(&mut self, lock: FolderLock) {
         match self {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {

@@ -1,4 +1,4 @@
-//! Client state that each new server process must receive before it takes calls: `initialize`, `initialized`, the log
+//! Client state that each new server process must receive before it handles calls: `initialize`, `initialized`, the log
 //! level and the subscriptions.
 //!
 //! - The client performs only one handshake: if a process exits before it answers, the next process answers.
@@ -176,7 +176,7 @@ impl Replay {
         self.parts().initialized.is_some()
     }
 
-    /// Stores a client request that later processes must receive too: a log level or a subscription.
+    /// Stores a client request that replacement processes must also receive: a log level or a subscription.
     pub(super) fn keep(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
         struct Of<'a> {

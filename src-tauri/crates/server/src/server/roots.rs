@@ -41,7 +41,7 @@ impl ServerView {
     }
 }
 
-/// Source of roots that always returns the newest ones.
+/// Source of roots that always returns the newest roots.
 #[derive(Debug)]
 pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
 
@@ -120,7 +120,7 @@ pub fn shown(
         }
         tell(
             folder_of(&files.path, target),
-            format!("what you granted for {}", grant.lifetime.words()),
+            format!("granted by you for {}", grant.lifetime.words()),
             Some(grant.id.clone()),
             // A grant for a file opens nothing else in its folder.
             [files.access.read, files.access.write, files.access.delete]
@@ -165,7 +165,7 @@ fn access_words(may: [bool; 3]) -> Vec<String> {
     words.filter(|(may, _)| *may).map(|(_, word)| word.to_owned()).collect()
 }
 
-/// Reason why a grant currently has no effect.
+/// Reason a grant currently has no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum Suspension {
     /// The granted path cannot be resolved.
@@ -184,7 +184,7 @@ pub enum Suspension {
     Gone(CanonicalPath),
 }
 
-/// Checks that a granted path contains no symlink. Returns whether it is a file or a folder.
+/// Checks that a granted path contains no symlink. Returns the kind of the file or folder.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {

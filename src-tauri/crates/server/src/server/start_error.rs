@@ -1,4 +1,4 @@
-//! Reasons why a server cannot be started.
+//! Reasons a server cannot be started.
 
 use super::control::SupervisorError;
 use ironcurtain_autostart::WatchError;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;
 
-/// Reason why a server cannot be contained.
+/// Reason a server cannot be contained.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ContainmentError {
     /// This machine cannot create sandboxes.
@@ -34,7 +34,7 @@ pub enum ContainmentError {
     Network(#[from] RuleError),
 }
 
-/// Reason why a server cannot be started. The messages continue "the server `x` is not running: …".
+/// Reason a server cannot be started. The messages continue "the server `x` is not running: …".
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
     /// The server cannot be contained.

@@ -49,7 +49,7 @@ fn home(version_before: bool) -> (tempfile::TempDir, Home) {
     (dir, home)
 }
 
-/// Creates the tables, as the daemon does at its start.
+/// Creates the tables, as the daemon does at startup.
 fn make_database(database: PathBuf) {
     let make = move || {
         let audit = Audit::open(database.parent().unwrap(), |_| ()).unwrap();
@@ -72,7 +72,7 @@ fn outcome(bindings: &Bindings, digest: &str, kept: &KeptUnderName) -> Result<&'
 }
 
 const REFUSED: &str = "the server `notes` is not the program that you allowed before: `/u/notes` was changed. Suspended: 2 annotated \
-    tools, its secrets `notes-key`. Keep them for the new program or start afresh, with `ironcurtain servers identity notes` or in \
+    tools, its secrets `notes-key`. Keep them for the new program or start from scratch, with `ironcurtain servers identity notes` or in \
     the window under Servers";
 
 #[test]
@@ -84,7 +84,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(given("b"), Err(REFUSED.into()));
     assert_eq!(given("b"), Err(REFUSED.into()), "asking again decides nothing");
-    // The old program is back, so the name is no longer suspended.
+    // The old program was restored, so the name is no longer suspended.
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 /// Maximum time to wait for one job.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of jobs that are still running after their time limit. Beyond it, new jobs are refused.
+/// Maximum number of jobs that are still running after their time limit. At this limit, new jobs are refused.
 const MAX_LATE: usize = 4;
 
 /// Runs work on a new thread. The channel closes without a result if the work panics or no thread can be spawned.

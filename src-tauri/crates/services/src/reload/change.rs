@@ -22,7 +22,7 @@ pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry 
     entry
 }
 
-/// Returns the folders to which a server lost some or all access.
+/// Returns the folders to which any server lost some or all access.
 fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     let closed: BTreeSet<String> = before
         .annotations
@@ -41,14 +41,14 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// Creates the audit entry that describes a policy change's effect, by judging synthetic calls with both policies.
+/// Creates the audit entry that describes a policy change's effect, by judging synthetic calls against both policies.
 /// Slow if there are many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
     let stricter = difference.decisions.len() - looser;
     let cut_short = difference.cut_short.len();
-    let mut summary = format!("kinds of calls with another decision: {looser} looser, {stricter} stricter");
+    let mut summary = format!("call types with a different decision: {looser} looser, {stricter} stricter");
     if cut_short > 0 {
         summary.push_str(&format!("; the comparison is incomplete for {cut_short} of the tools"));
     }

@@ -22,7 +22,7 @@ pub struct Writable<'a> {
 }
 
 impl<'a> Writable<'a> {
-    /// Determines the paths that servers can write to by their entries and these grants.
+    /// Determines the paths that servers can write to because of their entries and these grants.
     pub fn by(home: &'a Home, person: &CanonicalPath, servers: &'a Servers, grants: &'a GrantTable) -> Self {
         let resolver = Resolver::new(person.clone(), person.clone());
         let own = home.own().into_iter().filter_map(|own| resolver.locate(own.to_str()?).ok()).collect();
@@ -60,13 +60,13 @@ impl<'a> Writable<'a> {
         writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
-    /// Returns a file's real path and all symlinks that lead to it. Returns nothing if the path cannot be resolved,
+    /// Returns a file's real path and all symlinks that lead to it. Returns no paths if the path cannot be resolved,
     /// because opening the file then fails with a better error.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }
 
-    /// Returns the server or grant that can write to a place. Ignores the server `but`.
+    /// Returns the grant, session or server entry that makes a place writable. Ignores the `but` server.
     fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let granted = || self.granted(place, but);
         granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
@@ -84,7 +84,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Checks whether a session's or server's private folder contains the place.
+    /// Returns [`WritableBy::Session`] if a session's or server's private folder contains the place.
     fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
@@ -93,8 +93,8 @@ impl<'a> Writable<'a> {
         theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
-    /// Checks whether an `allowWrite` setting includes the place. Such a setting never includes IronCurtain's own
-    /// folders.
+    /// Returns the server entry whose `allowWrite` setting includes the place. Such a setting never includes
+    /// IronCurtain's own folders.
     fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;
@@ -166,11 +166,12 @@ mod tests {
         };
         let none = ProtectedPaths::default();
         let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
-        assert!(refused.contains("tools/run` is not started: it is at `"), "{refused}");
-        assert!(refused.contains("where the server `files`, through your grant for `"), "{refused}");
-        // Only the symlink is writable, but the server could make it lead elsewhere.
+        let why = "tools/run`: the server `files`, through your grant for `";
+        assert!(refused.starts_with("refused to start `") && refused.contains(why), "{refused}");
+        assert!(refused.contains("person/tools`, can write to `"), "{refused}");
+        // Only the symlink is writable, but the server could make it point elsewhere.
         let refused = check("person/bin/npx", "person/bin", "other", &none).unwrap_err();
-        assert!(refused.contains("bin/npx`, where the server `files`"), "{refused}");
+        assert!(refused.contains("the server `files`") && refused.contains("bin/npx`; move it"), "{refused}");
         assert_eq!(check("person/tools/run", "person/bin", "other", &none), Ok(()));
         // A server may modify its own program.
         assert_eq!(check("person/tools/run", "person/tools", "files", &none), Ok(()));

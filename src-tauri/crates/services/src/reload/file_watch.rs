@@ -3,7 +3,7 @@
 //!
 //! - Watches directories instead of files, because a replaced file has a new inode.
 //! - If a directory does not exist, watches its nearest existing ancestor.
-//! - In folders with secrets, detects only new symlinks and folders, and reads no file.
+//! - In folders with secrets, detects only new symlinks and folders, and reads no files.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};

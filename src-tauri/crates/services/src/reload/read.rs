@@ -10,7 +10,7 @@ use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum number of folders in managed rules that are followed. Changes of further ones are detected when a session
+/// Maximum number of folders in managed rules that are followed. Changes to further folders are detected when a session
 /// opens.
 const MAX_FOLLOWED: usize = 256;
 
@@ -83,7 +83,7 @@ impl Current {
         Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
     }
 
-    /// Replaces the snapshot. If it differs, it gets the next version.
+    /// Replaces the snapshot. If the new snapshot differs, assigns the next version to it.
     fn with_snapshot(self, mut snapshot: PolicySnapshot) -> Self {
         snapshot.version = self.snapshot.version;
         if snapshot == *self.snapshot {
@@ -94,7 +94,7 @@ impl Current {
     }
 
     /// Returns all paths whose changes can affect the configuration: the user's files, the organization's file, and the
-    /// folders in its rules, which may be links.
+    /// folders in its rules, which may be symlinks.
     pub(super) fn followed(&self, home: &Home) -> Vec<PathBuf> {
         let organization = self.snapshot.managed.iter().map(|_| PathBuf::from(MANAGED_FILE));
         let rules = self.snapshot.policy.rules().iter().filter(|rule| rule.is_managed());
@@ -104,7 +104,7 @@ impl Current {
             Some(below) => PathBuf::from(format!("{person}{below}")),
             None => PathBuf::from(&paths.written),
         });
-        // The user can replace only folders in their home, and cannot watch all others.
+        // The user can replace only folders in their home directory, and cannot watch every folder elsewhere.
         let folders = folders.filter(|folder| folder.starts_with(person.as_path())).take(MAX_FOLLOWED);
         files(home).into_iter().chain(organization).chain(folders).collect()
     }
@@ -167,8 +167,8 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     }
 }
 
-/// Reads the organization's settings and rules, and records when new rules arrived. Rejects the removal of its file, as for
-/// the user's files.
+/// Reads the organization's settings and rules, and records when new rules were first seen. Rejects the removal of the
+/// organization's file, as for the user's files.
 fn organization(home: &Home, before: &Current) -> Result<Option<ManagedPolicy>, ReadError> {
     let mut organization = ManagedPolicy::load(home)?;
     if organization.is_none() && before.snapshot.managed.is_some() {
@@ -211,7 +211,7 @@ fn texts(home: &Home, before: &PolicySnapshot, writable: &Writable<'_>) -> Resul
     Ok(texts)
 }
 
-/// Rejects the removal of a file, because its default could be less strict.
+/// Rejects the removal of a file, because the defaults could be less strict.
 fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());
@@ -330,7 +330,8 @@ mod tests {
         assert_eq!(now.settings(), before.settings());
         assert!(refused.snapshot.unwrap().contains("compiled-policy.json` was removed; restore it"));
         assert!(refused.config.unwrap().contains("config.json` was removed; restore it"));
-        assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
+        let servers = refused.servers.unwrap();
+        assert!(servers.contains("failed to read `") && servers.contains("mcp-servers.json`: "), "{servers}");
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
         let elsewhere = scene.read_again(&before);

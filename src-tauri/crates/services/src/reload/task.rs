@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Maximum number of waiting reload requests.
+/// Maximum number of pending reload requests.
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
@@ -55,7 +55,7 @@ impl ReloadTask {
     }
 
     async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
-        // Reads again, to detect changes made before the files were watched.
+        // Reads the files again to detect changes made before they were watched.
         self.follow().await;
         loop {
             let asked = tokio::select! {

@@ -12,7 +12,8 @@ const NO_MASK: &str =
 const WHOLE: &str = "weaker sandboxes are not supported; without full isolation the command does not start";
 const NESTED: &str = "a command with its own namespaces can remove the protection of files";
 const NO_AGENT: &str = "Java programs are not instrumented; set the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
-const OWN_WORDS: &str = "refusals name the entry of `network.deniedDomains`, and their text is fixed";
+const OWN_WORDS: &str =
+    "refusal messages cannot be customized; they name the matching entry of `network.deniedDomains`";
 
 impl SrtSettingsFile {
     /// Returns the first setting that is not supported, with the reason.
@@ -52,7 +53,7 @@ impl SrtSettingsFile {
 
     fn out_of_range(&self) -> Option<(String, &'static str)> {
         let depth = self.mandatory_deny_search_depth.filter(|depth| !(1..=10).contains(depth));
-        depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "it is a number from 1 to 10"))
+        depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "must be a number from 1 to 10"))
     }
 
     /// Rejects the path of a bubblewrap other than the installed one.
@@ -63,8 +64,8 @@ impl SrtSettingsFile {
             return None;
         }
         let here =
-            used.map_or("and none is installed".to_owned(), |used| format!("which is `{}`", used.display()));
-        let why = format!("only the system's bubblewrap is used, {here}");
+            used.map_or("but none is installed".to_owned(), |used| format!("which is `{}`", used.display()));
+        let why = format!("only the installed bubblewrap can be used, {here}");
         Some(("bwrapPath".to_owned(), why))
     }
 }

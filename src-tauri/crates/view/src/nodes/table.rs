@@ -25,7 +25,7 @@ pub(super) struct Node {
     pub(super) parent: u64,
     pub(super) name: OsString,
     pub(super) kind: NodeKind,
-    /// `false` once the name was removed or belongs to another file.
+    /// `false` once the name has been removed or belongs to a different file.
     pub(super) is_current: bool,
     pub(super) lookups: u64,
     pub(super) children: u64,
@@ -51,8 +51,8 @@ pub(super) struct Table {
 }
 
 impl Node {
-    /// Returns `true` if only the kernel's lookups keep the node. Always `false` for folders, because the kernel would
-    /// unmount everything below a forgotten folder.
+    /// Returns `true` if the node is kept only because the kernel has looked it up. Always `false` for folders, because
+    /// the kernel would unmount everything below a forgotten folder.
     fn is_unused(&self) -> bool {
         self.is_current
             && !self.is_folder
@@ -165,7 +165,7 @@ impl Table {
             found.is_current = false;
             if matches!(found.kind, NodeKind::Virtual(_)) {
                 self.virtuals -= 1;
-                // Prevents the node from being subtracted again when it is dropped.
+                // Prevents the node from being subtracted a second time when it is dropped.
                 found.kind = NodeKind::Real(FileId { device: 0, inode: 0 });
                 self.entries_changed(parent);
             }
@@ -208,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Removes a node without lookups, handles and children, then its parents if they are unused too.
+    /// Removes a node if it has no lookups, handles or children. Then does the same for its parents.
     pub(super) fn drop_unused(&mut self, node: u64) {
         let mut at = node;
         while at != ROOT {

@@ -1,4 +1,4 @@
-//! Tests of the node table, without a kernel.
+//! Tests the node table without a kernel.
 
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn the_kernel_is_told_to_forget_files_in_turn() {
     let mut table = nodes.lock();
     assert_eq!(table.forgettable(30_000), []);
     let first = table.forgettable(10_000);
-    // Returns nothing until there are more nodes, then other names.
+    // Returns nothing until nodes are added, and then returns other names.
     assert_eq!((first.len(), table.forgettable(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {

@@ -78,7 +78,7 @@ fn apply(file: &File, writable: Option<&File>, change: AttributeChange) -> Resul
     if let Some(size) = change.size {
         ftruncate(writable.ok_or(Errno::BADF)?, size)?;
     }
-    // Uses the descriptor, because the path may now belong to another file.
+    // Uses the descriptor, because the path may now refer to a different file.
     let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     if let Some(mode) = change.mode {
         const PERMISSIONS: u32 = 0o1777;

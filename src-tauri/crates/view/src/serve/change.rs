@@ -127,7 +127,7 @@ impl Server {
         self.nodes.moved((parent, name), (new_parent, new_name));
         match (aside, target) {
             (Some(origin), _) => self.made.add(&facts, origin),
-            // The file replaces one of the user's, so the run no longer counts as its creator.
+            // The file replaces one of the user's files, so the run no longer counts as its creator.
             (None, Some(target)) if !self.made.has(&target) => self.made.remove(&facts),
             (None, Some(target)) => self.made.remove(&target),
             (None, None) => {}
@@ -154,7 +154,8 @@ impl Server {
                     return Err(Errno::NOTEMPTY);
                 }
             }
-            // The user's empty folder is kept and gets the entries of the virtual one. Both look the same.
+            // Keeps the user's empty folder and adds the virtual folder's entries to it. The result looks the same as a
+            // move.
             (Ok(_), Some((target, NodeKind::Real(_)))) if flags.is_empty() && is_folder_mode(mode) => {
                 if !self.names_in(new_path)?.is_empty() || !self.nodes.virtual_children(target).is_empty() {
                     return Err(Errno::NOTEMPTY);
@@ -172,8 +173,8 @@ impl Server {
         Ok(())
     }
 
-    /// Requires permission for each access to a file that is removed or moved, unless the run created it or moved it
-    /// aside.
+    /// Requires permission for each kind of access needed to remove or move a file, unless the run created the file or
+    /// moved it aside.
     pub(super) fn permit_leaving(
         &self,
         call: &Call<'_>,

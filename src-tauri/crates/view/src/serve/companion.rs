@@ -38,15 +38,15 @@ impl Server {
         Ok(NewFile { access, basis, origin })
     }
 
-    /// Returns `true` if the run may create this entry, or change the file that it belongs to, without a question.
+    /// Returns `true` if the run may create this entry, or change the file that it belongs to, without asking the user.
     pub(super) fn may_create(&self, path: &Path) -> bool {
         let permits = |path: &Path, kind| self.gate.permits(&WantedAccess { path: absolute(path), kind });
         permits(path, AccessKind::Write)
             || self.owner(path).is_some_and(|(owner, _)| permits(&owner, AccessKind::ReadWrite))
     }
 
-    /// Returns the existing file to which a new file belongs, or `None` if other programs would run the new file
-    /// because of its name.
+    /// Returns the existing file to which a new file belongs, if any. Returns `None` if other programs would run the
+    /// new file because of its name.
     fn owner(&self, path: &Path) -> Option<(PathBuf, Metadata)> {
         let (folder, name) = (path.parent()?, path.file_name()?);
         if self.gate.starts_programs(&absolute(path)) {
@@ -65,7 +65,8 @@ impl Server {
         found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
     }
 
-    /// Returns `true` if the move gives a file a backup name in order to replace the file.
+    /// Returns `true` if the move renames a file to a backup name in the same folder, as programs do before they
+    /// replace a file.
     pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
         path.parent() == new_path.parent()
             && new_path

@@ -19,7 +19,7 @@ use crate::{
 
 const TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
-/// Permission bits that the run can set, which exclude setuid and setgid.
+/// Permission bits that the run can set. They exclude setuid and setgid.
 const PERMISSIONS: u32 = 0o1777;
 
 impl Server {
@@ -48,7 +48,7 @@ impl Server {
         self.look_up(parent, name)
     }
 
-    /// Creates the real folder of a virtual one, after doing the same for its virtual parents.
+    /// Creates the real folder for a virtual one. Does the same for its virtual parents first.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
         let NodeKind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
@@ -59,8 +59,8 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the virtual folders below a path real, because a mount would cover them. The path is relative to the
-    /// root.
+    /// Creates the real folders for the virtual ones below a path, because a mount would cover the virtual folders. The
+    /// path is relative to the root.
     pub(crate) fn make_real_below(&self, path: &Path) {
         let _names = self.names_stay();
         for (node, mode) in self.nodes.all_virtual() {

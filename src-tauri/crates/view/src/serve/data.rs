@@ -46,7 +46,8 @@ impl Server {
         let open = self.files.get(handle)?;
         let file = open.to_write(from_cache)?;
         let count = if append && !from_cache {
-            // Appends per write. With `O_APPEND` on the descriptor, pages that are written back would be appended too.
+            // Requests appending for each write. If the descriptor had `O_APPEND`, pages that are written back would be
+            // appended too.
             let count = pwritev2(file, &[IoSlice::new(data)], 0, ReadWriteFlags::APPEND)?;
             let end = metadata(file)?.len();
             if end != offset.saturating_add(u64::try_from(count).unwrap_or(0)) {

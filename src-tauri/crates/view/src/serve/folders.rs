@@ -108,7 +108,7 @@ impl Server {
 }
 
 fn entry(name: OsString, inode: u64, kind: FileType) -> FolderEntry {
-    // `d_type` is the shifted file type of the mode.
+    // `d_type` is the file type bits of the mode, shifted right.
     let kind = u8::try_from(kind.as_raw_mode() >> 12).unwrap_or(0);
     FolderEntry { name, inode, kind }
 }

@@ -43,7 +43,7 @@ impl Server {
         Ok(self.look_up(parent, name)?)
     }
 
-    /// Creates a hard link, which requires permission to change the file under both names.
+    /// Creates a hard link. This requires permission to change the file under both names.
     pub(super) fn hard_link(
         &self,
         call: &Call<'_>,
@@ -71,7 +71,7 @@ impl Server {
         }
         self.make_real(parent)?;
         let (folder, name) = self.tree.parent(&path)?;
-        // Uses the descriptor, because the name may now belong to another file.
+        // Uses the descriptor, because the name may now refer to a different file.
         let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
         linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
         drop_attributes(&*self.device, node);

@@ -24,7 +24,7 @@ impl Server {
         let open = self.files.get(lock.handle)?;
         match self.locks.set(&open, lock) {
             Ok(()) if lock.kind == LockKind::None || !self.is_outdated(&open) => Ok(Reply::Empty),
-            // The lock is already held. The other thread sets it again, which has no effect, and invalidates the
+            // The lock is already held. The lock thread sets it a second time, without effect, and then invalidates the
             // pages.
             Ok(()) => {
                 self.wait_for_lock(Waiting { unique, open, lock })?;

@@ -1,4 +1,4 @@
-//! Looks up names and returns attributes, which requires no permission.
+//! Looks up names and returns attributes. Neither requires permission.
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt};
 
@@ -56,7 +56,7 @@ impl Server {
                 Ok(Named::Virtual(mode)) => {
                     return Ok(wire::attributes(&self.shown_virtual(node, mode), Ttl::None));
                 }
-                // A removed file exists while it is open.
+                // A removed file still exists while it is open.
                 Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
             },
         };
@@ -95,8 +95,8 @@ impl Server {
         }
     }
 
-    /// Returns how long the kernel may cache a file's attributes. Not cached are files with several names, which can
-    /// change through another name, and locked files, which other programs can change.
+    /// Returns how long the kernel may cache a file's attributes. Files with several names are not cached, because they
+    /// can change through another name. Locked files are not cached either, because other programs can change them.
     fn lifetime(&self, node: u64, facts: &Metadata) -> Ttl {
         let has_names = facts.nlink() > 1 && !facts.is_dir();
         if has_names || self.nodes.is_shared(node) { Ttl::None } else { Ttl::Second }
@@ -122,7 +122,7 @@ impl Server {
         entry
     }
 
-    /// Returns the number of virtual folders in a folder, each of which counts as a link to it.
+    /// Returns the number of virtual folders in a folder. Each of them counts as a link to the folder.
     fn virtual_folders_in(&self, node: u64) -> u32 {
         self.nodes.virtual_modes_in(node).into_iter().map(|mode| u32::from(mode & TYPE == FOLDER)).sum()
     }

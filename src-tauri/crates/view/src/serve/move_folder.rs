@@ -1,4 +1,4 @@
-//! Moves folders. A move changes the path of every file below, so all new paths are checked first.
+//! Moves folders. A move changes the path of every file in the folder, so all new paths are checked first.
 //!
 //! - INVARIANT: no name is created or moved between the check and the move.
 
@@ -46,7 +46,7 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Checks that every file in a folder may get its new path. Returns `true` if the run created all of them.
+    /// Checks that every file in a folder may be moved to its new path. Returns `true` if the run created all of them.
     fn survey(&self, (path, new_path): (&Path, &Path), device: u64, left: &mut usize) -> Result<bool, Errno> {
         // `EXDEV` makes programs copy the files instead, so that each new path is checked.
         if self.gate.starts_programs(&absolute(new_path)) {
@@ -71,7 +71,7 @@ impl Server {
         Ok(is_own)
     }
 
-    /// Returns `true` if, at its new path, other programs would run the file or, if it is a symlink, run files through
+    /// Returns `true` if other programs would run the file at its new path or, if it is a symlink, run files through
     /// it.
     pub(super) fn leads_astray(&self, facts: &Metadata, new_path: &Path) -> bool {
         let path = absolute(new_path);

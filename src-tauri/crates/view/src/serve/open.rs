@@ -1,4 +1,4 @@
-//! Opens files, which can involve waiting for permission.
+//! Opens files. Opening a file can involve waiting for permission.
 
 use std::{fs::Metadata, os::unix::ffi::OsStrExt, path::Path};
 
@@ -45,7 +45,7 @@ impl Server {
         let place = self.tree.find(path).map_err(|error| self.if_replaced(node, error))?;
         self.check(node, file, &place.facts)?;
         let (access, basis) = self.permit(call, path, kind, Some(&place.facts))?;
-        // The file may have been replaced since it was found, even by one with the same inode number.
+        // The file may have been replaced since it was found, possibly by a file with the same inode number.
         let opened = self.tree.open(path, passed(flags), Mode::empty());
         let opened = opened.map_err(|error| self.if_replaced(node, error))?;
         let facts = metadata(&opened)?;
@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or pipe, the error makes
-    /// the kernel look up the path again, which programs such as SQLite rely on when they create files.
+    /// the kernel look up the path again. Programs such as SQLite rely on this when they create files.
     fn if_replaced(&self, node: u64, error: Errno) -> Errno {
         if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
     }
@@ -126,7 +126,7 @@ impl Server {
         let node = open.node;
         let (handle, open) = self.files.add(open)?;
         self.nodes.hold(node);
-        // A revocation between the permission check and the registration would miss the file, so check again.
+        // A revocation between the permission check and the registration would miss the file, so this checks again.
         if open.is_permitted(|access| self.gate.permits(access)) {
             return Ok(handle);
         }

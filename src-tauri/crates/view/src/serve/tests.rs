@@ -220,7 +220,7 @@ fn looking_asks_nothing_and_hidden_files_do_not_exist() {
     assert_eq!(inode, fs::metadata(scene.path("a.txt")).unwrap().ino());
     assert_eq!(scene.look_up(1, "missing"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, &"x".repeat(256)), Err(errno(Errno::NAMETOOLONG)));
-    // Hidden under its own name and under another name of the same file.
+    // The file is hidden under its own name and under its second name.
     assert_eq!(scene.look_up(1, "secret"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.look_up(1, "linked"), Err(errno(Errno::NOENT)));
     assert_eq!(scene.names(1), [".", "..", "a.txt", "link", "sub"]);
@@ -240,7 +240,7 @@ fn an_open_waits_and_then_reads_the_real_file() {
     assert_eq!(scene.read(handle, 0).unwrap(), b"content");
     assert_eq!(scene.read(handle, 3).unwrap(), b"tent");
     assert_eq!(scene.read(handle, 7).unwrap(), b"");
-    // The answer applied to one open only.
+    // The answer applied to only one open.
     assert_eq!(scene.open(node, READ, false), Err(errno(Errno::ACCESS)));
     // A standing permission needs no question.
     scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::Read));
@@ -285,7 +285,7 @@ fn a_new_file_exists_only_in_the_view_until_it_is_allowed() {
     let handle = scene.open(allowed, WRITE, true).unwrap();
     scene.write(handle, b"hello").unwrap();
     assert_eq!(fs::read(scene.path("new")).unwrap(), b"hello");
-    // The run may remove the file that it created. Any other file requires permission.
+    // The run may remove the file that it created. Removing any other file requires permission.
     scene.call(10, 1, &named(&[], "new")).unwrap();
     assert!(!scene.path("new").exists());
     let unique = scene.send(10, 1, &named(&[], "a.txt"));

@@ -1,4 +1,4 @@
-//! Parses requests. Every length is checked, although requests come from the kernel.
+//! Parses requests. Every length is checked, even though requests come from the kernel.
 
 mod attribute_change;
 mod body;
@@ -29,7 +29,7 @@ pub(crate) struct Header {
     opcode: u32,
     pub(crate) unique: u64,
     pub(crate) node: u64,
-    /// Thread that made the system call, as an id in the mount's pid namespace.
+    /// Id of the thread that made the system call, in the mount's PID namespace.
     pub(crate) process: u32,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Operation<'a> {
         handle: u64,
         data_only: bool,
     },
-    /// A descriptor was closed, which releases its owner's locks.
+    /// A descriptor was closed. This releases its owner's locks.
     Flush {
         handle: u64,
         owner: u64,
@@ -130,8 +130,8 @@ pub(crate) enum Operation<'a> {
     Interrupt {
         unique: u64,
     },
-    /// Operation that the view does not implement, such as extended attributes and `CREATE`. The kernel uses another
-    /// operation instead, or fails the system call.
+    /// Operation that the view does not implement, such as extended attributes and `CREATE`. The kernel then uses a
+    /// different operation or fails the system call.
     Unsupported,
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the pictures that appear on no page, and the pages of `docs` that are missing in the book.
+/// Returns the pictures that appear on no page, and the pages of `docs` that are missing from the book.
 fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     let pictures = all.lines().filter(|file| file.starts_with(PICTURES)).filter(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -98,7 +98,7 @@ fn function(line: &str) -> Option<&str> {
     words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
 }
 
-/// Returns the broken links on a page, which lead to missing files or headings.
+/// Returns the links on a page that lead to missing files or headings.
 fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     let folder = root.join(page);
     let folder = folder.parent().unwrap_or(root);

@@ -12,7 +12,11 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
         let file = file.strip_prefix(&root).unwrap_or(file).display();
         found.extend(look(words).into_iter().map(|line| format!("{file}:{line}")));
     }
-    ensure!(found.is_empty(), "errors that are strings, and must be types:\n{}", found.join("\n"));
+    ensure!(
+        found.is_empty(),
+        "these `Result`s have `String` errors; use error types instead:\n{}",
+        found.join("\n")
+    );
     Ok(())
 }
 

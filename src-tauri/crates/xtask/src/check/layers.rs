@@ -14,7 +14,7 @@ const ORDER: &str = include_str!("layers.txt");
 /// Page that must name each crate.
 const PAGE: &str = "docs/explanation/architecture.md";
 
-/// Crates whose modules are divided into layers too, without their prefix.
+/// Crates whose modules are also divided into layers. The names omit the crates' prefix.
 const ROOMS_OF: [&str; 3] = ["daemon", "server", "services"];
 
 /// Names by layer, from top to bottom. Names in the same layer do not import one another.

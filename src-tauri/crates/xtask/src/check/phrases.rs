@@ -15,7 +15,7 @@ const COMMENTS: usize = 15;
 /// Maximum number of hits per 1000 lines of documentation and window text.
 const TEXTS: usize = 30;
 
-/// Number of lines assumed for smaller folders, so that a single hit in one is accepted.
+/// Line count assumed for smaller folders, so that a single hit in a small folder is accepted.
 const MIN_LINES: usize = 200;
 
 /// Maximum difference between a ceiling and the actual rate.
@@ -68,7 +68,7 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder to whose tally a file belongs, or `None` if the file contains no text written for this project.
+/// Returns the folder that a file counts towards, or `None` if the file contains no text written for this project.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {

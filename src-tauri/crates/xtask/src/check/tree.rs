@@ -40,7 +40,7 @@ struct Target {
     whole: bool,
 }
 
-/// Import between modules: one uses an item of the other.
+/// Import between modules: `from` uses an item of `to`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: ModulePath,

@@ -4,7 +4,7 @@ use super::tree::Tree;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the modules for systems without a sandbox, which define the same type names as the real ones.
+/// Name of the modules for systems without a sandbox. They define the same type names as the real modules.
 const STAND_IN: &str = "unsupported";
 
 /// Returns an error if two public types have the same name.

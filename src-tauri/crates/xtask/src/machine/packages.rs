@@ -17,7 +17,7 @@ pub(crate) enum Purpose {
     CrateTests,
     /// Tests that need no display.
     Tests,
-    /// Programs that servers from npm and PyPI work with.
+    /// Programs that servers from npm and PyPI use.
     Servers,
     /// Tests of the app on a private display.
     DisplayTests,
@@ -41,10 +41,10 @@ pub(crate) struct Package {
 pub(crate) enum Proof {
     /// This program is found on `PATH`.
     Program(&'static str),
-    /// A `pkg-config` module. On Debian, the package manager is queried instead.
+    /// This `pkg-config` module exists. On Debian, the package manager is queried instead.
     Module(&'static str),
-    /// The Debian package manager reports the package as installed. In other distributions, another package contains
-    /// it.
+    /// The Debian package manager reports the package as installed. In other distributions, a different package
+    /// contains it.
     Apt,
 }
 

@@ -5,12 +5,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// FUSE device, which every user can open on a desktop, but possibly only root in a container.
+/// FUSE device. On a desktop, every user can open it. In a container, possibly only root can.
 const FUSE: &str = "/dev/fuse";
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes the FUSE device available and creates an empty sandbox. The error for a failure explains how to fix it.
+/// Makes the FUSE device available and creates an empty sandbox. On failure, the error explains how to fix the problem.
 pub(crate) fn must_work() -> anyhow::Result<()> {
     let found = std::fs::metadata(FUSE)
         .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;

@@ -1,5 +1,5 @@
-//! Packages the shim as a bundle (`.mcpb`), which users open in a desktop client after installing IronCurtain itself
-//! separately.
+//! Packages the shim as a bundle (`.mcpb`) for desktop clients. Users install IronCurtain itself separately, and then
+//! open the bundle in their client.
 
 use super::tree::{copy, mode, write};
 use super::{Making, NAME, ours, quietly};

@@ -17,7 +17,7 @@ const OWN_FILES: [(&str, &str); 2] = [
 /// Path of the compressed changelog in Debian's format.
 const CHANGES: &str = "usr/share/doc/ironcurtain/changelog.Debian";
 
-/// Builds the package from the tree, then restores the tree.
+/// Builds the package from a copy of the tree.
 pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
     let own = making.folder.join("deb");
     quietly(making.tool("cp").arg("-a").arg(tree).arg(&own))?;

@@ -87,7 +87,7 @@ impl Drop for CheckoutCopy {
     }
 }
 
-/// Returns `true` for the programs of all packages except the app, and for tests that start sandboxes.
+/// Returns `true` for programs of all packages except the app, and for tests that start sandboxes.
 fn is_needed(built: &Built) -> bool {
     if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }

@@ -11,7 +11,7 @@ const MESSAGE_LINES: usize = 20;
 /// Lines that can follow a failed test's message.
 const AFTER_MESSAGE: [&str; 3] = ["", "stack backtrace:", "failures:"];
 
-/// Results of one or several test programs.
+/// Results of one or more test programs.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) totals: Totals,

@@ -24,14 +24,14 @@ const SEQUENTIAL: &str = "escape";
 /// the time.
 const IN_MEMORY: &str = "escape";
 
-/// Script that runs its arguments with an empty memory file system at the place of temporary files.
+/// Script that runs its arguments with an empty in-memory file system mounted over the directory for temporary files.
 const WITH_MEMORY: &str = "mount -t tmpfs -o mode=1777 tmpfs /var/tmp && exec \"$@\"";
 
 /// Test programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
-/// Module of the system tests that measures its process's memory. It runs alone, because concurrent tests would change
-/// the result.
+/// Module of the system tests that measures the memory of its own process. It runs alone, because concurrent tests
+/// would change the result.
 const UNDISTURBED: &str = "memory::";
 
 /// A group of tests.
@@ -132,14 +132,14 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
     program
 }
 
-/// Returns a command that runs its arguments in a mount namespace of its own, with temporary files in memory.
+/// Returns a command that runs its arguments in a new mount namespace, with temporary files in memory.
 fn in_memory() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--", "sh", "-c", WITH_MEMORY, "sh"]);
     command
 }
 
-/// Returns `true` if this user may mount file systems, which root usually may.
+/// Returns `true` if this user can mount file systems, as root usually can.
 fn is_mount_permitted() -> bool {
     in_memory().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

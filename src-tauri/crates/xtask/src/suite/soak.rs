@@ -29,13 +29,13 @@ struct Campaign {
 
 const CAMPAIGNS: [Campaign; 3] = [
     Campaign { name: "files", tests: ("sandbox", "served::random::"), least: 1 },
-    // A million names.
+    // One repetition tests a million names.
     Campaign { name: "names", tests: ("sandbox", "served::escape::"), least: 1 },
-    // 300 kills.
+    // The minimum is 300 kills.
     Campaign { name: "kills", tests: ("system", "run_kills::"), least: 15 },
 ];
 
-/// Runs one campaign, or each in turn, for this number of minutes.
+/// Runs one campaign, or all of them in turn, for this number of minutes each.
 pub(crate) fn run(name: Option<&str>, minutes: u32) -> anyhow::Result<()> {
     let chosen: Vec<&Campaign> =
         CAMPAIGNS.iter().filter(|campaign| name.is_none_or(|name| name == campaign.name)).collect();
@@ -73,7 +73,10 @@ impl Campaign {
             });
             if !matches!(totals, Totals { failed: 0, passed: 1.. }) || !status?.success() {
                 say(&output.join("\n"))?;
-                bail!("failed with {SEED}={seed}; run `{}` with it again", process::shown(&command));
+                bail!(
+                    "failed with {SEED}={seed}; to reproduce, run `{}` with that variable set",
+                    process::shown(&command)
+                );
             }
             count += 1;
             say(&format!("{count:5}   seed {seed}   {totals}"))?;

@@ -38,7 +38,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
     unarmed(&before[..pressed], by, began)
 }
 
-/// Returns an unmet condition for a press at the time `began`.
+/// Returns an unmet condition for a press at the time `began`, if there is one.
 fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
@@ -64,7 +64,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns an unmet condition for choosing Allow with the pointer.
+/// Returns an unmet condition for choosing Allow with the pointer, if there is one.
 fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
     let arrived = left.map_or(0, |at| at + 1);
@@ -83,8 +83,8 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some((_, came, _)) if came + ms(HOVER) > began => return Some("not long enough on Allow"),
         Some(_) => {}
     }
-    // Movement counts after the last disturbance that was not a valid press or, after a press on another control,
-    // immediately.
+    // Movement counts after the rest period that follows the last disturbance. A valid press is not a disturbance here.
+    // After a press on another control, movement counts immediately.
     let reset = (0..earlier.len()).rev().find(|at| {
         let (moment, event) = earlier[*at];
         let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
@@ -96,7 +96,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some(at) => (at + 1, earlier[at].0 + ms(REST)),
     };
     let counts = |at: usize, moment: u32| at >= first && moment >= from;
-    // Movement is measured from the first point at which it counts, or from any later one.
+    // Movement is measured from the first point at which it counts, or from any later point.
     let start = points.iter().rposition(|(at, moment, _)| !counts(*at, *moment)).unwrap_or(0);
     let measured = points.get(start..).unwrap_or(&[]);
     let goes_far = measured.iter().enumerate().any(|(number, (_, _, from))| {
@@ -107,7 +107,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     if goes_far { None } else { Some("no movement on Allow") }
 }
 
-/// Returns an unmet condition for choosing Allow with a finger.
+/// Returns an unmet condition for choosing Allow with a finger, if there is one.
 fn untouched(earlier: History<'_>) -> Option<&'static str> {
     let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
         return Some("no first touch");
@@ -132,7 +132,8 @@ fn deliberate(history: History<'_>, at: usize) -> bool {
         && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
-/// Returns `true` if this index follows a rest, or only presses on other controls and the changes they caused.
+/// Returns `true` if this index follows a rest period, with at most presses on other controls and the changes they
+/// caused in between.
 fn follows_a_choice(history: History<'_>, at: usize) -> bool {
     let (moment, _) = history[at];
     match disturbance_before(history, at) {

@@ -29,13 +29,13 @@ pub enum BundleError {
         name: String,
         /// Description of the setting by the bundle's author.
         title: String,
-        /// Clause of the message that contains the default value suggested by the bundle.
+        /// Part of the message that contains the default value suggested by the bundle.
         proposal: String,
     },
     /// The bundle does not have this setting.
     #[error("unknown setting `{0}`; the bundle has `{1}`")]
     Unknown(String, String),
-    /// A setting that takes one value was given several.
+    /// A setting that takes one value was given several values.
     #[error("expected one value for `{0}`, found {1}")]
     Several(String, usize),
     /// The value of a path setting is not the absolute path of an existing file or folder.

@@ -30,8 +30,8 @@ impl Fill<'_> {
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
-            // Only a value that consists of exactly one setting may refer to a secret, because the user entered it or
-            // it names the bundle's own secret.
+            // A value may refer to a secret only if it consists of exactly one setting. In that case, the user entered
+            // the value, or it names the bundle's own secret.
             if self.setting(&template).is_none() && named(&text) != Ok(None) {
                 return Err(BundleError::NotItsSecret(text));
             }
@@ -44,7 +44,7 @@ impl Fill<'_> {
     }
 
     /// Returns the arguments for one template. A setting with several values becomes several arguments. An omitted
-    /// setting becomes no argument.
+    /// setting adds no argument.
     fn argument(&self, text: &str) -> Result<Vec<String>, BundleError> {
         match self.setting(text) {
             Some(values) => Ok(values.clone()),

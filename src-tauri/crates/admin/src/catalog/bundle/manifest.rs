@@ -31,7 +31,7 @@ pub struct BundleManifest {
     /// Description by the author.
     #[serde(default)]
     pub description: String,
-    /// Author according to the bundle, unverified.
+    /// Author named in the manifest, unverified.
     #[serde(default)]
     pub author: BundleAuthor,
     pub(super) server: BundleServer,
@@ -116,12 +116,12 @@ pub enum SettingKind {
     Secret,
 }
 
-/// The user's values for the settings of a bundle.
+/// The user's values for a bundle's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BundleAnswers {
     /// Values of each setting, by key.
     pub values: BTreeMap<String, Vec<String>>,
-    /// Optional secrets that the user omitted, by key.
+    /// Keys of the optional secrets that the user omitted.
     pub without: BTreeSet<String>,
 }
 
@@ -174,7 +174,7 @@ impl BundleSetting {
         }
     }
 
-    /// Returns the values of the setting. Returns `None` if it is optional and has no value.
+    /// Returns the values of the setting, or `None` if the setting is optional and has no value.
     pub(super) fn values(
         &self,
         key: &str,
@@ -242,7 +242,7 @@ impl BundleSetting {
     }
 }
 
-/// Returns the name of the stored secret for a setting of a server.
+/// Returns the name under which the secret of a server's setting is stored.
 #[must_use]
 pub fn secret_name(server: &str, key: &str) -> String {
     format!("{server}-{key}")

@@ -14,7 +14,7 @@ use zip::result::ZipError;
 /// Maximum total size of the unpacked files: 1 GiB.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Maximum size of the archive: 256 MiB. It also limits the file list, which is kept in memory.
+/// Maximum size of the archive: 256 MiB. This also limits the size of the file list in memory.
 const MAX_PACKED: u64 = 256 << 20;
 
 /// Maximum number of files in a bundle.
@@ -31,7 +31,7 @@ pub enum UnpackError {
         /// Error from the ZIP reader.
         source: ZipError,
     },
-    /// An entry of the archive is a symlink, or its path leads outside the folder.
+    /// An archive entry is a symlink, or its path leads outside the folder.
     #[error("`{0}` in the bundle is a symlink or outside its folder; nothing was added")]
     Outside(String),
     /// The bundle exceeds a size limit or the maximum number of files.
@@ -46,7 +46,7 @@ pub enum UnpackError {
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Error from the operating system.
+        /// Operating system error.
         source: io::Error,
     },
 }

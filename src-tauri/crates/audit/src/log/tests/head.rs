@@ -47,7 +47,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     std::fs::write(keeping.head.as_ref().unwrap(), head).unwrap();
     std::fs::remove_dir_all(&keeping.dir).unwrap();
     std::fs::rename(all.path().join("aside"), &keeping.dir).unwrap();
-    // The intact log is continued. Without it, a new log is started, and this is recorded.
+    // The intact log is continued. If the log is missing, a new one is started, and its start is recorded.
     std::fs::write(&log, &newest).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     std::fs::remove_file(&log).unwrap();
@@ -56,7 +56,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     let known = std::fs::read(&head).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     assert_eq!(problem(&keeping), None);
-    // Simulates a kill between that entry and the head.
+    // Simulates a kill after that entry was written but before the head was.
     std::fs::write(&head, known).unwrap();
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
     assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(2));
@@ -86,7 +86,7 @@ async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
     let head = keeping.head.clone().unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     for round in 0..200_u64 {
-        // Simulates a shutdown at the same moment as the flush after an entry.
+        // Simulates a shutdown that coincides with the flush after an entry.
         let ends = (0..4).map(|_| {
             let audit = audit.clone();
             tokio::spawn(async move {
@@ -156,7 +156,7 @@ async fn the_entry_known_elsewhere_decides_if_the_head_file_is_damaged() {
     std::fs::write(&log, cut[..2].concat()).unwrap();
     let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
     assert!(refused.contains("it ends after 2 of 3 entries; move the folder `"), "{refused}");
-    // The intact log is continued, and its newest entry is certain.
+    // The intact log is continued, and its newest entry is known.
     std::fs::write(&log, &whole).unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     assert_eq!(audit.unknown_end(), None);

@@ -35,8 +35,8 @@ impl Relay {
         self.stop(own, signal, kill_current_process_group)
     }
 
-    /// Stops this process with the signal that stopped the program, which returns control to the shell. Returns when
-    /// the shell resumes this process.
+    /// Stops this process with the signal that stopped the program, to return control to the shell. Returns when the
+    /// shell resumes this process.
     fn stop(
         &mut self,
         own: Signal,

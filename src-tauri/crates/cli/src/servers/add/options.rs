@@ -137,7 +137,7 @@ impl AddOptions {
 
 /// Returns `true` if the word is the path of a file with client settings, or `-` for standard input.
 fn is_file(what: &str) -> bool {
-    // A scoped npm package looks like a path, and is one only if the file exists.
+    // A scoped npm package name looks like a path. It is a path only if the file exists.
     let is_package = what.starts_with('@') && !Path::new(what).exists();
     let is_path =
         !what.contains("://") && what.ends_with(".json") || what.contains('/') && !what.contains(':');
@@ -155,7 +155,7 @@ fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     }
 }
 
-/// Reads the settings snippet from a file or, for `-`, from standard input.
+/// Reads the settings snippet from a file, or from standard input if `file` is `-`.
 fn snippet(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == "-" {

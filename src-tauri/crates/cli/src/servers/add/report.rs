@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 /// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a program such as `npx`, so that all later words belong to the server's command.
+/// Inserts `--` before a program such as `npx`, so that all following words belong to the server's command.
 ///
-/// The documentation of servers often gives a command such as `npx -y NAME`.
+/// Server documentation often gives a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
@@ -86,7 +86,7 @@ impl AddedReport<'_> {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
         }
         Ok(format!(
-            "Its tools are not described yet: {fate}. To decide now: ironcurtain servers annotate {name}"
+            "Its tools are not annotated yet: {fate}. To annotate them, run: ironcurtain servers annotate {name}"
         ))
     }
 }

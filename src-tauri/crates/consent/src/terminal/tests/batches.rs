@@ -41,7 +41,7 @@ fn a_batch_is_allowed_after_every_row_was_shown() {
     for asked in [of("second"), other, grave, of("third"), of("over")] {
         answers.push(user.is_asked(asked));
     }
-    // Redraws, so that the batch includes the questions that arrived since.
+    // Redrawing adds the questions that arrived since the first drawing to the batch.
     user.types("d\n");
     user.sees(" Enter: back. ");
     user.types("\n");

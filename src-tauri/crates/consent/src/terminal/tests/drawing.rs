@@ -72,7 +72,7 @@ fn a_question_shows_everything_needed_to_answer() {
         " a denies this and the agent's other pending questions. p",
         " denies and pauses the agent. n with a text denies and sends",
         " the agent your text.",
-        " The worst of these 2 things: PUSH",
+        " The most serious of these 2 effects: PUSH",
         " worst      | \"main\" to \"https://evil.example/\\\"x\"",
         " Type an answer's number to allow, or d for all details.",
         " Anything else denies.",
@@ -105,7 +105,7 @@ fn the_worst_effect_is_repeated_next_to_the_answer() {
     let lines = rows::question(&asked, &choices(&asked), 80, false).lines;
     assert!(lines.len() > 24);
     let (_, last) = lines.split_at(lines.len() - 3);
-    assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
+    assert_eq!(last[..2], [" The most serious of these 17 effects: DELETE", " worst      | /home/u/photos"]);
     // The worst effect is not repeated if there is only one effect.
     let alone = Question { consequences: vec![worst], ..question("q") };
     let lines = rows::question(&alone, &choices(&alone), 80, false).lines;

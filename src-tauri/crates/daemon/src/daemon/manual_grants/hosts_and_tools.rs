@@ -15,7 +15,7 @@ impl Daemon {
     /// Parses a host and port, and checks that a grant would make the host reachable for the server.
     pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
-        // The proxy's own rules come first, because their error messages are the most helpful.
+        // Checks the proxy's own rules first, because their error messages are the most helpful.
         HostRules::new([text], [""; 0], false)?;
         let target = HostPort::parse(text, Some(DEFAULT_PORT))?;
         let settings = self.0.reloader.settings();

@@ -25,10 +25,10 @@ use std::sync::atomic::Ordering;
 /// Maximum number of questions per call. The user is asked again only if files that the call names have changed.
 const MAX_QUESTIONS: usize = 3;
 
-/// Maximum number of times that a call is judged again. It is judged again whenever a similar question is answered.
+/// Maximum number of times that a call is judged again, which happens whenever a similar question is answered.
 const MAX_ROUNDS: usize = 200;
 
-/// A call that needs approval, and the policy that requires it.
+/// A call that needs approval, and the policy that requires the approval.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
     pub(super) inspected: InspectedCall,
@@ -160,15 +160,15 @@ async fn question(
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
-        // The question showed a diff of a file that has changed since, so the user is asked again.
+        // The file has changed since the question showed its diff, so the user is asked again.
         if compared.is_some_and(|compared| !compared.is_current()) {
             return Ok(Answered::Yes(Vec::new()));
         }
         return Ok(Answered::Yes(escalation.values.clone()));
     }
-    // The approval is stored as a grant, which then decides on this call too. Once revoked, the grant allows nothing.
+    // The approval is stored as a grant. That grant also decides on this call, and allows nothing once it is revoked.
     exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
-    // A grant for a host does not answer a rule that requires approval for the call itself.
+    // A grant for a host does not satisfy a rule that requires approval for the call itself.
     let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };
     Ok(Answered::Yes(itself))
 }
@@ -186,8 +186,8 @@ impl Session {
     }
 }
 
-/// Returns the details by which calls with the same question text are distinguished: exact arguments, task options,
-/// values to approve, and files at the paths.
+/// Returns the details that distinguish calls with the same question text: exact arguments, task options, values to
+/// approve, and the files at the paths.
 fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
     let mut facts = vec![
         serde_json::to_string(escalation.call.transport_arguments()).unwrap_or_default(),

@@ -1,7 +1,8 @@
-//! Asks the user about a tool that its server changed, when the agent calls it.
+//! Asks the user about a changed tool when the agent calls it.
 //!
-//! - A decision applies to the definition that the question showed. If the tool has changed since, it stays suspended.
-//! - A call that was written for the old definition is never sent after the new one was accepted.
+//! - A decision applies to the definition that the question showed. If the tool has changed again since then, it stays
+//!   suspended.
+//! - A call that was written for the old definition is never sent once the user has accepted the new definition.
 
 use super::asking::{Escalated, ask};
 use super::{Call, proceed};
@@ -29,7 +30,7 @@ struct Changed {
     diff: String,
 }
 
-/// Asks about the call's tool. `refusal` is the answer if the tool stays suspended.
+/// Asks the user about the call's tool. `refusal` is sent to the client if the tool stays suspended.
 pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: CallRefusal) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");

@@ -127,7 +127,7 @@ fn pass_on(
     }
 }
 
-/// Returns the permit, and `true` if it depends on an approval for this call only.
+/// Returns the permit, and `true` if the permit depends on an approval for this call only.
 fn granted(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }
@@ -141,7 +141,7 @@ fn send(
     (decision, request): (u64, ServerRequest),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    // Recording may have taken some time, so these conditions are checked again.
+    // Recording may have taken some time, so these conditions are checked again afterwards.
     if session.is_paused() {
         session.not_forwarded(decision, "the agent was paused in the meantime");
         return Err(NotApproved::Stopped(Stop::Paused).into());

@@ -35,7 +35,7 @@ impl Session {
         self.services.changed();
     }
 
-    /// Records a call that is denied without a question, because no approval could make it succeed.
+    /// Records a call that is denied without asking the user, because no approval could make it succeed.
     pub(super) async fn deny_without_asking(
         &self,
         call: &Call,
@@ -52,8 +52,8 @@ impl Session {
         refusal
     }
 
-    /// Sends the reason to the client: as a result with `isError` for a tool call, or as a JSON-RPC error for any
-    /// other request.
+    /// Sends the reason for a refusal to the client: as a result with `isError` for a tool call, or as a JSON-RPC error
+    /// for any other request.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Access that is added for a single call, because the call needs it or the user approved it.
+//! Access that is added for a single call because the call needs it or the user approved it.
 //!
 //! - INVARIANT: this access is removed when the call ends. Until then, it is listed among the grants if the user
 //!   approved it.
@@ -15,8 +15,8 @@ use ironcurtain_server::network::HostLease;
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) hosts: Option<HostLease>,
-    /// Entry for the list of grants, or `None` if the user approved nothing. Declared last, so that the access is removed before the
-    /// list entry.
+    /// Entry in the list of grants, or `None` if the user approved nothing. Declared last so that the access is removed
+    /// before the entry.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
@@ -36,7 +36,8 @@ impl CallResources {
 }
 
 impl Session {
-    /// Lists access that the user approved for one call among the grants. If it cannot be listed, removes the access.
+    /// Adds access that the user approved for one call to the list of grants. Removes the access if it cannot be
+    /// listed.
     pub(super) fn list_one_time(
         &self,
         authorization: &Authorization,

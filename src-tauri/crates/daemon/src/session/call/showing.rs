@@ -12,7 +12,7 @@ use ironcurtain_server::{MountLease, ServerError};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Maximum number of attempts to mount. Another attempt is needed whenever the grants or the policy change meanwhile.
+/// Maximum number of mount attempts. Another attempt is needed if the grants or the policy change during an attempt.
 const MAX_ROUNDS: usize = 3;
 
 /// Mounts the paths that the call needs, forwards the call, then releases its place in the queue.
@@ -37,7 +37,7 @@ pub(super) async fn proceed(
     }
 }
 
-/// Mounts the paths that the call needs. Forwards the call if it is still authorized after that.
+/// Mounts the paths that the call needs. Then forwards the call if it is still authorized.
 async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
@@ -54,8 +54,8 @@ async fn show_and_forward(
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
-        // Meanwhile, grants may have been revoked, or the tool, the policy or the named files may have changed, so
-        // these are checked again.
+        // Checks the call again, because grants may have been revoked, or the tool, the policy or the named files may
+        // have changed in the meantime.
         if call.tool.request.is_none() {
             session.check_pin(&call.tool.tool).await?;
         }
@@ -100,7 +100,7 @@ async fn show(
 ) -> Result<Option<MountLease>, CallRefusal> {
     session.server.ready().await?;
     if authorization.needs_nothing() {
-        // The server's reach is judged later, so this does not wait for the server to confirm new roots.
+        // The server's reach is checked after mounting, so this does not wait for the server to confirm new roots.
         if !session.shows(authorization) {
             session.server.refresh().await?;
         }

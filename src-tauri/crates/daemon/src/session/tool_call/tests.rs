@@ -67,7 +67,7 @@ fn a_file_resource_is_sent_with_the_judged_path() {
     assert_eq!(sent(&setting, read, &link), format!(r#"{{"uri":"file://{home}/docs/a.txt"}}"#));
     assert_eq!(sent(&setting, read, r#"{"uri":"memo://a b"}"#), r#"{"uri":"memo://a b"}"#);
     let ambiguous = format!(r#"{{"uri":"file://{home}/%6cink"}}"#);
-    assert!(refused(read, &ambiguous).contains("servers read differently"));
+    assert!(refused(read, &ambiguous).contains("servers interpret differently"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_ambiguous_argument_is_rejected() {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
-    // A naive parser would read this object as the text in it, but the server would receive the object.
+    // A naive parser would read this object as the text that it contains, but the server would receive the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
         "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"

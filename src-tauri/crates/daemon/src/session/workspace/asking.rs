@@ -1,4 +1,4 @@
-//! Asks whether an agent may work in a folder or with a file, and stores the answer.
+//! Asks the user whether an agent may work in a folder or with a file, and stores the answer.
 
 use super::PROVENANCE;
 use crate::session::Session;

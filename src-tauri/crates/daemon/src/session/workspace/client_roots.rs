@@ -5,7 +5,7 @@
 //!   mistaken for a response to this request.
 //! - Sends one request at a time. Limits the number of requests, the time and size of each response, and the number of
 //!   proposed folders, so that a faulty client causes no harm.
-//! - Does not ask a client that uses the stateless protocol, where the request would have to replace a response that
+//! - Does not ask a client that uses the stateless protocol, because the request would have to replace a response that
 //!   the agent is waiting for.
 
 use super::named_folder::{self, FolderRefusal};
@@ -27,7 +27,7 @@ use tokio::time::Instant;
 /// Maximum number of `roots/list` requests per session.
 const MAX_ASKED: usize = 50;
 
-/// Minimum interval between two requests.
+/// Minimum interval between requests.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for a response.
@@ -81,7 +81,7 @@ enum RootsError {
 }
 
 impl ClientRoots {
-    /// Creates the state. `is_declared` is `true` if this continues a session whose client declared roots.
+    /// Creates the state. `is_declared` is `true` for a continued session whose client declared roots.
     pub(in crate::session) fn new(is_declared: bool) -> Self {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),
@@ -126,7 +126,7 @@ impl ClientRoots {
 }
 
 impl Session {
-    /// Requests the client's roots whenever they may have changed, and proposes new ones.
+    /// Requests the client's roots whenever they may have changed, and proposes new roots to the user.
     pub(super) async fn propose_client_roots(&self) {
         let mut seen = HashSet::new();
         for _ in 0..MAX_ASKED {

@@ -8,7 +8,7 @@ use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, R
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// System folders that cannot be a workspace, because a grant would expose files that belong to the whole system.
+/// System folders that cannot be a workspace, because a grant would expose files of the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -46,7 +46,7 @@ pub(super) enum FolderRefusal {
     /// The URI is too long. Contains its length in bytes.
     #[error("its address has {0} bytes; at most {MAX_LEN} are accepted")]
     Long(usize),
-    /// The URI does not have the scheme `file`.
+    /// The URI does not use the `file` scheme.
     #[error("it is not a `file` URI; write `file:///` and the path")]
     NotAFile,
     /// The URI refers to another machine. Contains that machine's name.

@@ -1,8 +1,8 @@
 //! Finds the shortest list of changes between two lists of lines.
 //!
 //! - Uses Myers' greedy algorithm. Among several shortest results, it finds the same one as the reference server.
-//! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. Its result is correct, but may be
-//!   longer or a different shortest one.
+//! - After [`CHANGE_LIMIT`] changed lines, a search with a deadline takes over. The result of that search is correct,
+//!   but can be longer than the shortest one or differ from the reference server's.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -43,8 +43,8 @@ pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
 }
 
-/// Furthest point that a path reaches on a diagonal. The number of a diagonal is the position in the old text minus
-/// the position in the new text.
+/// Furthest point that a path reaches on a diagonal. A diagonal's number is the position in the old text minus the
+/// position in the new text.
 #[derive(Clone, Copy)]
 struct Reach {
     old: i64,

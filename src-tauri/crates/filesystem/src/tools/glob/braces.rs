@@ -2,7 +2,7 @@
 //!
 //! - The number and total size of the results are limited. Further results are dropped.
 
-/// Maximum number of patterns that result from one pattern.
+/// Maximum number of patterns to which one pattern expands.
 const COUNT_LIMIT: usize = 2000;
 
 /// Maximum total length of the resulting patterns in characters.
@@ -73,7 +73,7 @@ fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     None
 }
 
-/// Handles braces around a single item. Expands sets inside the item, and keeps the braces as literal characters.
+/// Handles braces around a single item. Expands sets inside the item, and keeps the outer braces as literal characters.
 fn literal(single: &[char], depth: usize) -> Option<Vec<String>> {
     let inner = expand_slice(single, depth);
     (inner.len() > 1).then(|| inner.into_iter().map(|text| format!("{{{text}}}")).collect())

@@ -151,7 +151,7 @@ fn named_set(rest: &[char]) -> Option<(Set, &[char])> {
     })
 }
 
-/// State of matching one name.
+/// State while matching one name.
 struct Walk<'a> {
     name: &'a [char],
     steps: Cell<usize>,
@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// Returns all later positions except those that an alternative reaches.
+    /// Returns all positions at or after each given position, except those that an alternative reaches from it.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

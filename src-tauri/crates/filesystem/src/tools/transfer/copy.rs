@@ -28,13 +28,13 @@ pub(super) fn across(
     let mut copy = Copy { call, made: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
         if copy.made {
-            // The copy's error is reported rather than that of removing the partial copy.
+            // The copy error is more important than an error from removing the partial copy.
             let _ = remove(to, to_name);
         }
         return Err(failure);
     }
     if let Err(error) = remove(from, from_name) {
-        // A file whose removal failed is still intact, for example if it is a mount point.
+        // A file that cannot be removed, such as a mount point, is still intact, so the copy is removed.
         if !from.symlink_metadata(from_name)?.is_dir() {
             remove(to, to_name)?;
         }

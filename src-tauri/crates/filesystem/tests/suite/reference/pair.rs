@@ -1,4 +1,4 @@
-//! Runs both servers on equal trees and normalizes their results.
+//! Runs both servers on identical trees and normalizes their results.
 
 use std::fs;
 use std::os::unix::fs::symlink;

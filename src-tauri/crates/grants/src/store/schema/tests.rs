@@ -113,7 +113,7 @@ fn migration_keeps_grants_and_revocations() {
             assert!(store.served().unwrap().is_empty());
         }
         assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
-        // Revocations and servers that are recorded later are kept too.
+        // Revocations and servers that are recorded after the migration are also kept.
         let mut store = Store::open(&path).unwrap();
         store.end(&[("a", Ended { why: EndReason::Revoked, at_ms: 11 })]).unwrap();
         store.note_served("one", 12).unwrap();
@@ -208,8 +208,8 @@ fn a_newer_version_and_an_incomplete_host_are_refused() {
     assert!(matches!(open(&path), Err(StoreError::Newer { found: 9, .. })));
 }
 
-/// Checks the lock that shows that the database is in use. Without it, another program that closes the database would
-/// remove the database's log.
+/// Checks the lock that shows that the database is in use. Without the lock, another program that closes the database
+/// would remove the database's log.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_second_use_keeps_the_lock_of_the_open_database() {

@@ -65,7 +65,7 @@ fn every_refusal_is_reported_with_its_request_and_reason() {
         assert_eq!(params, request["params"]);
         assert!(talk.session_receives().is_empty(), "the core received {request}");
     }
-    // Accepted requests are not refused.
+    // A valid request is accepted.
     talk.client_sends(&call(11, json!({}), &elicits()));
     assert!(talk.session_receives().len() == 1 && talk.client_receives().is_empty());
 }
@@ -121,8 +121,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever both sides do, input requests always carry one of our states, each state works once, and an open
-    /// client request gets at most one response.
+    /// Regardless of what both sides send, input requests always carry one of our states, each state works once, and an
+    /// open client request gets at most one response.
     #[test]
     fn hostile_peers_get_each_response_at_most_once(steps in prop::collection::vec(step(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

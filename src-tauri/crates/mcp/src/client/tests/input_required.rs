@@ -151,7 +151,7 @@ async fn only_declared_capabilities_are_requested_and_only_during_a_call() {
 async fn a_call_is_cancelled_by_the_id_of_its_pending_request() {
     let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
-    // The id is free again, while the core still has its call.
+    // The client reuses the id while the core is still handling the call.
     talk.client_sends(&call(5, json!({}), &elicits()));
     let second = talk.session_receives()[0]["id"].clone();
     assert_ne!(second, json!(5));
@@ -179,7 +179,7 @@ async fn a_late_error_of_a_cancelled_call_does_not_answer_a_new_one_with_its_id(
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.session_sends(&error(later));
     assert_eq!(talk.client_receives(), [error(json!(5))]);
-    // An error about an invalid line.
+    // An error response to an invalid line is forwarded.
     talk.session_sends(&error(json!(7)));
     assert_eq!(talk.client_receives(), [error(json!(7))]);
 }

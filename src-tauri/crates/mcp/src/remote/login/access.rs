@@ -1,7 +1,7 @@
 //! Provides the access token for each request on a connection, and renews it.
 //!
-//! - When the user logs in or out, the change takes effect with the next request. Nothing more is accepted from a stream
-//!   of unsolicited messages that was opened with the previous login.
+//! - When the user logs in or out, the change takes effect with the next request. No further messages are accepted from
+//!   a stream of unsolicited messages that was opened with the previous login.
 //! - If several connections or processes need a new token for the same server, only one of them renews it.
 //! - A renewal completes and is stored even if its request is cancelled, because a refresh token may be valid for only
 //!   one use. If the user has logged out or in again by then, the new tokens are revoked.
@@ -34,7 +34,8 @@ pub trait LoginStore: Send + Sync {
     /// value releases the lock.
     fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
 
-    /// Stores a renewed login. Returns `false` without storing it if the user has since logged in again or out.
+    /// Stores a renewed login. Returns `false` without storing the login if the user has since logged out or logged in
+    /// again.
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>>;
 
     /// Records that the user must log in again.
@@ -62,7 +63,7 @@ struct HeldLogin {
 
 impl ServerLogin {
     /// Creates the login for a connection. The store is first read on the first request. Each renewal holds a clone of
-    /// `waited_for` until it completes, so that shutdown can wait for it.
+    /// `waited_for` until it completes, so that shutdown can wait for the renewal.
     #[must_use]
     pub fn new(
         server: LoginServer,
@@ -137,7 +138,7 @@ impl LoginSource {
         Ok(held.as_ref().map(|held| held.login.clone()))
     }
 
-    /// Reads the login. Returns `None` if it has another id or belongs to another URL.
+    /// Reads the login. Returns `None` if it has a different id or belongs to a different URL.
     async fn read(&self, id: &str) -> Result<Option<StoredLogin>, LoginError> {
         let is_ours = |login: &StoredLogin| login.url == self.server.url.as_str() && login.id == id;
         Ok(self.store.load().await?.filter(is_ours))
@@ -165,7 +166,7 @@ impl LoginSource {
                 *held = Some(HeldLogin { login: login.clone(), is_saved: false });
                 let is_kept = self.store.save(&login).await?;
                 // The logout or the new login could not revoke tokens that did not exist yet. Tokens of the user's own
-                // client may share their grant with those of the new login.
+                // client may share their grant with the tokens of the new login.
                 if !is_kept && (login.own_client().is_none() || self.store.mark().await.is_none()) {
                     login.revoke(&self.server).await;
                 }

@@ -1,4 +1,4 @@
-//! Receives the browser's redirect on a loopback port: a random one, or the one that the user registered.
+//! Receives the browser's redirect on a loopback port: a random port, or the port that the user registered.
 //!
 //! - Only a request with this login's `state` completes the login. Any other request gets an error page.
 //! - Connections from other users' processes are rejected.
@@ -49,7 +49,7 @@ impl FromStr for RedirectAddress {
         let host =
             url.host_str().filter(|host| ["127.0.0.1", "localhost"].contains(host)).ok_or_else(refused)?;
         let address = Self { authority: format!("{host}:{port}"), port, path: url.path().to_owned() };
-        // The authorization server compares the text, so the URL must not contain more than is used here.
+        // The authorization server compares the text, so the URL must not contain anything that is not used here.
         if address.to_string() == text { Ok(address) } else { Err(refused()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of a login, with advice. Text from a server is truncated, and its control characters are made visible.
+//! Login errors, with advice. Text from a server is truncated, and its control characters are made visible.
 
 use super::LoginServer;
 use ironcurtain_visible as visible;
@@ -38,7 +38,7 @@ pub enum LoginError {
         /// URL of the server.
         url: String,
     },
-    /// The stored client id was registered with another authorization server.
+    /// The stored client id was registered with a different authorization server.
     #[error(
         "the authorization server of `{server}` changed from `{before}` to `{now}`, so your client id was not sent to it; if you trust \
          the change, run: ironcurtain servers logout {typed}", typed = typed(.server)
@@ -46,13 +46,13 @@ pub enum LoginError {
     OtherIssuer {
         /// Name of the server.
         server: String,
-        /// Authorization server that the client id is for.
+        /// Authorization server for which the client id was registered.
         before: String,
         /// Authorization server that the server now announces.
         now: String,
     },
     /// A response came from an unexpected issuer.
-    #[error("the login was refused: expected an answer of `{expected}`, received one of `{received}`")]
+    #[error("the login was refused: expected a response from `{expected}`, received one from `{received}`")]
     Issuer {
         /// Issuer that the request was sent to.
         expected: String,
@@ -95,7 +95,7 @@ pub enum LoginError {
     Scope {
         /// Scopes that were not requested.
         extra: String,
-        /// Command that also requests these scopes, or `None` if [`login_command`] returns none.
+        /// Command that also requests these scopes, or `None` if [`login_command`] returns `None`.
         command: Option<String>,
     },
     /// The user or the authorization server refused the login.
@@ -106,7 +106,7 @@ pub enum LoginError {
     Step {
         /// Name of the step.
         step: &'static str,
-        /// Reason.
+        /// Reason the step failed.
         reason: String,
     },
     /// The browser did not open the redirect URI in time.
@@ -123,7 +123,7 @@ pub enum LoginError {
     Store {
         /// Name of the server.
         server: String,
-        /// Reason.
+        /// Reason the login is not available.
         reason: String,
     },
     /// Listening for the browser's redirect failed.
@@ -167,8 +167,8 @@ impl LoginError {
     }
 }
 
-/// Returns the command that logs in with these scopes. Returns `None` if they are too long, or contain a character
-/// that a shell could interpret.
+/// Returns the command that logs in with these scopes. Returns `None` if the scopes are too long, or contain a
+/// character that a shell could interpret.
 #[must_use]
 pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ":/._~+*-".contains(c);
@@ -181,7 +181,7 @@ pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>
 /// Quotes a command-line argument if a shell could interpret it.
 #[must_use]
 pub fn typed(argument: &str) -> Cow<'_, str> {
-    // Fails only for NUL, which an argument cannot contain.
+    // Quoting fails only for NUL, which an argument cannot contain.
     shlex::try_quote(argument).unwrap_or(Cow::Borrowed("NAME"))
 }
 

@@ -1,7 +1,7 @@
-//! HTTP client for logins, which connects through IronCurtain's dialer.
+//! HTTP client for logins. Connects through IronCurtain's dialer.
 //!
 //! - Requires `https`, except for the server itself and for addresses that the server's entry allows.
-//! - Connects to a non-public address only if it is the server's own or its entry allows it.
+//! - Connects to a non-public address only if it is the server's own address or the server's entry allows it.
 //! - Does not follow redirects.
 
 use super::LoginServer;
@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Maximum number of requests of one login. A login with one authorization server needs about ten.
+/// Maximum number of requests per login. A login with one authorization server needs about ten.
 const MAX_REQUESTS: u32 = 40;
 
 /// Error returned when a login's HTTP request fails.
@@ -60,7 +60,7 @@ pub(super) enum LoginRequestError {
 pub(super) struct LoginHttpClient {
     server: LoginServer,
     requests: AtomicU32,
-    /// URL of the last GET request that was not a redirect's target, if it was answered with a redirect.
+    /// URL of the first GET request in the current chain of redirects, or `None` outside a chain.
     redirected: Mutex<Option<Url>>,
     found: Mutex<Option<Url>>,
     error: Mutex<Option<String>>,
@@ -207,7 +207,7 @@ impl LoginServer {
         }
     }
 
-    /// Returns an error if the host is a non-public address, or `localhost`, that the login may not contact.
+    /// Returns an error if the host is `localhost` or a non-public address and the login is not allowed to contact it.
     fn not_public(&self, target: &HostPort) -> Option<LoginRequestError> {
         let refused = LoginRequestError::NotPublic { host: target.to_string() };
         let is_refused = *target != self.target
@@ -219,7 +219,8 @@ impl LoginServer {
         is_refused.then_some(refused)
     }
 
-    /// Returns rules for one host. A name may resolve to a public address or to one that the server's entry allows.
+    /// Returns rules for one host. A name may resolve to a public address or to an address that the server's entry
+    /// allows.
     fn rules(&self, target: &HostPort) -> Result<HostRules, LoginRequestError> {
         let listed = self.allowed_addresses.iter();
         let listed = listed.filter(|address| scope(**address) != Some(AddressScope::Metadata));

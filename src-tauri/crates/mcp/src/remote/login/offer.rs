@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Query parameters that the authorization endpoint's URL must not already contain. The last five change the request
-/// or its answer in a way that the user does not see (RFC 9101, RFC 9396, OpenID Connect).
+/// Query parameters that the authorization endpoint's URL must not already contain. The last five change the request or
+/// its response in a way that the user does not see (RFC 9101, RFC 9396, OpenID Connect).
 const RESERVED: [&str; 13] = [
     "state",
     "resource",
@@ -102,7 +102,7 @@ impl LoginOffer {
             let reason = "the issuer is too long".to_owned();
             return Err(LoginError::Step { step: CHECKING, reason });
         }
-        // The manager reveals the resource only in the address of a login page.
+        // The manager exposes the resource only in the URL of a login page.
         let page = unlogged(async {
             manager.configure_client(OAuthClientConfig::new("", "http://127.0.0.1/callback"))?;
             manager.get_authorization_url(&[]).await
@@ -132,8 +132,9 @@ impl LoginOffer {
         host(&self.metadata.token_endpoint).unwrap_or_default()
     }
 
-    /// Returns `true` if the login page's host vouches for the host that receives the result: they are equal, or one is
-    /// a subdomain of the other. Otherwise, a hostile authorization server may have named another service's page.
+    /// Returns `true` if the login page's host and the host that receives the result are related: they are equal, or
+    /// one is a subdomain of the other. If they are unrelated, a hostile authorization server may have named another
+    /// service's login page.
     #[must_use]
     pub fn has_related_hosts(&self) -> bool {
         let (page, token) = (self.page_host(), self.token_host());
@@ -142,7 +143,7 @@ impl LoginOffer {
         page == token || is_below(&page, &token) || is_below(&token, &page)
     }
 
-    /// Returns the URL for which the token is valid, if that includes more than the server's URL.
+    /// Returns the URL for which the token is valid, if it covers more than the server's URL.
     #[must_use]
     pub fn wider_resource(&self) -> Option<&str> {
         let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
@@ -175,8 +176,9 @@ impl LoginOffer {
     /// Checks that a client is available for this authorization server.
     ///
     /// # Errors
-    /// Returns [`LoginError::NeedsClient`] if the user must register a client, [`LoginError::OtherIssuer`] if the stored
-    /// client is for another authorization server, or [`LoginError::TooManyScopes`] if the scopes are too long to show.
+    /// Returns [`LoginError::NeedsClient`] if the user must register a client, [`LoginError::OtherIssuer`] if the
+    /// stored client is for a different authorization server, or [`LoginError::TooManyScopes`] if the scopes are too
+    /// long to show.
     pub fn check(&self, choice: &ClientChoice) -> Result<(), LoginError> {
         let now = self.issuer();
         if let Some(before) = choice.issuer.as_deref().filter(|before| *before != now) {
@@ -263,8 +265,8 @@ impl BegunLogin {
     /// Exchanges the authorization code for tokens.
     ///
     /// # Errors
-    /// Returns [`LoginError`] if the redirect names another issuer, or if the authorization server refuses the code or
-    /// grants more scopes than requested.
+    /// Returns [`LoginError`] if the redirect names a different issuer, or if the authorization server refuses the code
+    /// or grants more scopes than requested.
     pub async fn finish(self, callback: Callback) -> Result<StoredLogin, LoginError> {
         let Self { server, manager, mut login, .. } = self;
         let Callback { code, state, issuer } = callback;
@@ -279,7 +281,7 @@ impl BegunLogin {
 }
 
 /// Name of the step that reads the metadata, for error messages.
-const DISCOVERING: &str = "reading where to log in";
+const DISCOVERING: &str = "discovering the authorization server";
 
 /// Name of the step that checks the metadata, for error messages.
 const CHECKING: &str = "checking the authorization server's addresses";
@@ -294,7 +296,7 @@ fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
 /// Checks that the metadata names an issuer that owns the URL from which the metadata was read.
 fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result<(), LoginError> {
     let received = metadata.issuer.as_deref();
-    // Text that is not in its normal form may look like another host.
+    // A URL that is not in its normal form can look like a different host.
     let is_normal =
         |issuer: &Url, text: &str| issuer.as_str().trim_end_matches('/') == text.trim_end_matches('/');
     let issuer = received.and_then(|text| Url::parse(text).ok().filter(|issuer| is_normal(issuer, text)));
@@ -309,8 +311,9 @@ fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result
     Err(LoginError::Issuer { expected, received })
 }
 
-/// Returns `true` if the issuer has the URL's origin and path. On a host that serves pages of many users, a user's page
-/// is thus not metadata of the host itself. A user name, which looks like a host, is not allowed.
+/// Returns `true` if the issuer has the URL's origin and path. On a host that serves the pages of many users, a user's
+/// page is therefore not accepted as metadata of the host itself. A user name in the issuer is not allowed, because it
+/// can look like a host.
 fn owns(issuer: &Url, found: &Url) -> bool {
     if !issuer.username().is_empty() || issuer.password().is_some() || issuer.query().is_some() {
         return false;
@@ -318,7 +321,7 @@ fn owns(issuer: &Url, found: &Url) -> bool {
     let Some((before, after)) = found.path().split_once("/.well-known/") else { return false };
     let path = issuer.path().trim_matches('/');
     // RFC 8414 inserts the well-known part before the issuer's path, OpenID Connect appends it. The host itself may
-    // publish the metadata of any issuer on it.
+    // publish the metadata of any issuer on that host.
     let is_inserted = before.is_empty()
         && after.split_once('/').is_none_or(|(_, inserted)| inserted.trim_matches('/') == path);
     issuer.origin().is_tuple()

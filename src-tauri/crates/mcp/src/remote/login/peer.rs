@@ -1,14 +1,14 @@
 //! Determines which user owns the other end of a loopback connection.
 //!
-//! - Other users of this computer can see the port and, while the browser is starting, the login page's URL in its
-//!   command line. They could use both to send a forged redirect.
+//! - Other users of this computer can see the port and, while the browser is starting, the login page's URL in the
+//!   browser's command line. They could use both to send a forged redirect.
 
 use rustix::process::getuid;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use tokio::net::TcpStream;
 
-/// Kernel tables of TCP sockets. An IPv4 connection is in the second one if its socket is IPv6.
+/// Kernel tables of TCP sockets. An IPv4 connection is in the second table if its socket is IPv6.
 const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
 /// Index of the column with the owner's user id.

@@ -10,8 +10,8 @@ use hyper::{Method, Request};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 impl StoredLogin {
-    /// Revokes the access token and the refresh token, if there is one. Returns `true` if the authorization server confirms
-    /// the revocation of the last one.
+    /// Revokes the access token and the refresh token, if there is one. Returns `true` if the authorization server
+    /// confirms the revocation of the last token.
     pub async fn revoke(&self, server: &LoginServer) -> bool {
         let http = LoginHttpClient::new(server.clone());
         let refresh = self.refresh_token.iter().map(|token| (token, "refresh_token"));

@@ -11,14 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Time before its expiry at which a token is renewed.
+/// Lead time for renewing a token before it expires.
 const EARLY: Duration = Duration::from_secs(30);
 
 /// Login to one server. Its secrets are overwritten in memory on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StoredLogin {
-    /// Id of the entry in the list of logins. If the ids differ, these tokens are from another login.
+    /// Id of the entry in the list of logins. If the ids differ, these tokens are from a different login.
     pub(super) id: String,
     /// URL of the server that receives the access token.
     pub(super) url: String,
@@ -36,7 +36,7 @@ pub struct StoredLogin {
     pub(super) redirect: Option<String>,
     /// `true` if the user provided the client, `false` if IronCurtain registered it.
     pub(super) is_own_client: bool,
-    /// Scopes that the user approved, replaced by the granted ones once known. Empty if none were named.
+    /// Scopes that the user approved. Replaced by the granted scopes once they are known. Empty if none were named.
     pub(super) scopes: Vec<String>,
     pub(super) access_token: String,
     pub(super) refresh_token: Option<String>,
@@ -113,7 +113,7 @@ impl StoredLogin {
         })
     }
 
-    /// Returns `true` if the access token has expired or is about to.
+    /// Returns `true` if the access token has expired or is about to expire.
     pub(super) fn is_expiring(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= (now() + EARLY).as_secs())
     }
@@ -153,7 +153,8 @@ impl StoredLogin {
         self.take(response)
     }
 
-    /// Returns the scopes that a response names, or `None` if it names none. Fails if a scope is not in `self.scopes`.
+    /// Returns the scopes that a response names, or `None` if it names none. Returns an error if a scope is not in
+    /// `self.scopes`.
     fn granted(
         &self,
         server: &str,

@@ -78,7 +78,7 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
         "both are on 127.0.0.1"
     );
     assert_eq!(offer.scopes(&ClientChoice::default()), ["read"]);
-    // An OpenID provider publishes its metadata at another path.
+    // An OpenID provider publishes its metadata at a different path.
     let metadata = hosts.auth.answer("/.well-known/oauth-authorization-server");
     hosts.auth.set("/.well-known/oauth-authorization-server", 404, "", "");
     hosts.auth.set("/.well-known/openid-configuration", 200, "Content-Type: application/json\r\n", &metadata);

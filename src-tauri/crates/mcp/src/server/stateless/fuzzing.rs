@@ -23,8 +23,8 @@ pub struct FuzzedServer {
 }
 
 impl FuzzedServer {
-    /// Creates a connection to a stateless server with this `server/discover` result, or to a handshake server without
-    /// one. Returns `None` if the protocol version is unsupported.
+    /// Creates a connection to a stateless server with this `server/discover` result, or to a handshake server if there
+    /// is no result. Returns `None` if the protocol version is unsupported.
     #[must_use]
     pub fn new(initialize: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
         let (to_server, for_server) = mpsc::unbounded_channel();

@@ -33,7 +33,7 @@ pub(super) struct InputCall {
     method: String,
     /// Parameters with our `_meta` fields, for retries.
     params: Box<RawValue>,
-    /// Memory share of the call. It is held as long as the call may be retried.
+    /// Memory share of the call. It is held as long as the call can be retried.
     held: MemoryShare,
     then: OnAnswer,
     rounds: u32,
@@ -44,14 +44,14 @@ struct Waiting {
     call: InputCall,
     state: Option<Box<RawValue>>,
     responses: Fields,
-    /// Open requests to the client: our id, and the server's key for it.
+    /// Server's key for each open request to the client, by our request id.
     open: HashMap<Id, String>,
 }
 
-/// All calls, by a number that we assign.
+/// All calls, keyed by a number that we assign.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Id of each call at the server; `None` before it is sent.
+    /// Id of each call at the server, or `None` before the call is sent.
     sent: HashMap<u64, Option<u64>>,
     waiting: HashMap<u64, Waiting>,
     last: u64,
@@ -207,7 +207,7 @@ impl StatelessServer {
         for (id, InputRequest { method, params }) in for_client {
             if method == SAMPLING {
                 let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
-                // Fails only if the session is closed.
+                // Sending fails only if the session is closed.
                 let _ = self.client_side.sampling.send(request);
                 continue;
             }

@@ -1,8 +1,9 @@
 //! Detects a server's protocol version and initializes it.
 //!
-//! - Unless the server's protocol version is known, the client's is tried first: a handshake for a handshake client, so
-//!   that its servers receive no unknown methods, and `server/discover` for a stateless client.
-//! - INVARIANT: a process receives at most one handshake. After it fails or times out, only `server/discover` follows.
+//! - Unless the server's protocol version is known, the client's version is tried first: a handshake for a handshake
+//!   client, so that its servers receive no unknown methods, and `server/discover` for a stateless client.
+//! - INVARIANT: a process receives at most one handshake. After the handshake fails or times out, only
+//!   `server/discover` follows.
 //! - INVARIANT: the client's `initialize` is answered once, and a server counts as stateless only if that answer was
 //!   derived from its `server/discover` response.
 
@@ -20,7 +21,8 @@ use tokio::task::AbortHandle;
 /// Maximum time to wait for the answer to `server/discover`, which a handshake server may never send.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Delay after which `server/discover` is sent to a server that has not answered the handshake: it may be stateless.
+/// Delay after which `server/discover` is sent to a server that has not answered the handshake, because the server may
+/// be stateless.
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// Negotiation of a protocol version with one server process.
@@ -32,11 +34,11 @@ pub struct Negotiation {
     pub initialize: Box<RawValue>,
     /// Client side of the connection.
     pub client_side: ClientSide,
-    /// Protocol versions that programs are known to speak.
+    /// Protocol versions that programs are known to use.
     pub versions: KnownVersions,
     /// Command line of the server, as the key in `versions`.
     pub program: String,
-    /// `true` while the process has received only `server/discover`, on which some handshake servers crash.
+    /// `true` while the process has received only `server/discover`. Some handshake servers crash on this request.
     pub is_probed: Arc<AtomicBool>,
 }
 
@@ -53,7 +55,7 @@ pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
 }
 
 impl Negotiation {
-    /// Tries the handshake first; a stateless server may reject or ignore it.
+    /// Tries the handshake first. A stateless server may reject or ignore it.
     fn shake_hands(self, then: OnAnswer) {
         let (connection, params) = (self.connection.clone(), self.handshake());
         let first = Arc::new(Mutex::new(Some(then)));
@@ -61,7 +63,7 @@ impl Negotiation {
         let answered = move |answer, held| {
             let Some(then) = take(&first) else { return };
             if let Some(asking) = asking {
-                // The task holds a handle to the connection.
+                // The task must stop, because it holds a handle to the connection.
                 asking.abort();
             }
             match answer {
@@ -133,7 +135,7 @@ impl Negotiation {
             }
             self.versions.remember(&self.program, ProtocolVersion::Handshake);
             if self.connection.is_over() {
-                // The owner of the process restarts it, and the handshake is tried then.
+                // The owner of the process restarts it and then tries the handshake.
                 return;
             }
             self.is_probed.store(false, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Maximum number of resources that the core can follow.
 const MAX_RESOURCES: usize = 1000;
 
-/// Notifications and resources that are subscribed to.
+/// Subscribed notifications and resources.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     /// Filter fields of the notifications that the server supports.
@@ -39,8 +39,8 @@ impl Subscriptions {
         Self { kinds, tells_of_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
     }
 
-    /// Follows or unfollows a resource. Returns whether the subscription changed, or `None` if the server does not
-    /// support it.
+    /// Follows or unfollows a resource. Returns `Some(true)` if the subscription changed, or `None` if the server does
+    /// not support resource subscriptions.
     pub(super) fn follow(&mut self, is_wanted: bool, params: Option<&RawValue>) -> Option<bool> {
         if !self.tells_of_resources {
             return None;

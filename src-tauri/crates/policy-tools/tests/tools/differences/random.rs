@@ -181,7 +181,7 @@ fn outcome(
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }
 
-/// Returns those of the arguments that the tool has.
+/// Returns the arguments, without those that the tool does not have.
 fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
     let known = annotations.get("s", tool).unwrap();
     let given = known

@@ -16,7 +16,7 @@ pub enum Half {
     Second,
 }
 
-/// Number of roles that were proposed correctly, proposed wrongly, or missed.
+/// Numbers of roles that were proposed correctly, proposed incorrectly, or missed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Count {
     pub right: usize,
@@ -32,7 +32,7 @@ pub struct Score {
     pub arguments: usize,
     pub paths: usize,
     pub roles: BTreeMap<&'static str, Count>,
-    /// Path arguments for which plain text was proposed, which is the worst error.
+    /// Path arguments for which plain text was proposed. This is the worst kind of error.
     pub missed_paths: Vec<String>,
     /// All other differences.
     pub differences: Vec<String>,

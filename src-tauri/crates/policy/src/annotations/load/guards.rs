@@ -156,7 +156,7 @@ fn state(word: &str) -> Option<ArgumentCondition> {
 
 /// Error for a conditional role that is missing from the default roles.
 #[derive(Debug, thiserror::Error)]
-#[error("the default lacks the role `{0}`")]
+#[error("`{0}` is not one of the default roles")]
 struct LackingRole(Role);
 
 /// Checks that conditional roles are a subset or a superset of the default roles. The role `none`

@@ -70,7 +70,7 @@ impl Loading<'_> {
         Ok(conditions)
     }
 
-    /// Parses the field `reaches`, which must be `nothing`.
+    /// Parses the `reaches` field, which must be `nothing`.
     fn reaches_nothing(&self, at: JsonLocation<'_>, value: Value) -> Result<bool, LoadError> {
         let stored: String = self.reading.read(at, value)?;
         match stored.as_str() {
@@ -85,7 +85,7 @@ impl Loading<'_> {
         let is_rooted =
             stored.within.starts_with('/') || stored.within == "~" || stored.within.starts_with("~/");
         if !is_rooted {
-            let message = format!("`{}` must be absolute or begin with `~/`", stored.within);
+            let message = format!("`{}` must be absolute or start with `~/`", stored.within);
             return Err(self.reading.error(of_within, message));
         }
         let within =
@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a host pattern. A pattern that no host can match is harmless in an allow rule. In a rule that asks or
-    /// denies, it is an error, because the rule would not apply to its intended hosts.
+    /// Parses a host pattern. A pattern that no host can match is harmless in an allow rule. In a rule that denies or
+    /// requires approval, such a pattern is an error, because the rule would not apply to its intended hosts.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),

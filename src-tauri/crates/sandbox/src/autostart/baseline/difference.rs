@@ -24,9 +24,9 @@ pub(in crate::autostart) struct BaselineDifference {
 }
 
 impl Baseline {
-    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox did not change it. `named`
-    /// is `true` if the user approved writing to this protected file. `is_config` is `true` for a git configuration,
-    /// which git rewrites as a whole on any change.
+    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox did not change it. `named` is
+    /// `true` if the user approved writing to this protected file. `is_config` is `true` for a git configuration: git
+    /// rewrites the whole file on any change.
     pub(in crate::autostart) fn difference<'a>(
         &self,
         path: &str,
@@ -46,7 +46,7 @@ impl Baseline {
                 Cover::Doubtful => false,
             };
             let is_same = same && !(named && entry.stamp != *now);
-            // Identical content proves nothing if the file replaced a protected one, because another sandbox may have
+            // Identical content proves nothing if the file replaced a protected file, because another sandbox may have
             // written it.
             let is_open = entry.cover == Cover::None;
             let reads_the_same = || is_open && before.is_some() && content() == before;
@@ -66,8 +66,8 @@ impl Baseline {
         }
     }
 
-    /// Returns `true` if a file or its name was written since the baseline. Metadata changes do not count, such as a
-    /// new mode or a backup program's hard link.
+    /// Returns `true` if a file's content or its folder has changed since the baseline. Changes to the file's metadata,
+    /// such as a new mode or a backup program's hard link, do not count.
     fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
@@ -108,14 +108,14 @@ impl Baseline {
         self.came(above(path))
     }
 
-    /// Returns `true` if a listed folder and everything in it is new.
+    /// Returns `true` if a listed folder and everything in it are new.
     pub(in crate::autostart) fn is_new_folder(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let known = self.entries.range(below.clone()..).next();
         !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
     }
 
-    /// Returns `true` if the folder, or a folder above it, was created at or moved to its path since the baseline.
+    /// Returns `true` if the folder, or a folder above it, was created or moved to its path since the baseline.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

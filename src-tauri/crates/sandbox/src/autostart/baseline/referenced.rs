@@ -33,7 +33,7 @@ const MAX_PATHS: usize = 2_000;
 pub(in crate::autostart) struct ReferencedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
-    /// Work trees found. Each contains a `.git`.
+    /// Top folders of the work trees that were found. Each contains a `.git`.
     pub(super) tops: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ struct GitPlaces {
 }
 
 impl ReferencedPaths {
-    /// Returns `true` if a path is a recorded reference or a symlink in the path of one.
+    /// Returns `true` if a path is a recorded reference, or a symlink in the path of a recorded reference.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }

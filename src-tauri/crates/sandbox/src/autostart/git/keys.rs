@@ -2,7 +2,7 @@
 
 /// Context for paths in a configuration.
 pub(in crate::autostart) struct ConfigPaths<'a> {
-    /// Returns `true` if all files at a path are checked, whatever their names.
+    /// Returns `true` if all files at a path are checked, regardless of their names.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
     /// Folder that contains the configuration.
     pub(in crate::autostart) folder: &'a str,

@@ -11,7 +11,7 @@ use crate::autostart::{
     paths::{above, join},
 };
 
-/// Maximum number of configurations read per repository, and for the user.
+/// Maximum number of configurations read per repository, and for the user's own configuration.
 const MAX_CONFIGS: usize = 100;
 /// Maximum number of paths collected from these configurations.
 const MAX_TARGETS: usize = 1_000;
@@ -135,7 +135,7 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     ConfigValue::Nothing
 }
 
-/// Interpreters, whose first argument is the program to run.
+/// Interpreters. An interpreter's first argument is the program to run.
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
 /// Shell words that can precede a command name.

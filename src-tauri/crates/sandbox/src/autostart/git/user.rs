@@ -69,7 +69,7 @@ impl UserConfig {
             }
             finder.add_setting(&config, &key, &value, None);
         }
-        // Any configuration file may be in a folder that a server can write to, or be a symlink into one.
+        // Any configuration file may be in a folder that a server can write to, or be a symlink into such a folder.
         let mut found: Vec<GitTarget> = paths.iter().map(|path| (path.clone(), FURTHER_CONFIG)).collect();
         found.append(&mut finder.found);
         paths.extend(

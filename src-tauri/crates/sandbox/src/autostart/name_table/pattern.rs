@@ -18,8 +18,8 @@ impl NamePattern {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns `true` if the pattern matches the end of the path, below a folder that `counts` accepts. `counts` gets
-    /// the length of the folder's path.
+    /// Returns `true` if the pattern matches the end of the path, below a folder that `counts` accepts. `counts`
+    /// receives the length of the folder's path.
     pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
         ends_in(&self.parts, path, counts)
     }

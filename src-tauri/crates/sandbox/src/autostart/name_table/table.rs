@@ -26,15 +26,15 @@ pub(super) struct ListedGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// The user's programs run the file without asking. Existing files are read-only, and new ones quarantined.
+    /// The user's programs run the file without asking. Existing files are read-only, and new files are quarantined.
     Unasked,
-    /// A program asks the user before it runs the file. Existing files are read-only, and new ones reported.
+    /// A program asks the user before it runs the file. Existing files are read-only, and new files are reported.
     Asked,
     /// New files are reported, or quarantined in strict mode.
     Strict,
     /// New files are reported and never quarantined.
     Listed,
-    /// Package managers often write such files. New files are reported, even among installed packages, and never
+    /// Package managers often write such files. New files are reported, even among installed packages, and are never
     /// quarantined.
     Installed,
 }

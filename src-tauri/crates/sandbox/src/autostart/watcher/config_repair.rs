@@ -1,7 +1,7 @@
 //! Restores git configuration keys that make git run programs.
 //!
-//! - Keys are restored under git's own lock, to preserve concurrent changes by git. A lock that is held for longer
-//!   than git would hold it is ignored.
+//! - Keys are restored under git's own lock, to preserve concurrent changes by git. Locks that are held for longer than
+//!   git would hold them are ignored.
 //! - Nothing is deleted: the replaced configuration is quarantined.
 
 use std::{
@@ -121,8 +121,8 @@ impl Watcher {
             sandbox.journal.restored(&finding, &join(above(path), draft.name()))?;
         }
         draft.place()?;
-        // Adopts the result into every baseline, because a sandbox that was just opened may have recorded keys that
-        // another sandbox had set a moment before.
+        // Records the result in every baseline, because the baseline of a root that was just opened may contain keys
+        // that another sandbox had set shortly before.
         self.settle(dir, path);
         self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))

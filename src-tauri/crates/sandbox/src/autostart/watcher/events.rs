@@ -22,9 +22,9 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// Maximum number of consecutive reads, which suffices for all events queued before the first read.
+/// Maximum number of consecutive reads. It suffices for all events queued before the first read.
 const MAX_READS: usize = 8;
-/// Maximum number of pending paths. Beyond it, every root is checked instead.
+/// Maximum number of pending paths. If there are more, every root is checked instead.
 const MAX_PENDING: usize = 20_000;
 /// Maximum time spent on pending paths per call to [`work`](Watcher::work).
 const MAX_WORK: Duration = Duration::from_millis(100);
@@ -147,7 +147,8 @@ impl Watcher {
                     Cover::Covered if what.contains(ReadFlags::MOVED_TO) => {
                         if let Some(stamp) = now.filter(|_| !is_same) {
                             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
-                            // Ignores the error: without this entry, a later process judges the file like any other.
+                            // Ignores the error: without this entry, a later process judges the file like any other
+                            // file.
                             let _ = sandbox.journal.replaced(path, stamp);
                         }
                     }

@@ -1,4 +1,4 @@
-//! Checks new folders, whole roots after events were dropped, and roots that are closed.
+//! Checks new folders, whole roots after events were dropped, and roots that are being closed.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl Watcher {
         findings
     }
 
-    /// Reports once, to every sandbox that can write to a path, why a part of it was skipped.
+    /// Reports why a part of a path was skipped, once to every sandbox that can write to the path.
     pub(super) fn report_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
             if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {

@@ -129,7 +129,7 @@ impl Watcher {
                 RedirectTarget::At(target)
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
-                    // Everything in the target must be checked, whatever its name.
+                    // Everything in the target must be checked, regardless of its name.
                     if self.git_folders.insert(target.clone()) {
                         self.look(&target, APPEARED);
                     }
@@ -322,8 +322,8 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// Returns the verdict on a new folder with a listed name. The folder is quarantined as a whole if every file in
-    /// it would be.
+    /// Returns the verdict on a new folder with a listed name. The folder is quarantined as a whole if every file in it
+    /// would be quarantined.
     fn folder_decision(
         &self,
         name: String,

@@ -105,7 +105,7 @@ impl WatchedSandbox {
     /// Records a file that was left in place, and reports it once.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
         if self.left.len() >= MAX_REPORTED && !self.left.contains_key(path) {
-            // Counts it like any other finding beyond the limit.
+            // Counts the finding like any other finding beyond the limit.
             return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
@@ -126,14 +126,13 @@ impl WatchedSandbox {
             self.waiting.push(finding);
         } else if self.count == MAX_REPORTED {
             let reason =
-                "there were too many findings to report all; the others were handled in the same way"
-                    .to_owned();
+                "too many findings to report; the remaining ones were handled in the same way".to_owned();
             self.waiting.push(Finding::Unfinished { reason });
         }
     }
 }
 
-/// Returns `true` if a path is a root or below one.
+/// Returns `true` if a path equals `root` or is below it.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }

@@ -20,7 +20,7 @@ use crate::{
     sys::mount::{Attributes, set_attributes},
 };
 
-/// File or directory created as a mount point, or as a parent of one.
+/// File or directory created as a mount point, or as a parent of a mount point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct CreatedPoint {
     path: String,

@@ -2,8 +2,8 @@
 //!
 //! - The kernel provides the proof: an unmount fails while a descriptor, mapping or working directory refers to the
 //!   mount, or a descriptor is in flight in a socket. A scan of `/proc` would miss the last case.
-//! - INVARIANT: the mount is first made read-only, which the kernel refuses while a process has a file in it open for
-//!   writing. The masks in the mount can then be removed safely.
+//! - INVARIANT: the mount is first made read-only, so that its masks can be removed safely. The kernel refuses this
+//!   while a process has a file in the mount open for writing.
 //! - A file that another grant still shows at the same path is not revoked, so processes may continue reading it.
 //! - A mount that was set aside has no path in the sandbox, even if the proof fails later.
 //! - The kernel locks a tree together with submounts that existed when the sandbox started. If such a tree cannot be
@@ -88,7 +88,7 @@ impl Inside<'_> {
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
                 Ok(()) => Ok(SetAside::Waiting(old.mount_id, FileId::of(&stat))),
-                // The kernel cannot move a mount whose root was deleted on the host, so release it in place.
+                // The kernel cannot move a mount whose root was deleted on the host, so the mount is released in place.
                 Err(Errno::NOENT) => {
                     drop(mount);
                     Ok(SetAside::Ended(self.end(old.mount_id, &entry.point, None)?))
@@ -151,7 +151,7 @@ impl Inside<'_> {
     }
 
     /// Makes the mount `id` at `point` and all mounts on top of it read-only. Fails with `EBUSY` while a process has a
-    /// file in it open for writing.
+    /// file in the mount open for writing.
     fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> Result<(), Errno> {
         let mount = open_plain(&self.root, point)?;
         if mount_id(&mount)? != id {
@@ -169,7 +169,7 @@ fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
     until_free(deadline, || unmount(point, UnmountFlags::NOFOLLOW)).is_ok()
 }
 
-/// Repeats `attempt` while it fails with `EBUSY`. The last attempt starts after the deadline, even if this thread was
+/// Retries `attempt` while it fails with `EBUSY`. The last attempt starts after the deadline, even if this thread was
 /// not scheduled for a while.
 fn until_free(deadline: Instant, attempt: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
     loop {

@@ -70,7 +70,7 @@ fn environment_is_an_allow_list() {
         let said = Outcome::of(&command.output().unwrap()).said;
         let mut names: Vec<String> =
             said.lines().map(|line| line.split('=').next().unwrap().to_owned()).collect();
-        // Variables that the shell itself sets.
+        // Removes variables that the shell itself sets.
         names.retain(|name| !["SHLVL", "_", "PWD", "OLDPWD"].contains(&name.as_str()));
         names.sort();
         names

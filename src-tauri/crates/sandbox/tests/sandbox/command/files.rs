@@ -77,7 +77,7 @@ fn patterns_match_existing_paths() {
     let outcome = desk.line("echo x >out/new && cat out/new; echo x >a.log");
     assert_eq!((outcome.status, outcome.said.as_str()), (Some(1), "x\n"));
     assert!(
-        outcome.complained.contains("`*.log` is a pattern, which cannot make anything writable"),
+        outcome.complained.contains("`*.log` is a pattern, but writable paths cannot be patterns"),
         "{outcome:?}"
     );
     assert!(outcome.complained.contains("a.log: Read-only file system"), "{outcome:?}");

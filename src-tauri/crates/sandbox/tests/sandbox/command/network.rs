@@ -30,7 +30,7 @@ impl Host {
             for caller in listener.incoming() {
                 let mut caller = caller.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
-                // Ignores the request and any error, because the client may have hung up.
+                // Ignores the request's content, and ignores errors because the client may have hung up.
                 let _ = caller.read(&mut [0; 4096]);
                 let _ = caller
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");

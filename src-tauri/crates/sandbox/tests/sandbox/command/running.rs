@@ -1,4 +1,4 @@
-//! Tests running a command: arguments, streams, exit status and working directory.
+//! Tests how a command runs: its arguments, streams, exit status and working directory.
 
 use std::{
     fs,
@@ -56,7 +56,7 @@ fn streams_are_passed_through() {
     assert_eq!((outcome.said.as_str(), outcome.status), ("in\ndone\n", Some(0)));
     let outcome = desk.line("echo out; echo bad >&2");
     assert_eq!((outcome.said.as_str(), outcome.complained.as_str()), ("out\n", "bad\n"));
-    // A terminal stream stays a terminal.
+    // A stream that is a terminal stays a terminal.
     let settings = desk.path("settings.json");
     let ask = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let mut command = Command::new("/usr/bin/python3");
@@ -110,7 +110,7 @@ fn autostart_files_are_quarantined_in_a_private_directory() {
         assert!(fs::read_dir(&kept).unwrap().count() > 0);
         assert!(!fs::exists(&left).unwrap() && fs::exists(desk.path("work/deep/plain")).unwrap());
     }
-    // The error names a directory that other users have access to.
+    // The error names the directory to which other users have access.
     let place = desk.path("home/.local/state/ironcurtain/sandboxes");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
     let outcome = desk.line("true");
@@ -195,7 +195,7 @@ fn replaced_hidden_file_is_hidden_again_and_reported() {
     fs::rename(desk.place.file("home/new"), &hidden).unwrap();
     eventually("the file is hidden again", || {
         let answer = ask(&hidden);
-        // The command may have read the file before it was masked, in which case its text precedes this line.
+        // The command may have read the file before it was masked. In that case, the file's text precedes this line.
         answer == "said\n"
     });
     drop(questions);

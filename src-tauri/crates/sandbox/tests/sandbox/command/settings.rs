@@ -61,7 +61,7 @@ fn errors_name_the_key() {
         ("filesystem/denyRead", json!([{ "path": "x", "literal": false }]), "`literal` can only be `true`"),
         ("filesystem/denyRead", json!([""]), "a path cannot be empty"),
         ("allowPty", json!("yes"), "`allowPty`: invalid type: string"),
-        ("mandatoryDenySearchDepth", json!(11), "`mandatoryDenySearchDepth`: it is a number from 1 to 10"),
+        ("mandatoryDenySearchDepth", json!(11), "`mandatoryDenySearchDepth`: must be a number from 1 to 10"),
         ("credentials", json!({ "injectHosts": [] }), "`credentials.injectHosts`: unknown field"),
         (
             "credentials",

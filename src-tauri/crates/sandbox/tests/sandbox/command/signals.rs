@@ -1,4 +1,4 @@
-//! Tests signals, and cleanup however a command exits.
+//! Tests signals, and the cleanup after each way in which a command can exit.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Tests standard streams that are files, of which the command gets only the data.
+//! Tests standard streams that are files. The command gets only the data of such files.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -129,7 +129,7 @@ fn file_size_limit_kills_the_command_not_the_copier() {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         errors.read_line(&mut said).unwrap();
-        // Only the limit of the copying process is raised.
+        // Raises the limit of only the copying process.
         let limit = Rlimit { current: Some(most), maximum: None };
         prlimit(Pid::from_raw(child.id().try_into().unwrap()), Resource::Fsize, limit).unwrap();
         let mut input = child.stdin.take().unwrap();

@@ -1,5 +1,5 @@
 //! Tests attempts to escape from a served view or to block it. Each attempt is refused for its own reason, and a
-//! similar allowed operation works.
+//! similar permitted operation works.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -55,7 +55,7 @@ fn names_are_bounded_and_memory_is_too() {
     let view = view_process(&shell);
     assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
     let before = status(&view, "VmRSS:");
-    // Names that exist only in the view.
+    // Creates names that exist only in the view.
     let (names, result) = if is_soak() { (70_000, "True No space left on device") } else { (5_000, "all") };
     let create = format!(
         "import os\nmade = 0\ntry:\n  for made in range({names}): os.mkdir(\"docs/v%d\" % made)\n  print(\"all\")\n\
@@ -63,7 +63,7 @@ fn names_are_bounded_and_memory_is_too() {
     );
     fs::write(shell.path("work/create.py"), create).unwrap();
     assert_eq!(shell.run("/usr/bin/python3 work/create.py"), format!("{result}\nstatus 0\n"));
-    // Removing one frees its slot.
+    // Removing a name frees its slot.
     assert_eq!(shell.run("rmdir docs/v1 && mkdir docs/again"), "status 0\n");
     // Names that do not exist need no memory.
     let count = if is_soak() { 1_000_000 } else { 20_000 };
@@ -75,7 +75,7 @@ fn names_are_bounded_and_memory_is_too() {
     assert_eq!(fs::read_dir(shell.path("docs")).unwrap().count(), 2);
 }
 
-/// Returns the memory in kB that a view may need for this number of names.
+/// Returns the maximum memory in kB that a view may use for this number of names.
 fn memory_for(names: u64) -> u64 {
     2_000 + names
 }
@@ -95,7 +95,7 @@ fn many_real_names_need_little_memory() {
     let said = shell.run("find many -type f -size 0 | wc -l");
     assert_eq!(said, format!("{}\nstatus 0\n", folders * files));
     let grown = status(&view, "VmRSS:").saturating_sub(before);
-    // The kernel forgets many names again.
+    // The kernel drops many of the cached names.
     let most = if is_soak() { 400_000 } else { memory_for(folders * files) };
     assert!(grown < most, "{grown} kB for {} names", folders * files);
 }
@@ -191,7 +191,7 @@ fn other_runs_are_out_of_reach() {
     let found =
         shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
     assert!(found.starts_with("0\n") && found.contains("No such file or directory"), "{found}");
-    // One run's view does not serve another's, because views serve only local file systems.
+    // The view of one run does not serve files from another run's view, because views serve only local file systems.
     let root = format!("/proc/{}/root{}", view_process(&victim), victim.path("notes.txt"));
     let said = shell.run(&format!("cat {root} 2>&1"));
     assert!(said.contains("No such file or directory"), "{said}");

@@ -1,4 +1,4 @@
-//! Compares a folder on disk, a served folder and a mounted one, in which programs must get the same results.
+//! Compares a folder on disk with a served or mounted folder. Programs must get the same results in both.
 
 use super::*;
 

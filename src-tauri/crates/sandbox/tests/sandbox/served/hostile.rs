@@ -1,4 +1,4 @@
-//! Tests hostile programs. Each attack is refused, while the same operation without the hostile part is allowed.
+//! Tests hostile programs. Each attack is refused, and the same operation without the hostile part is allowed.
 
 use std::os::unix::fs::symlink;
 
@@ -107,7 +107,7 @@ fn programs_do_not_trace_each_other() {
 fn startup_files_are_recognized_in_the_users_home_alone() {
     let place = place();
     place.file("made/autostart/evil.desktop");
-    // `HOME` names another folder, as a server's entry can.
+    // `HOME` names a different folder, which a server's entry can also do.
     let mut shell = Shell::allowed(place);
     let rename = |to: &str| format!("/usr/bin/python3 -c 'import os; os.rename(\"made\", \"{to}\")' 2>&1");
     assert!(shell.run(&rename(".config")).contains("Invalid cross-device link"));

@@ -1,4 +1,4 @@
-//! Tests mounting a served folder in a running sandbox, and serving it again after a proved unmount.
+//! Tests that a served folder can be mounted in a running sandbox, and is served again after a proved unmount.
 
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 
@@ -20,7 +20,7 @@ impl Shell {
         tell(&self.view, &ToView::Reserve { path: self.path(name), number });
     }
 
-    /// Reports the mounted folders to the view, and waits until it has processed the message.
+    /// Reports the mounted folders to the view, and waits until the view has processed the message.
     fn mounted(&self, names: &[&str]) {
         tell(&self.view, &ToView::Mounted { paths: names.iter().map(|name| self.path(name)).collect() });
         // Messages are processed in order.
@@ -47,7 +47,7 @@ fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     assert_eq!(shell.run("cat docs/a; echo new > docs/new; rm docs/b; ls docs"), "docs/aa\nnew\nstatus 0\n");
     assert_eq!(shell.asked(), []);
-    // Mappings are shared with programs outside the sandbox.
+    // Mappings of a mounted file are shared with programs outside the sandbox.
     let map = "import mmap, sys; f = open('docs/new', 'r+b'); m = mmap.mmap(f.fileno(), 4); print('mapped', flush=True); \
                sys.stdin.readline(); print(m[:4])";
     writeln!(shell.stdin.as_ref().unwrap(), "/usr/bin/python3 -c \"{map}\"; echo \"status $?\"").unwrap();
@@ -86,10 +86,10 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     // The kernel locks the folder until this question is answered.
     shell.begin("rm docs/b");
     shell.reserve("docs", 1);
-    // Another folder can be reserved instead.
+    // A different folder can be reserved instead.
     shell.reserve("work", 2);
     assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(2));
-    // While a folder is reserved, no request may wait long that locks one of its parent folders.
+    // While a folder is reserved, a request that locks one of its parent folders must not wait for an answer.
     let refused = shell.run("rm notes.txt 2>&1");
     assert!(refused.contains("Stale file handle"), "{refused}");
     assert_eq!(shell.mount("work"), ControlAnswer::Added);
@@ -99,10 +99,10 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     let denied = shell.run("rm notes.txt 2>&1");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Delete)]);
-    // The first folder is reserved once the program waiting in it has exited.
+    // The first folder is reserved once the program that waits in it has exited.
     shell.reserve("docs", 3);
     shell.permit(1, vec![]);
-    // It is not reserved yet, so this is asked about at once.
+    // The folder is not reserved yet, so this request prompts for permission at once.
     let denied = shell.run("rm notes.txt 2>&1");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(shell.run("pkill -x rm; wait"), "status 0\n");
@@ -119,7 +119,7 @@ fn what_is_removed_beside_a_folder_that_is_being_mounted_is_asked_about_afterwar
     shell.reserve("work", 1);
     assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(1));
     assert_eq!(shell.run("{ rm notes.txt > /tmp/out 2>&1 & }"), "status 0\n");
-    // It waits in the kernel, or has failed.
+    // `rm` waits in the kernel, or has failed.
     let state = "$(cut -d' ' -f3 /proc/$!/stat)";
     let waits = format!("until [ $(cat /proc/$!/comm) = rm ] && [ {state} != R ]; do :; done; echo {state}");
     assert_eq!(shell.run(&waits), "S\nstatus 0\n");
@@ -172,6 +172,6 @@ fn folders_that_existed_only_in_the_view_are_there_after_the_mount() {
     shell.mounted(&["docs"]);
     assert_eq!(shell.run("echo x > docs/new/er/file; ls docs"), "a\nb\nnew\nstatus 0\n");
     assert_eq!(fs::read_to_string(shell.path("docs/new/er/file")).unwrap(), "x\n");
-    // Other folders are not.
+    // Folders in the view outside the mounted folder are not created on disk.
     assert!(!fs::exists(shell.path("work/other")).unwrap());
 }

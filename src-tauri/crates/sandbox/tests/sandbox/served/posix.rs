@@ -8,7 +8,8 @@ use crate::harness::{as_ordinary_user, tool};
 
 const CALLS: &str = include_str!("calls.py");
 
-/// Calls with different results: on disk, and in a served folder. `docs/guide/run-an-agent.md` explains them.
+/// Calls with different results: the call, its result on disk, and its result in a served folder.
+/// `docs/guide/run-an-agent.md` explains them.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("link symlink", "(None, 'file')", "EPERM"),
     // Programs in a run cannot gain privileges.
@@ -40,7 +41,7 @@ fn calls_give_the_same_results_as_on_the_disk() {
     }
 }
 
-/// Settings of pjdfstest. The users must exist, although cases for an ordinary user do not use them.
+/// Settings of pjdfstest. The configured users must exist, although cases for an ordinary user do not use them.
 const SETTINGS: &str = r#"
 [features]
 posix_fallocate = {}
@@ -67,7 +68,7 @@ const FAIL_SERVED: [&str; 5] = [
     "unlink::update_ctime_success::fifo",
 ];
 
-/// Cases that create a pipe with `mknod`, although their names do not say so.
+/// Cases that create a pipe with `mknod` but do not mention it in their names.
 const MKNOD_PIPES: [&str; 2] = ["mknod::changed_time_fields_success", "mknod::permission_bits_from_mode"];
 
 #[test]

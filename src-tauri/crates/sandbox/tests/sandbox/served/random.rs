@@ -1,5 +1,5 @@
 //! Tests that random calls in a granted folder leave the same files as on disk. `cargo xtask soak files` repeats this
-//! with other seeds.
+//! test with other seeds.
 
 use ironcurtain_testkit::seed::seed;
 
@@ -51,7 +51,7 @@ fn fsx_reads_what_it_wrote_and_leaves_it_on_the_disk() {
         fs::copy(tool("fsx"), place.path("fsx")).unwrap();
         fs::write(place.path("settings.toml"), SETTINGS).unwrap();
         let mut shell = shell_in(place, way);
-        // Two at a time, each on its own file.
+        // Runs two processes at a time, each on its own file.
         let (first, second) = (seed(), seed() + 1_000_000);
         let fsx = |name, seed| format!("../fsx -f ../settings.toml -N 2000 -S {seed} {name}");
         let (a, b) = (fsx("a", first), fsx("b", second));

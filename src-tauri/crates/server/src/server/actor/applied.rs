@@ -78,7 +78,7 @@ impl Applied {
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// Returns `true` unless a mount shows a file or folder at the path that has since been replaced.
+    /// Returns `true` if all mounts at or above the path show current files and folders.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

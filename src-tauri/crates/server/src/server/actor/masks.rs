@@ -31,7 +31,8 @@ impl Actor {
             let (is, again) = if hidden { ("hidden from", "hidden") } else { ("closed to", "closed") };
             let server = &self.options.server.name;
             let summary = format!(
-                "a program outside replaced or moved `{path}`, which is {is} the server {server}; it was {again} again at once"
+                "a program outside replaced or moved `{path}`, which is {is} the server {server}; it was \
+                 {again} again immediately"
             );
             let mut entry = Entry::new(Event::BoundaryViolation, summary);
             entry.path = Some(path);

@@ -35,7 +35,7 @@ pub struct ActorOptions {
     pub resolver: Resolver,
     /// Returns `true` if this server may use a grant.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
-    /// Refuses the server if grants and secrets under its name belong to another program.
+    /// Refuses the server if grants and secrets under its name belong to a different program.
     pub gate: IdentityGate,
     /// Refuses a program that another server can modify.
     pub refuses_program: Box<RefusesProgram>,
@@ -47,7 +47,7 @@ pub struct ActorOptions {
     pub client: Outbox,
     /// Memory budget for messages that the client has not read.
     pub memory: Allowance,
-    /// Methods that the client accepts when the server sends it a request.
+    /// Methods of server requests that the client supports.
     pub client_takes: watch::Receiver<HashSet<String>>,
     /// Protocol versions that each server program has used before.
     pub versions: KnownVersions,

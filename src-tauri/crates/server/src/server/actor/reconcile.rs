@@ -1,9 +1,9 @@
-//! Updates a server's mounts and roots after grants, leases or the policy changed.
+//! Updates a server's mounts and roots after a change to grants, leases or the policy.
 //!
 //! - To add access: mounts, notifies the server, then waits for its confirmation. To remove access: notifies the
 //!   server, then unmounts and requires proof. A server that still holds a file open is killed and restarted.
 //! - Access that remains granted stays mounted, so that calls that need no other access are not delayed.
-//! - Every wait has a time limit. Grant and policy changes are mounted and unmounted during the wait, so a slow server
+//! - Every wait has a time limit. Grant and policy changes are applied to the mounts during the wait, so a slow server
 //!   cannot delay a revocation.
 //! - INVARIANT: waits once per version of the roots. A change that does not affect this server's roots does not restart
 //!   the wait.
@@ -39,7 +39,7 @@ pub(super) struct ServerRules {
     version: u64,
     /// Folders that a policy rule opens.
     opened: Arc<[OpenFolder]>,
-    /// `true` if the server has the tool `list_allowed_directories`.
+    /// `true` if the server has the `list_allowed_directories` tool.
     lists_allowed: bool,
 }
 
@@ -67,7 +67,7 @@ impl Actor {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
-                self.restart("it still held something that was revoked").await;
+                self.restart("it kept using access that was revoked").await;
                 continue;
             }
             if round.outdated && restarts < MAX_RESTARTS {
@@ -256,7 +256,7 @@ impl Actor {
         Some(version)
     }
 
-    /// Returns the wait for a version of the roots: `wait` if it is for the same version, otherwise a new one.
+    /// Returns the wait for a version of the roots: `wait` if it is for the same version, otherwise a new wait.
     fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
         let version = told?;
         if let Some(wait) = wait.filter(|wait| wait.version == version) {
@@ -312,7 +312,7 @@ async fn versions_moved(
         snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
     if !versions_moved {
-        // Without senders, they never change again.
+        // All senders were dropped, so no further change will arrive.
         std::future::pending().await
     }
 }

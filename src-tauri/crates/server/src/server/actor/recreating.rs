@@ -1,4 +1,4 @@
-//! Limits a server that keeps recreating quarantined files. The folder first becomes read-only; if that does not help,
+//! Limits a server that keeps recreating quarantined files. The folder first becomes read-only. If that does not help,
 //! the server is stopped.
 
 use super::{Actor, DownReason, Running};
@@ -54,7 +54,7 @@ impl Actor {
     async fn close_root(&mut self, root: &str, path: String) {
         let mounted = self.mounted.iter().map(|mounted| &mounted.need);
         let granted = mounted.filter(|need| need.writable).find(|need| need.path.as_str() == root);
-        // A folder that no grant opens stays writable; the next time, the server is stopped.
+        // A folder that no grant opens stays writable. The next countermeasure stops the server.
         let Some(root) = granted.map(|need| need.path.clone()) else { return };
         let server = &self.options.server.name;
         let summary = format!(

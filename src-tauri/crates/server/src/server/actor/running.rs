@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Maximum time for all processes in a sandbox to exit. After it, they are killed.
+/// Maximum time for all processes in a sandbox to exit. Any remaining processes are then killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Server process, with the handles that keep it running.
@@ -38,8 +38,8 @@ pub(super) enum Handshake {
     /// The process has not answered `initialize`.
     Open {
         outcome: oneshot::Receiver<HandshakeOutcome>,
-        /// Time at which the handshake fails. `None` if the client is waiting for it and decides for itself when to
-        /// give up.
+        /// Time at which the handshake fails, or `None` if the client is waiting for the handshake and applies its own
+        /// timeout.
         deadline: Option<Instant>,
         /// `true` while only the version probe has been sent.
         is_probed: Arc<AtomicBool>,
@@ -75,8 +75,8 @@ impl Running {
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
-            // The supervisor kills all processes before it answers. If the request fails, it does so when the
-            // connection closes.
+            // The supervisor kills all processes before it answers. If the request fails, the supervisor kills them
+            // when the connection closes.
             if control.ask(ControlOp::Shutdown).await.is_ok() {
                 control.exit().await;
             }

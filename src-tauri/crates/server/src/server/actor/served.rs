@@ -27,7 +27,7 @@ pub struct AskingOptions {
     pub services: Services,
     /// Principal that questions name: the client and the server.
     pub principal: Arc<Principal>,
-    /// Calls that questions list.
+    /// Returns the calls that questions list.
     pub calls: Arc<CallsInProgress>,
     /// Access counts of the session.
     pub counts: Arc<AccessCounts>,
@@ -120,7 +120,7 @@ impl ServedProcess {
             Some(order) = self.orders.recv() => FilesEvent::Order(order),
             () = self.files.ending() => {
                 let why = self.files.ended_because();
-                FilesEvent::Stop(why.unwrap_or_else(|| "it still held something that was revoked".to_owned()))
+                FilesEvent::Stop(why.unwrap_or_else(|| "it kept using access that was revoked".to_owned()))
             }
         }
     }
@@ -135,7 +135,7 @@ impl Drop for ServedProcess {
     }
 }
 
-/// Waits for the next event of a process's files. Never completes if the user is not asked about them.
+/// Waits for the next event of a process's files. Never completes if the process has no served files.
 pub(super) async fn files_event(served: Option<&mut ServedProcess>) -> FilesEvent {
     match served {
         Some(served) => served.event().await,
@@ -162,7 +162,7 @@ async fn log_denials(mut notes: NotesInbox, log: SessionLog) {
 /// Carries out an order to the supervisor.
 pub(super) async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
     if let ProcessHold::Live { control, .. } = hold {
-        // Ignore the error: the receiver was dropped only if the process is ending.
+        // Ignore the error: the receiver is dropped only while the process is ending.
         let _ = answer.send(control.carry_out(order).await);
     }
 }

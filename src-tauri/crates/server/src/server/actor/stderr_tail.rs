@@ -37,7 +37,7 @@ impl StderrTail {
         Self { last, task }
     }
 
-    /// Returns the last lines joined into one and without secrets, for display to users and agents.
+    /// Returns the last lines as a single line with secrets redacted, for display to users and agents.
     pub(super) async fn text(&mut self) -> String {
         // After the time limit, use the bytes that have been read.
         let _ = tokio::time::timeout(END_TIMEOUT, &mut self.task).await;
@@ -46,7 +46,8 @@ impl StderrTail {
             last.iter().copied().collect()
         };
         let text = String::from_utf8_lossy(&last);
-        // Drop the first line if it is truncated: it may start with part of a secret, which cannot be recognized.
+        // Drop a truncated first line, because it may start with part of a secret. A partial secret cannot be
+        // recognized.
         let whole =
             if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

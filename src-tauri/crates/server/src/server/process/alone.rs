@@ -1,4 +1,4 @@
-//! Starts a server outside a session in order to inspect it. It has the access in its entry, but no grants.
+//! Starts a server outside a session to inspect it. The server has the access in its entry, but no grants.
 //!
 //! - Refuses a program that another server can modify.
 //! - Watches the server's writable folders for autostart files, as in a session, and quarantines files that it leaves
@@ -44,7 +44,7 @@ pub struct LoneProcess {
     pub watch: Option<LoneWatch>,
 }
 
-/// Creates dialers for a server's login outside any session.
+/// Returns a factory for dialers that a server's login uses outside any session.
 #[must_use]
 pub fn unrecorded(server: &str) -> Dial {
     let server = server.to_owned();

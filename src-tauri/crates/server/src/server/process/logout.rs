@@ -18,8 +18,8 @@ pub struct EndedLogin {
 /// Logs out of a server, and removes and revokes the tokens. Returns `None` if there was no login.
 ///
 /// # Errors
-/// Returns [`SecretError`] if the list of logins cannot be written, or if the tokens cannot be removed. In the second
-/// case, the user is logged out nevertheless.
+/// Returns [`SecretError`] if the list of logins cannot be written, or if the tokens cannot be removed. If only
+/// removing the tokens fails, the user is still logged out.
 pub async fn log_out(
     store: &SecretStore,
     name: &str,
@@ -46,7 +46,7 @@ pub async fn remove_tokens(
         tokens => tokens?,
     };
     let login = tokens.and_then(|tokens| StoredLogin::parse(tokens.reveal()));
-    // If the entry has a different URL, it does not determine which hosts the revocation may contact.
+    // An entry with a different URL must not determine which hosts the revocation contacts.
     let login = login.zip(remote).filter(|(login, remote)| login.url() == remote.url().as_str());
     let is_revoked = match login {
         Some((login, remote)) => login.revoke(&login_server(name, remote, unrecorded(name))).await,

@@ -124,7 +124,7 @@ impl LoginStore for KeptLogin {
     fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let (logins, server, id) = (self.logins.clone(), self.server.clone(), login.id().to_owned());
-            // Ignore the error: the login is then still listed as valid, but the agent gets the error in any case.
+            // Ignore the error: the login stays listed as valid, but the agent still receives the login error.
             let _ = in_time(move || logins.note_expired(&server, &id)).await;
         })
     }
@@ -139,7 +139,7 @@ pub(super) struct NeededLogin {
 }
 
 impl NeededLogin {
-    /// Returns a function that records, in order of its calls, whether the server requires a login.
+    /// Returns a function that records whether the server requires a login. Calls are recorded in order.
     pub(super) fn recorder(self) -> impl Fn(bool) + Send + Sync {
         let (send, mut needed) = mpsc::unbounded_channel();
         tokio::spawn(async move {
@@ -153,7 +153,7 @@ impl NeededLogin {
         }
     }
 
-    /// Records whether the server requires a login. Notifies the user if that was not known.
+    /// Records whether the server requires a login. Notifies the user if this was not known before.
     async fn note(&self, is_needed: bool) {
         let Self { logins, name, url, notify } = self;
         let (logins, server, url) = (logins.clone(), name.clone(), url.clone());
@@ -161,14 +161,14 @@ impl NeededLogin {
             true => logins.note_required(&server, &url),
             false => logins.note_accepted(&server).map(|()| false),
         });
-        // If the list cannot be written, the user is notified nevertheless.
+        // If the list cannot be written, the user is still notified.
         if noted.await.unwrap_or(is_needed) {
             notify(&format!("{name} needs you to log in: ironcurtain servers login {}", typed(name)));
         }
     }
 }
 
-/// Description of a remote server's credentials, for advice.
+/// Details of a remote server's credentials, used in advice to the user.
 pub(super) struct Advice {
     server: String,
     url: String,
@@ -202,7 +202,7 @@ impl Advice {
         Self { server: name.to_owned(), url, address, add_token, with, logins }
     }
 
-    /// Returns a message that the server refused the credentials with this status, including advice.
+    /// Returns a message with advice for credentials that the server refused with this status.
     pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
         let Self { server, url, address, add_token, with, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
@@ -230,16 +230,17 @@ impl Advice {
                 }
             }
             Credentials::Plain => format!(
-                "`{address}` {refused} the token in its entry ({status}); to give it another one, run: {add_token}"
+                "`{address}` {refused} the token in its entry ({status}); to replace the token, run: {add_token}"
             ),
             Credentials::Secret(secret) => format!(
-                "`{address}` {refused} your secret `{secret}` ({status}); to store another one, run: ironcurtain secrets set {secret}"
+                "`{address}` {refused} your secret `{secret}` ({status}); to replace the secret, run: ironcurtain secrets set {secret}"
             ),
         }
     }
 }
 
-/// Returns the login's scopes and the additional scopes that the server requires, which may be separated by commas.
+/// Returns the login's scopes and the additional scopes that the server requires. The required scopes may be separated
+/// by commas.
 fn together<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
     let is_new = move |scope: &&str| !scopes.iter().any(|had| had == scope);
     scopes.iter().map(String::as_str).chain(named(required).filter(is_new))

@@ -1,4 +1,5 @@
-//! Starts a server in an `srt` sandbox. Its settings contain the grants, so each new grant requires a new sandbox.
+//! Starts a server in an `srt` sandbox. The sandbox's settings contain the grants, so each new grant requires a new
+//! sandbox.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::server::start_error::ServerStartError;

@@ -57,7 +57,7 @@ fn a_folder_of_the_runs_own_needs_permission_only_for_its_new_name() {
     let (reply, asked) = scene.allowing(12, &to("d\0e\0"));
     reply.unwrap();
     assert_eq!(asked, [wanted("/e", AccessKind::Write)]);
-    // A folder with another program's file requires permission.
+    // Moving a folder that contains another program's file requires permission.
     fs::write(scene.path("e/x"), "x").unwrap();
     let (reply, asked) = scene.allowing(12, &to("e\0f\0"));
     reply.unwrap();

@@ -1,4 +1,4 @@
-//! Tests lock, backup and temporary files, which belong to the file that a program is changing.
+//! Tests lock, backup and temporary files. Each belongs to the file that a program is changing.
 
 use super::*;
 
@@ -14,7 +14,7 @@ impl Scene {
         self.call(12, 1, &[&1_u64.to_ne_bytes()[..], format!("{from}\0{to}\0").as_bytes()].concat())
     }
 
-    /// Begins opening a file. Returns the request's number and the accesses that require permission.
+    /// Starts to open a file. Returns the request's number and the accesses that require permission.
     fn asked_on_open(&self, node: u64) -> (u64, Vec<WantedAccess>) {
         let unique = self.send(14, node, &[WRITE.to_ne_bytes(), [0; 4]].concat());
         (unique, self.asked())
@@ -38,7 +38,7 @@ fn a_lock_file_asks_about_the_file_that_it_then_replaces() {
     scene.answer(true);
     let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
     scene.write(handle, b"new").unwrap();
-    // The answer applied to one change, which is complete once the file has been replaced.
+    // The answer applied to one change. The change is complete once the file has been replaced.
     scene.rename("a.txt.lock", "a.txt").unwrap();
     assert_eq!(scene.asked(), []);
     assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"new");

@@ -154,7 +154,7 @@ pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     types
 }
 
-/// Returns the index of the bracket that closes the one at `at`.
+/// Returns the index of the bracket that closes the bracket at `at`.
 pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, word) in words.iter().enumerate().skip(at) {

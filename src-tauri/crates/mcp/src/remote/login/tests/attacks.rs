@@ -26,7 +26,7 @@ async fn an_answer_of_another_issuer_is_refused() {
         metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
     });
     let missing = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
-    assert!(missing.contains("received one of `nobody`"), "{missing}");
+    assert!(missing.contains("received one from `nobody`"), "{missing}");
     logged_in(hosts.server(), &own).await.unwrap();
 }
 
@@ -35,7 +35,7 @@ async fn metadata_of_another_issuer_is_refused() {
     let hosts = Hosts::start().await;
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!("https://bank.example"))));
     let said = refused(&hosts).await;
-    assert!(said.contains("received one of `https://bank.example`"), "{said}");
+    assert!(said.contains("received one from `https://bank.example`"), "{said}");
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!(hosts.auth.base))));
     assert_eq!(refused(&hosts).await, "");
 }
@@ -117,10 +117,10 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
 #[tokio::test]
 async fn a_token_is_accepted_only_from_the_token_endpoint() {
     let hosts = Hosts::start().await;
-    // A token in the redirect, as in the implicit flow.
+    // The redirect contains a token, as in the implicit flow.
     let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
     assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
-    // A redirect from the token endpoint, which would send the code to another host.
+    // The token endpoint redirects, which would send the code to another host.
     hosts.mcp.json("/token", &tokens(9, "read"));
     hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
     let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
@@ -244,7 +244,7 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
     let metadata: Value =
         serde_json::from_str(&hosts.auth.answer("/.well-known/oauth-authorization-server")).unwrap();
     hosts.announces(&format!("{}{path}", hosts.auth.base));
-    let expected = format!("expected an answer of `{}`, received one of", hosts.auth.base);
+    let expected = format!("expected a response from `{}`, received one from", hosts.auth.base);
     for (issuer, received) in [
         (json!("https://bank.example"), "`https://bank.example`"),
         (json!(hosts.mcp.base), hosts.mcp.base.as_str()),
@@ -309,7 +309,7 @@ fn advice_contains_nothing_that_a_shell_interprets() {
 
 #[tokio::test]
 async fn a_hostile_server_gets_a_token_for_itself_only() {
-    // The hostile server names the authorization server of an honest one.
+    // The hostile server names the authorization server of an honest server.
     let honest = Hosts::start().await;
     let hostile = Hosts { auth: honest.auth.clone(), ..Hosts::start().await };
     hostile.announces(&honest.auth.base);
@@ -318,7 +318,7 @@ async fn a_hostile_server_gets_a_token_for_itself_only() {
     let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
     assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
     assert!(!page.contains(&of(honest.url())), "{page}");
-    // It cannot request a token for the honest server.
+    // The hostile server cannot request a token for the honest server.
     let borrowed = json!({ "resource": honest.url(), "authorization_servers": [honest.auth.base] });
     hostile.mcp.json("/.well-known/oauth-protected-resource/mcp", &borrowed);
     let said = refused(&hostile).await;

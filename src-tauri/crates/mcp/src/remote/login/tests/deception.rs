@@ -22,13 +22,15 @@ async fn a_page_of_one_user_is_not_metadata_of_the_whole_host() {
         announce(path);
         hosts.auth.json(path, &hostile);
         let said = refused(&hosts).await;
-        assert!(said.contains(&format!("received one of `{}`", hosts.auth.base)), "{path}: {said}");
+        assert!(said.contains(&format!("received one from `{}`", hosts.auth.base)), "{path}: {said}");
     }
     // A redirect from the page changes nothing.
     announce(pages);
     hosts.auth.set(pages, 302, &format!("Location: {METADATA}\r\n"), "");
     assert!(
-        refused(&hosts).await.contains(&format!("expected an answer of `{}/mallory/pages`", hosts.auth.base))
+        refused(&hosts)
+            .await
+            .contains(&format!("expected a response from `{}/mallory/pages`", hosts.auth.base))
     );
     // The user's page can only be the metadata of the user's own issuer.
     hostile["issuer"] = json!(format!("{}/mallory/pages", hosts.auth.base));
@@ -103,7 +105,7 @@ async fn scopes_that_are_too_long_to_show_are_not_requested() {
     assert!(matches!(said, LoginError::TooManyScopes { .. }), "{said}");
     let some = ClientChoice { scopes: Some(vec!["scope-1".into()]), ..ClientChoice::default() };
     offer.check(&some).unwrap();
-    // One entry with several scopes is shown and compared as several.
+    // One entry with several scopes is shown and compared as several scopes.
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &names(&["read write".into()]));
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     assert_eq!(offer.scopes(&ClientChoice::default()), ["read", "write"]);
@@ -117,7 +119,7 @@ async fn a_discovery_sends_a_limited_number_of_requests() {
         all.push(hosts.auth.base.clone());
         json!({ "resource": hosts.url(), "authorization_servers": all, "scopes_supported": ["read"] })
     };
-    // The canonical metadata is also a candidate of each issuer with a path.
+    // The canonical metadata is also a candidate for each issuer with a path.
     let metadata: Value = serde_json::from_str(&hosts.auth.answer(METADATA)).unwrap();
     hosts.auth.set(METADATA, 404, "", "");
     hosts.auth.json("/.well-known/openid-configuration", &metadata);

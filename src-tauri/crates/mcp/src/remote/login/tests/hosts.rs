@@ -138,7 +138,7 @@ async fn read(stream: &mut TcpStream) -> (String, String) {
     }
 }
 
-/// Sends a GET request as a browser does. Fails if nothing is listening.
+/// Sends a GET request as a browser does. Returns an error if nothing is listening.
 pub async fn got(url: &str) -> io::Result<Answer> {
     let url = Url::parse(url).unwrap();
     let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());

@@ -1,4 +1,4 @@
-//! Tests that a logout ends the login at the authorization server too.
+//! Tests that a logout also ends the login at the authorization server.
 
 use super::hosts::{Hosts, tokens};
 use super::logged_in;
@@ -48,7 +48,7 @@ async fn tokens_renewed_during_a_logout_are_revoked() {
     let (first, login) = (login.header().await.unwrap(), Arc::new(login));
     hosts.auth.json("/token", &tokens(2, "read"));
     let stored = kept.login.lock().unwrap().clone().unwrap();
-    // The authorization server answers once the user has logged out, or logged in again.
+    // The authorization server answers only after the user has logged out or logged in again.
     let mut own = stored.clone();
     own.is_own_client = true;
     let renewed = ["access-2", "refresh-2"];

@@ -87,7 +87,7 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     let (kept, login) = kept(&hosts).await;
     let first = login.header().await.unwrap();
     assert_eq!(bearer(first.clone()), "Bearer access-1");
-    // The server now announces another authorization server, which must not receive the refresh token.
+    // The server now announces a different authorization server, which must not receive the refresh token.
     let other = Hosts::start().await;
     hosts.announces(&other.auth.base);
     hosts.auth.json("/token", &tokens(2, "read"));

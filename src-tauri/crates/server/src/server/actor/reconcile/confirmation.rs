@@ -1,6 +1,6 @@
 //! Waits until a server has applied one version of its roots.
 //!
-//! - Each wait has one deadline, which later changes do not extend.
+//! - Each wait has one deadline. Changes during the wait do not extend it.
 
 use crate::server::roots::ServerView;
 use ironcurtain_mcp::server::{ServerAnswer, ServerConnection};
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 /// Maximum time to wait for a server to apply changed roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum time to wait for a server's first `roots/list`, because the server may not support roots.
+/// Maximum time to wait for a server's first `roots/list`. The time is short, because the server may not support roots.
 const FIRST_ASK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Maximum interval between two calls of `list_allowed_directories`.
+/// Maximum interval between two calls to `list_allowed_directories`.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Notification that the roots have changed.
@@ -42,8 +42,8 @@ pub(super) enum WaitOutcome {
 }
 
 impl Wait {
-    /// Starts waiting for the roots in `shown`. `asks_for_roots` is `true` if the server is known to request roots,
-    /// `lists_allowed` if it has the tool `list_allowed_directories`.
+    /// Starts waiting for the roots in `shown`. `asks_for_roots` is `Some(true)` if the server is known to request
+    /// roots. `lists_allowed` is `true` if the server has the `list_allowed_directories` tool.
     pub(super) fn begin(
         connection: ServerConnection,
         shown: ServerView,
@@ -64,7 +64,7 @@ async fn wait_for_confirmation(
     log: SessionLog,
 ) -> WaitOutcome {
     let deadline = Instant::now() + ROOTS_TIMEOUT;
-    // A server with the tool supports roots, even if it is slow to request them.
+    // A server that has the tool supports roots, even if it is slow to request them.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
     let bound = if may_never_ask { FIRST_ASK_TIMEOUT } else { ROOTS_TIMEOUT };
     let mut told = connection.told.clone();

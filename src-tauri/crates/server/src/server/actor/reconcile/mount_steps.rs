@@ -89,8 +89,8 @@ pub(super) async fn remove(
     round: &mut RoundOutcome,
 ) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-    // Without proof of the unmount, restart the server. Files that it writes until then are checked after it has
-    // exited.
+    // Without proof of the unmount, restart the server. Files that the server writes before the restart are checked
+    // after it has exited.
     let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: UnmountProof::Proved }));
     round.held |= !is_gone;
     for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
