@@ -212,7 +212,7 @@ mod tests {
         std::fs::write(&path, damaged).unwrap();
         let refused = Journal::open(&database).unwrap_err().to_string();
         assert!(
-            refused.starts_with("line 1 of the grant journal") && refused.contains("remove the file"),
+            refused.starts_with("line 1 of the grant journal") && refused.contains("delete the file"),
             "{refused}"
         );
     }
