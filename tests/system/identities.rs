@@ -135,7 +135,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     eventually("nothing is suspended", Duration::from_secs(10), || !scene.is_suspended());
     let log = scene.world.log();
     assert!(log.contains(
-        "the server hostile is another program: you kept the permissions and data under its name for the new program"
+        "the server hostile is a different program: you kept the permissions and data under its name for the new program"
     ));
     let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
     assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
