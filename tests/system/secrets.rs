@@ -8,6 +8,7 @@ use crate::remote_servers::FakeServer;
 use crate::scripted_user::ScriptedUser;
 use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
+use ironcurtain_export::{DeviceKeyError, KeyStore};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use serde_json::{Value, json};
 use std::fs;
@@ -288,6 +289,34 @@ fn keyring_detects_log_truncated_with_its_head() {
         eventually("the truncation is recorded", TIMEOUT, || {
             world.log().contains("the record was truncated or replaced")
         });
+    });
+}
+
+#[test]
+fn device_key_is_stored_in_the_keyring_and_no_second_one_is_created_while_it_is_locked() {
+    let name = "secrets::device_key_is_stored_in_the_keyring_and_no_second_one_is_created_while_it_is_locked";
+    on_a_bus(name, UNLOCKED, || {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = KeyStore::new(dir.path(), true);
+        let key = store.open_or_create().unwrap().public();
+        assert!(store.public_file().exists() && !dir.path().join("device-key").exists());
+        assert!(store.open_or_create().unwrap().public() == key);
+        let locked = Command::new("dbus-send")
+            .args([
+                "--session",
+                "--print-reply",
+                "--dest=org.freedesktop.secrets",
+                "/org/freedesktop/secrets",
+            ])
+            .arg("org.freedesktop.Secret.Service.Lock")
+            .arg("array:objpath:/org/freedesktop/secrets/collection/login")
+            .output();
+        assert!(locked.unwrap().status.success());
+        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Locked)));
+        assert!(store.public().unwrap() == Some(key));
+        // Without a keyring, the key is in a file.
+        KeyStore::new(other.path(), false).open_or_create().unwrap();
+        assert!(other.path().join("device-key").exists());
     });
 }
 
