@@ -1,11 +1,10 @@
 //! Tests the dialog's content, on the screen and for screen readers, including hostile text.
 
 use crate::harness::{
-    DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
-    wait_until_unread,
+    DIALOG, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question, wait_until_unread,
 };
 use crate::screen::{Control, Screen, TIMEOUT, until};
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::time::Duration;
 
 #[test]
@@ -89,7 +88,7 @@ fn first_screen_lists_all_consequences_worst_first() {
         ),
         (
             "push",
-            "force-push main to https://evil.example/stolen.git (your code leaves this computer; overwrites history on the remote)",
+            "force-push main to https://evil.example/stolen.git (your code leaves this computer; history there is overwritten)",
             &["requested as origin", "update git's records in ~/src/app (allowed already)"],
         ),
         (
@@ -374,37 +373,6 @@ fn written_content_and_all_arguments_are_readable() {
     screen.picture("dialog-open");
     let deny = screen.control(DIALOG, "push button", "Deny");
     assert!(on_screen(&deny), "{deny:?}");
-}
-
-#[test]
-fn notification_for_unseen_question_opens_it_and_offers_no_allow() {
-    let mut screen = Screen::start();
-    let service = crate::screen::helper_path("notifications.py");
-    let seen = screen.home().join("notifications");
-    let (service, file) = (service.to_str().expect("a UTF-8 path"), seen.to_str().expect("a UTF-8 path"));
-    let (mut press, said) = screen.spawn_with_stdin("/usr/bin/python3", &["-u", service, file]);
-    assert_eq!(said.lines().map_while(Result::ok).next().as_deref(), Some("ready"));
-    let mut harness = Harness::start(&screen, &["dialog"]);
-    harness.order("ask write q1 120000");
-    let told =
-        until("the notification", || std::fs::read_to_string(&seen).ok().filter(|text| text.ends_with('\n')));
-    let told: serde_json::Value = serde_json::from_str(&told).expect("one notification");
-    assert_eq!(
-        told,
-        serde_json::json!({
-            "app": "IronCurtain",
-            "summary": "A question is waiting for you",
-            "body": "Claude Code wants to write a file or folder",
-            "actions": ["default", "Open", "open", "Open", "deny", "Deny"],
-        })
-    );
-    let dialog = screen.window(DIALOG);
-    assert_ne!(screen.xdotool(&["getwindowfocus"]), dialog);
-    // Simulates a click on the notification, as the notification service would report it.
-    writeln!(press, "1 default").expect("a service");
-    screen.wait_for_focus(&dialog);
-    screen.key("Escape");
-    assert_eq!(harness.event(), "q1 deny");
 }
 
 fn on_screen(control: &Control) -> bool {

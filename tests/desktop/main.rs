@@ -18,6 +18,7 @@ mod harness;
 mod input_races;
 mod lifecycle;
 mod measurements;
+mod notifications;
 mod pictures;
 mod revoke_clicks;
 mod screen;

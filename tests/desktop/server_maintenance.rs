@@ -88,7 +88,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     choose(&bundle);
     window::says(&screen, "It stays closed until you allow it for the agent that uses it.");
     screen.press(WINDOW, "push button", "Pick a folder\u{2026} Where notes are");
-    picked(&screen, "^Choose a folder for notes$", &notes);
+    picked(&screen, "^Pick a folder for notes$", &notes);
     window::says(&screen, "~/notes");
     screen.press(WINDOW, "push button", "Show what would be added");
     window::says(&screen, &format!("Works with, after you allow it for an agent: {}", notes.display()));

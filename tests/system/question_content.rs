@@ -93,7 +93,7 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     ];
     let push = Consequence {
         asked_for: Some("origin".to_owned()),
-        note: Some("your code leaves this computer; overwrites history on the remote".to_owned()),
+        note: Some("your code leaves this computer; history there is overwritten".to_owned()),
         ..saying(Verb::ForcePush, object)
     };
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };

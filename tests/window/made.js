@@ -188,7 +188,7 @@
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
     plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send anything it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
-    write_opening: () => "New sessions can access it.",
+    write_opening: () => "It is open to new sessions.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
     plan_limits: ({ wanted }) => {
       if (wanted.memory < 32 && wanted.memory !== null) throw { code: "storage", message: `memory cannot be ${wanted.memory}: write 32 to 1048576 MiB` };

@@ -346,7 +346,7 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await says("fetch may send anything it knows to a.example, at any time");
   assert.deepEqual(await called("write_opening"), []);
   await press("open-now:fetch");
-  await says("New sessions can access it.");
+  await says("It is open to new sessions.");
   await press("close:fetch:write:/home/ada/.cache/fetch");
   await says("fetch no longer always has access to /home/ada/.cache/fetch.");
   assert.deepEqual(await called("close_opening"), []);

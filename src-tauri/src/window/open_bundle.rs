@@ -103,7 +103,7 @@ impl OpenBundle {
             (true, true) => (Picked::File, "files"),
         };
         let name = short(&self.bundle.manifest.name);
-        Ok(PathWish { title: format!("Choose {what} for {name}"), kind, several })
+        Ok(PathWish { title: format!("Pick {what} for {name}"), kind, several })
     }
 
     /// Stores the paths that the user picked for a setting.

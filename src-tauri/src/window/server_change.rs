@@ -154,7 +154,7 @@ pub(super) async fn write_opening(state: &AppState) -> Result<String, CommandErr
         change.ok_or_else(|| CommandError::malformed("nothing to open: review the opening again"))?;
     let what = visible::line(change.opening.what());
     aside(move || change.write()).await?;
-    Ok(format!("New sessions can access {what}."))
+    Ok(format!("{what} is open to new sessions."))
 }
 
 pub(super) async fn close_opening(

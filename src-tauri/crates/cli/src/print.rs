@@ -78,7 +78,7 @@ pub fn done(request: &Request) -> Option<String> {
     }
     if let Request::Pause { session } = request {
         return Some(format!(
-            "Paused: every call of this session is denied. To resume it, run: ironcurtain resume {session}"
+            "Paused: every call of this session is denied. Resume it: ironcurtain resume {session}"
         ));
     }
     None

@@ -58,7 +58,7 @@ pub enum ServersAction {
         name: String,
     },
     /// Show the grants and data that are suspended because a server name now starts a different program: keep them,
-    /// or start from scratch.
+    /// or start afresh.
     Identity(identity::IdentityOptions),
     /// Show the tools that a server changed; update them, keep their old definitions, or remove them.
     Diff(diff::DiffOptions),

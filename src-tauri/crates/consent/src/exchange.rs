@@ -4,7 +4,7 @@
 //!   question limit. No other code performs these checks.
 //! - INVARIANT: a question is recorded before the user sees it, an approval before it takes effect, and a grant before
 //!   it is created.
-//! - The caller chooses the question and the grants; this module does not.
+//! - The caller chooses the question and the grants. This module asks the question and stores the grants.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;

@@ -1,7 +1,7 @@
 //! State directory with the journals of writable paths and the quarantined files. It outlives sandboxes.
 //!
-//! - INVARIANT: the user owns the directory and nobody else has access to it. Any other file or directory at its path
-//!   is refused.
+//! - INVARIANT: the path is a directory that belongs to the user and that only the user can access. Otherwise, opening
+//!   it fails.
 //! - The directory is hidden in every sandbox.
 
 use std::{

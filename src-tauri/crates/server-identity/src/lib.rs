@@ -76,7 +76,7 @@ pub enum IdentityError {
 /// The state under a name is suspended because a different program now has that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start from scratch, with `ironcurtain servers identity {server}` or in the window under Servers"
+    "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
 )]
 pub struct IdentitySuspension {
     /// Name of the server.

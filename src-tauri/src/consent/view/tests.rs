@@ -246,7 +246,7 @@ fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
         Piece::Foreign("https://evil.example/x".into()),
     ];
     let push = Consequence {
-        note: Some("overwrites history on the remote".into()),
+        note: Some("history there is overwritten".into()),
         asked_for: Some("origin".into()),
         ..Consequence::new(Verb::ForcePush, object)
     };
@@ -254,7 +254,7 @@ fn the_only_effect_that_needs_approval_is_whole_in_the_headline() {
     let asked = Question { consequences: vec![push.clone(), record.clone()], ..question() };
     let view = ConsentView::new(&asked, Path::new("/home/ada"));
     let said =
-        "Claude Code wants to force-push main to https://evil.example/x (overwrites history on the remote)";
+        "Claude Code wants to force-push main to https://evil.example/x (history there is overwritten)";
     assert_eq!(view.sentence(), said);
     assert_eq!(view.worst(&asked), None, "the sentence is whole");
     assert_eq!((view.lines.len(), plain(&view.lines[0].notes)), (2, "requested as origin".to_owned()));

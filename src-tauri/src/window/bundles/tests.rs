@@ -112,7 +112,7 @@ fn writes_a_bundle_as_shown_with_the_picked_folder() {
     let refused = draft.bundle().unwrap().pick("level", vec!["/".into()]).unwrap_err().to_string();
     assert_eq!(refused, "the bundle has no file or folder setting `level`");
     let wish = draft.bundle().unwrap().path_wish("folders").unwrap();
-    let title = "Choose folders for notes".to_owned();
+    let title = "Pick folders for notes".to_owned();
     assert_eq!(wish, PathWish { title, kind: Picked::Folder, several: true });
 
     let folder = scene.dir.path().join("mine");

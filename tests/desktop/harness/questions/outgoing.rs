@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Returns a question about pushing a repository to an unknown remote.
 pub(super) fn push(base: Question) -> Question {
     let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
-    let note = "your code leaves this computer; overwrites history on the remote";
+    let note = "your code leaves this computer; history there is overwritten";
     let pushed =
         Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::ForcePush, "", note) };
     Question {

@@ -29,8 +29,8 @@ const WRITES: &[Verb] = &[Verb::Create, Verb::Write, Verb::Change, Verb::Move];
 const ELSEWHERE: &[Verb] = &[Verb::Publish, Verb::Share];
 
 const FORCED: Flag =
-    Flag { worse: Some(Verb::ForcePush), ..flag("force", PUSHES, "overwrites history on the remote") };
-const DELETED: Flag = flag("delete", PUSHES, "deletes the branch on the remote");
+    Flag { worse: Some(Verb::ForcePush), ..flag("force", PUSHES, "history there is overwritten") };
+const DELETED: Flag = flag("delete", PUSHES, "the branch there is deleted");
 
 const FLAGS: [Flag; 17] = [
     FORCED,

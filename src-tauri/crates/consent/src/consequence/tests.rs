@@ -110,7 +110,7 @@ fn a_push_shows_the_resolved_address() {
     let push = json!({ "repo_path": "/open/app", "remote": "origin", "branch": "main", "force": true });
     let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_push", git(), push) };
     let expected = [
-        "force-push <main> to <https://evil.example/x>; your code leaves this computer; overwrites history on the remote; for origin",
+        "force-push <main> to <https://evil.example/x>; your code leaves this computer; history there is overwritten; for origin",
         "update git's records in </open/app>",
     ];
     let (lines, arguments) = scene.shown();
@@ -137,14 +137,14 @@ fn a_push_is_forced_however_the_call_says_so() {
         (lines.concat(), arguments.contains(&"force".to_owned()))
     };
     let plain = "push <main> to <https://a.example/y>; your code leaves this computer";
-    let forced = format!("force-{plain}; overwrites history on the remote");
+    let forced = format!("force-{plain}; history there is overwritten");
     assert_eq!(of(json!({ "force": true })), (forced.clone(), true));
     assert_eq!(of(json!({ "force": "yes" })), (forced.clone(), false), "the value is shown with the others");
     assert_eq!(of(json!({ "options": ["--force-with-lease", "-v"] })), (forced.clone(), false));
     assert_eq!(of(json!({ "branch": "+main" })).0, forced.replace("<main>", "<+main>"));
     assert_eq!(
         of(json!({ "branch": ":main" })).0,
-        plain.replace("<main>", "<:main>") + "; deletes the branch on the remote"
+        plain.replace("<main>", "<:main>") + "; the branch there is deleted"
     );
     for milder in
         [json!({}), json!({ "force": false }), json!({ "force": null }), json!({ "options": ["-v"] })]

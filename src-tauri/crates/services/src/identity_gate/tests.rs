@@ -72,7 +72,7 @@ fn outcome(bindings: &Bindings, digest: &str, kept: &KeptUnderName) -> Result<&'
 }
 
 const REFUSED: &str = "the server `notes` is not the program that you allowed before: `/u/notes` was changed. Suspended: 2 annotated \
-    tools, its secrets `notes-key`. Keep them for the new program or start from scratch, with `ironcurtain servers identity notes` or in \
+    tools, its secrets `notes-key`. Keep them for the new program or start afresh, with `ironcurtain servers identity notes` or in \
     the window under Servers";
 
 #[test]

@@ -67,7 +67,7 @@ impl Actor {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
-                self.restart("it kept using access that was revoked").await;
+                self.restart("it still had access that was revoked").await;
                 continue;
             }
             if round.outdated && restarts < MAX_RESTARTS {

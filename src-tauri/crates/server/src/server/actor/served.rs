@@ -120,7 +120,7 @@ impl ServedProcess {
             Some(order) = self.orders.recv() => FilesEvent::Order(order),
             () = self.files.ending() => {
                 let why = self.files.ended_because();
-                FilesEvent::Stop(why.unwrap_or_else(|| "it kept using access that was revoked".to_owned()))
+                FilesEvent::Stop(why.unwrap_or_else(|| "it still had access that was revoked".to_owned()))
             }
         }
     }
