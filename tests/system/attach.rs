@@ -1,6 +1,7 @@
 //! Questions from a remote machine, shown on the desktop that is attached to it. Both machines run the real daemon, and
 //! the real `ironcurtain attach` and `ironcurtain relay` connect them.
 
+mod background;
 mod between;
 mod desktops;
 mod pairing;
@@ -136,16 +137,34 @@ impl Attach {
 
     /// Starts `ironcurtain attach` on a desktop, with a user who types the codes on both machines.
     fn pairing(desktop: &Path, host: &str, command: &[String], remote: &Path) -> Self {
-        let (attach, mut stdin) = Self::waiting(desktop, host, command);
-        let code = pair(remote, &attach.code()).unwrap();
-        writeln!(stdin, "{code}").unwrap();
-        attach
+        let (attach, stdin) = Self::waiting(desktop, host, command);
+        attach.enters_codes(stdin, remote)
     }
 
     /// Starts `ironcurtain attach` on a desktop. The user types into the returned stream.
     fn waiting(desktop: &Path, host: &str, command: &[String]) -> (Self, ChildStdin) {
         let mut attach = Command::new(programs().join("ironcurtain"));
         attach.args(["attach", host, "--"]).args(command).env("IRONCURTAIN_HOME", desktop);
+        Self::spawn(attach)
+    }
+
+    /// Runs a command from the guide on a desktop, with a user who types the codes on both machines. `bin` is the first
+    /// folder of `PATH`.
+    fn typed(desktop: &Path, words: &[&str], bin: &Path, remote: &Path) -> Self {
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut attach = Command::new(programs().join("ironcurtain"));
+        attach.args(words).env("IRONCURTAIN_HOME", desktop).env("PATH", path);
+        let (attach, stdin) = Self::spawn(attach);
+        attach.enters_codes(stdin, remote)
+    }
+
+    fn enters_codes(self, mut stdin: ChildStdin, remote: &Path) -> Self {
+        let code = pair(remote, &self.code()).unwrap();
+        writeln!(stdin, "{code}").unwrap();
+        self
+    }
+
+    fn spawn(mut attach: Command) -> (Self, ChildStdin) {
         attach.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = attach.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
@@ -162,11 +181,10 @@ impl Attach {
     /// Waits for the desktop's code.
     #[track_caller]
     fn code(&self) -> String {
-        until("the desktop shows its code", TIMEOUT, || {
-            self.said()
-                .iter()
-                .find_map(|line| Some(line.split_once("ironcurtain pair ")?.1.get(..6)?.to_owned()))
-        })
+        self.says("ironcurtain pair ", 1);
+        let said = self.said();
+        let code = said.iter().find_map(|line| line.split_once("ironcurtain pair ")?.1.get(..6));
+        code.unwrap().to_owned()
     }
 
     fn said(&self) -> Vec<String> {

@@ -25,7 +25,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The guides, in the order of the book.
-const GUIDES: [&str; 8] = [
+const GUIDES: [&str; 9] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/install.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/connect.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/questions.md")),
@@ -33,6 +33,7 @@ const GUIDES: [&str; 8] = [
     POLICY,
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/review.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/export.md")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/remote.md")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/troubleshooting.md")),
 ];
 
@@ -41,8 +42,9 @@ const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..
 /// Path of the policy file in the guide. The test substitutes its own configuration folder.
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
-/// Commands in the guides that need a package registry, a keyring or another server. Other tests run them.
-const ELSEWHERE: [&str; 12] = [
+/// Commands in the guides that need a package registry, a keyring, another server or another machine. Other tests run
+/// them.
+const ELSEWHERE: [&str; 17] = [
     "servers add https://mcp.example.com/mcp --name example",
     "servers login example",
     "servers login example --client-id ID --client-secret",
@@ -55,6 +57,11 @@ const ELSEWHERE: [&str; 12] = [
     "servers remove memory",
     "servers restore memory",
     "audit verify --heads heads.jsonl --key KEY --log audit-copy",
+    "attach devbox",
+    "pair 204517",
+    "attach docker:mybox",
+    "attach devbox -- ssh -p 2222 devbox ironcurtain relay",
+    "pair --remove 'laptop (3v9KqWbe)'",
 ];
 
 /// Returns the first JSON block on a page, which may be indented inside a list.

@@ -20,7 +20,7 @@ pub(crate) use batch::CallView;
 pub(crate) use facts::HOW;
 
 use super::text;
-use ironcurtain_consent::{Lifetime, Piece, Question, Reach, UNSANDBOXED, Verb};
+use ironcurtain_consent::{Lifetime, Offer, Piece, Question, Reach, UNSANDBOXED, Verb};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use shorten::Rest;
@@ -185,7 +185,7 @@ impl ConsentView {
                 .iter()
                 .map(|offer| Choice {
                     label: text::isolated(&text::line(&offer.label)),
-                    sentence: text::isolated(&text::line(&offer.sentence)),
+                    sentence: sentence(question.host.as_deref(), offer),
                     lifetimes: offer.lifetimes.clone(),
                     reads_one_file: offer.reach == Reach::Paths && reads_one_file(question),
                     is_decision: offer.reach.is_decision(),
@@ -231,6 +231,13 @@ impl ConsentView {
         let limits = if self.band == Some(NOT_SANDBOXED) { format!(" {UNSANDBOXED}") } else { String::new() };
         format!("{sentence}{length}.{limits}")
     }
+}
+
+/// Returns the sentence of an offer. On a remote machine, a `~` in it is the home folder there, so the sentence begins
+/// with the machine.
+fn sentence(host: Option<&str>, offer: &Offer) -> String {
+    let sentence = text::line(&offer.sentence);
+    text::isolated(&host.map_or(sentence.clone(), |host| format!("On {}: {sentence}", text::name(host))))
 }
 
 fn on_host(host: &str) -> String {

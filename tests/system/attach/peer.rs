@@ -2,7 +2,7 @@
 
 use super::transports::Running;
 use super::{Attach, NOT_WAITING, Remote, file, pair, run};
-use crate::client::TIMEOUT;
+use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::Next;
 use crate::test_home::TestHome;
 use crate::world::{World, eventually};
@@ -270,9 +270,9 @@ fn an_answer_after_the_deadline_allows_nothing() {
     desktop.send(&FromDesktop::Hello { version: VERSION, name: "laptop".to_owned(), want });
     assert!(matches!(desktop.next(), FromRemote::Attached));
     let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
-    let mut ask = || agent.begin_call("read_text_file", json!({ "path": path }));
+    let ask = |agent: &mut Client| agent.begin_call("read_text_file", json!({ "path": path }));
     let allow = Answer::Allow { offer: 0, lifetime: Lifetime::Session };
-    let (late, (late_id, late_answer)) = (ask(), desktop.answer_to_next(&allow));
+    let (late, (late_id, late_answer)) = (ask(&mut agent), desktop.answer_to_next(&allow));
     // The question is withdrawn at its deadline.
     match desktop.next_except_ping() {
         FromRemote::Withdraw { id } => assert_eq!(id, late_id),
@@ -287,10 +287,11 @@ fn an_answer_after_the_deadline_allows_nothing() {
         other => panic!("{other:?}"),
     }
     assert!(remote.grants().is_empty());
-    // The same answer, given in time, allows the call.
-    let (in_time, (_, answer)) = (ask(), desktop.answer_to_next(&allow));
-    desktop.send(&answer);
+    // The same answer, given in time, allows the call. Until the first call is denied, the second would wait for the
+    // same question.
     agent.outcome(late).refused("did not answer within 5 s");
+    let (in_time, (_, answer)) = (ask(&mut agent), desktop.answer_to_next(&allow));
+    desktop.send(&answer);
     assert_eq!(agent.outcome(in_time).ok(), "remote content");
     assert_eq!(remote.grants().len(), 1);
 }

@@ -8,8 +8,11 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_testkit::wait::until;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+/// The guide whose commands these tests run.
+const GUIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/remote.md"));
 
 /// Program that is terminated when the test ends.
 pub(super) struct Running(pub(super) Child);
@@ -72,11 +75,26 @@ impl Sshd {
         Self { _sshd: Running(sshd), client_config }
     }
 
-    fn command(&self) -> Vec<String> {
-        ["ssh", "-F", &self.client_config, "-T", "--", "devbox", "ironcurtain", "relay"]
-            .map(str::to_owned)
-            .to_vec()
+    /// Returns a folder with an `ssh` that reads this configuration instead of the user's.
+    fn bin(&self) -> PathBuf {
+        let script = format!("exec /usr/bin/ssh -F {} \"$@\"", self.client_config);
+        program_in(&Path::new(&self.client_config).with_file_name("bin"), "ssh", &script)
     }
+}
+
+/// Writes a shell script to a new folder. Returns the folder.
+fn program_in(bin: &Path, name: &str, script: &str) -> PathBuf {
+    std::fs::create_dir(bin).unwrap();
+    std::fs::write(bin.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(bin.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    bin.to_path_buf()
+}
+
+/// Returns the command in the guide that starts with these words, without `ironcurtain`.
+fn in_guide(start: &str) -> Vec<&'static str> {
+    let commands = GUIDE.lines().filter_map(|line| line.strip_prefix("$ ironcurtain "));
+    let mut matching = commands.filter(|line| line.starts_with(start));
+    matching.next().unwrap().split(' ').collect()
 }
 
 fn user_name() -> String {
@@ -88,7 +106,9 @@ fn user_name() -> String {
 fn a_desktop_attaches_through_sshd_and_again_after_ssh_was_killed() {
     let (desktop, remote) = (World::new(), Remote::new());
     let sshd = Sshd::start(&remote);
-    let attach = Attach::pairing(&desktop.ours(), "devbox", &sshd.command(), &remote.place.ours());
+    let words = in_guide("attach devbox");
+    assert_eq!(words, ["attach", "devbox"]);
+    let attach = Attach::typed(&desktop.ours(), &words, &sshd.bin(), &remote.place.ours());
     attach.attached(1);
     let (path, mut agent) = (file(&remote, "docs/first.txt"), remote.connect());
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -131,16 +151,19 @@ fn a_desktop_attaches_to_a_daemon_in_another_mount_namespace() {
     let pid = container.0.id().to_string();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let inside = children.split_whitespace().next().unwrap_or(&pid).to_owned();
-    let program = programs().join("ironcurtain").display().to_string();
-    let home = format!("IRONCURTAIN_HOME={}", place.ours().display());
-    let enter: &[&str] = if is_root() { &["-m"] } else { &["-U", "--preserve-credentials", "-m"] };
-    let words = ["nsenter", "-t", &inside].into_iter().chain(enter.iter().copied());
-    let words: Vec<String> = words.chain(["env", &home, &program, "relay"]).map(str::to_owned).collect();
-    let attach = Attach::pairing(&desktop.ours(), "docker:box", &words, &place.ours());
+    let enter = if is_root() { "-m" } else { "-U --preserve-credentials -m" };
+    let script = format!(
+        "test \"$1 $2 $3\" = \"exec -i mybox\" && shift 3 && \
+         exec nsenter -t {inside} {enter} env IRONCURTAIN_HOME={} PATH={}:/usr/bin:/bin \"$@\"",
+        place.ours().display(),
+        programs().display(),
+    );
+    let bin = program_in(&place.base().join("bin"), "docker", &script);
+    let attach = Attach::typed(&desktop.ours(), &in_guide("attach docker:"), &bin, &place.ours());
     attach.attached(1);
     let path = place.file("docs/first.txt", "content of the container");
     let mut agent = Client::connect(&programs(), &place.ours(), "filesystem");
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(agent.read(&path).ok(), "content of the container");
-    assert_eq!(desktop.user.asked()[0].host.as_deref(), Some("docker:box"));
+    assert_eq!(desktop.user.asked()[0].host.as_deref(), Some("docker:mybox"));
 }

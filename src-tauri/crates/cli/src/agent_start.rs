@@ -1,7 +1,7 @@
 //! Starts the trusted process for an agent client's shim: the app in the user's desktop session or, without one, this
 //! program as a headless daemon.
 
-use crate::arguments::DaemonArguments;
+use crate::daemon::DaemonArguments;
 use crate::session_environment::SessionEnvironment;
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{SocketPathError, Sockets};
@@ -55,8 +55,8 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
     let sockets = Sockets::of_environment(|name| environment.get(name))?;
     let path = programs.join("ironcurtain-desktop");
     let failed = |error| NoApp::NotStarted(path.clone(), error);
-    let program = OwnProgram::open(&path).map_err(failed)?;
-    let mut command = within(program.command(), environment);
+    let mut command = OwnProgram::open(&path).map_err(failed)?.into_command();
+    set_environment(&mut command, environment);
     command.arg("--background").args(allow_root.then_some("--allow-root"));
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
@@ -79,15 +79,16 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
 
 /// Replaces this process with a daemon that denies every call that requires approval.
 fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
-    let program = OwnProgram::open(&std::env::current_exe()?)?;
-    let mut command = within(program.command(), environment);
+    let mut command = OwnProgram::open(&std::env::current_exe()?)?.into_command();
+    set_environment(&mut command, environment);
     command.args(["daemon", "--ask", "deny"]);
-    command.args(options.detach.then_some("--detach")).args(options.allow_root.then_some("--allow-root"));
+    command
+        .args(options.background.then_some("--background"))
+        .args(options.allow_root.then_some("--allow-root"));
     Err(command.exec())
 }
 
 /// Makes the command run in `/` with exactly these environment variables.
-fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
+fn set_environment(command: &mut Command, environment: &SessionEnvironment) {
     command.env_clear().envs(environment.variables()).current_dir("/");
-    command
 }

@@ -23,11 +23,11 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the trusted process without the desktop app.
-    Daemon(DaemonArguments),
+    Daemon(crate::daemon::DaemonArguments),
     /// Run a program in a sandbox that asks you before it opens your files.
     ///
     /// The program may use the folder that you start it in.
-    Run(RunArguments),
+    Run(crate::sandboxed_run::RunArguments),
     /// Make IronCurtain ask you about a path for a run. You still answer the question yourself.
     Allow(AllowArguments),
     /// List what a run with `--checkpoint` changed in its folder, and restore it.
@@ -153,60 +153,6 @@ pub enum Command {
     },
 }
 
-/// Options of `daemon`.
-#[derive(Debug, Args)]
-pub struct DaemonArguments {
-    /// Choose how you are asked about calls that no rule decides.
-    #[arg(long, value_enum, default_value_t = Ask::Deny)]
-    pub ask: Ask,
-    /// Run even as root, for example in a container.
-    #[arg(long)]
-    pub allow_root: bool,
-    /// Detach from the terminal, so that closing it does not stop IronCurtain.
-    #[arg(long)]
-    pub detach: bool,
-}
-
-/// Options of `run`.
-#[derive(Debug, Args)]
-pub struct RunArguments {
-    /// Let the run connect to this port of this computer. Without this option, you are asked.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Vec<u16>,
-    /// Make this port of the run available on 127.0.0.1.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub publish: Vec<u16>,
-    /// Name of a run profile, or a JSON file that contains one. Default: the profile that recognizes the
-    /// program.
-    #[arg(long, value_name = "NAME|FILE")]
-    pub profile: Option<String>,
-    /// Show the access that the program would get, without running it.
-    #[arg(long, conflicts_with = "learn")]
-    pub check: bool,
-    /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the
-    /// profile of `--profile`, if given.
-    #[arg(long, value_name = "FILE")]
-    pub learn: Option<PathBuf>,
-    /// Answer the run's questions on this terminal. The answers hold for this run only.
-    #[arg(long, value_enum, value_name = "WHERE")]
-    pub ask: Option<RunAskOption>,
-    /// Deny every access that needs your approval, without asking.
-    #[arg(long, conflicts_with = "ask")]
-    pub deny: bool,
-    /// Copy the folder before the run, so that `ironcurtain undo` can restore it.
-    #[arg(long)]
-    pub checkpoint: bool,
-    /// Print what the run may use and what it used, even if standard error is not a terminal.
-    #[arg(long, conflicts_with = "quiet")]
-    pub verbose: bool,
-    /// Print nothing but the program's own output.
-    #[arg(long)]
-    pub quiet: bool,
-    /// Program to run, with its arguments.
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
-    pub command: Vec<String>,
-}
-
 /// Options of `attach`.
 #[derive(Debug, Args)]
 pub struct AttachArguments {
@@ -269,13 +215,6 @@ pub struct AllowArguments {
     pub write: bool,
 }
 
-/// Value of `run --ask`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RunAskOption {
-    /// Answer on the terminal that started the run.
-    Terminal,
-}
-
 /// Options of `session`.
 #[derive(Debug, Args)]
 pub struct SessionArguments {
@@ -287,17 +226,6 @@ pub struct SessionArguments {
     /// Quarantine this file: move it to a folder from which nothing runs it.
     #[arg(long, value_name = "PATH")]
     pub quarantine: Vec<String>,
-}
-
-/// Value of `daemon --ask`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Ask {
-    /// Ask on this terminal.
-    Terminal,
-    /// Start the desktop app instead, which asks in a dialog. Without a desktop session, deny.
-    Desktop,
-    /// Do not ask: deny.
-    Deny,
 }
 
 #[derive(Debug, Subcommand)]

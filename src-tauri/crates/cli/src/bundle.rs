@@ -2,7 +2,7 @@
 //!
 //! - Intended for administrators, on any machine. Does not use the trusted process or change this machine's settings.
 
-use crate::lines::TextLines;
+use crate::lines::{TextLines, counted};
 use crate::policy::{PolicyReport, compare, simulate};
 use crate::screen::Screen;
 use anyhow::{Context, bail};
@@ -115,7 +115,8 @@ fn report(bundle: &PolicyBundle, policy: &Policy) -> PolicyReport {
     let (revision, sequence, rules) = (&bundle.revision, bundle.sequence, policy.rules().len());
     let mut text = TextLines::default();
     text.line(format_args!(
-        "Revision `{revision}`, number {sequence}, {rules} rules. The signature is valid."
+        "Revision `{revision}`, number {sequence}, {}. The signature is valid.",
+        counted(rules, "rule")
     ));
     let json = json!({ "revision": revision, "sequence": sequence, "rules": rules });
     PolicyReport { text, json, good: true }

@@ -5,9 +5,11 @@ mod arguments;
 #[cfg(target_os = "linux")]
 mod attach;
 mod audit;
+mod background;
 mod bundle;
 mod clients;
 mod connection;
+mod daemon;
 mod doctor;
 mod export;
 mod heads;
@@ -25,7 +27,6 @@ mod quarantine;
 mod record_export;
 #[cfg(target_os = "linux")]
 mod relay;
-mod run;
 #[cfg(target_os = "linux")]
 mod run_profile;
 #[cfg(target_os = "linux")]
@@ -66,7 +67,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Doctor { allow_root, deep } => return doctor::perform(allow_root, deep, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Secrets { action } => return secrets::perform(&action, screen),
-        Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
+        Command::Daemon(options) => return daemon::daemon(&options).map(|()| ExitCode::SUCCESS),
         #[cfg(target_os = "linux")]
         Command::Run(options) => return sandboxed_run::perform(options, screen),
         #[cfg(target_os = "linux")]

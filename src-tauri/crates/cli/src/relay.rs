@@ -2,28 +2,21 @@
 //!
 //! - Copies only ciphertext. The keys and the questions stay in the trusted process.
 
-use crate::connection::{Connection, Linked};
-use anyhow::{Context, bail};
-use ironcurtain_paths::OwnProgram;
+use crate::background;
+use crate::connection::Linked;
+use anyhow::bail;
 use ironcurtain_protocol::{AttachNote, Purpose};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Maximum time to wait for a started trusted process to listen.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Delay between attempts to connect to a trusted process that is starting.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Relays until the desktop disconnects.
 pub fn perform() -> anyhow::Result<ExitCode> {
-    start_if_needed()?;
+    background::start_if_needed()?;
     let (ours, theirs) = UnixStream::pair()?;
     let mut linked = Linked::open(Purpose::Relay, theirs.into())?;
     let (input, output) = (file(io::stdin())?, file(io::stdout())?);
@@ -64,33 +57,4 @@ fn copy(mut from: impl Read, mut to: impl Write) {
 
 fn file(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
-}
-
-/// Starts the trusted process if it is not running. The new process denies everything that needs approval until a
-/// desktop is attached.
-fn start_if_needed() -> anyhow::Result<()> {
-    if Connection::open_if_running()?.is_some() {
-        return Ok(());
-    }
-    if rustix::process::geteuid().is_root() {
-        bail!(
-            "IronCurtain is not running, and does not start automatically as root; run `ironcurtain daemon \
-             --allow-root --detach` first"
-        );
-    }
-    let mut command = OwnProgram::open(&std::env::current_exe()?)?.command();
-    command.args(["daemon", "--ask", "deny", "--detach"]).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    let mut child = command.spawn().context("failed to start IronCurtain")?;
-    let until = Instant::now() + START_TIMEOUT;
-    while Instant::now() < until {
-        if Connection::open_if_running()?.is_some() {
-            return Ok(());
-        }
-        if let Some(status) = child.try_wait()? {
-            bail!("IronCurtain failed to start: it exited with {status}");
-        }
-        thread::sleep(PAUSE);
-    }
-    bail!("IronCurtain did not start within {} s", START_TIMEOUT.as_secs())
 }

@@ -12,12 +12,12 @@ pub mod terminal_guard;
 mod terminal_modes;
 mod user_terminal;
 
-use crate::arguments::{RunArguments, RunAskOption};
 use crate::connection::StartedRun;
 use crate::run_profile;
 use crate::screen::Screen;
 use anyhow::{Context, bail};
 use checkpointing::RunCheckpoint;
+use clap::{Args, ValueEnum};
 use ironcurtain_config::RunProfile;
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
@@ -33,7 +33,7 @@ use rustix::process::Signal;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
@@ -55,6 +55,53 @@ const SIGNALS: [Signal; 9] = [
     Signal::CONT,
     Signal::TSTP,
 ];
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Let the run connect to this port of this computer. Without this option, you are asked.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
+    /// Make this port of the run available on 127.0.0.1.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub publish: Vec<u16>,
+    /// Name of a run profile, or a JSON file that contains one. Default: the profile that recognizes the
+    /// program.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Show the access that the program would get, without running it.
+    #[arg(long, conflicts_with = "learn")]
+    pub check: bool,
+    /// Ask about every file, and write a profile with the files that you allowed to this new JSON file. Starts with the
+    /// profile of `--profile`, if given.
+    #[arg(long, value_name = "FILE")]
+    pub learn: Option<PathBuf>,
+    /// Answer the run's questions on this terminal. The answers hold for this run only.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub ask: Option<RunAskOption>,
+    /// Deny every access that needs your approval, without asking.
+    #[arg(long, conflicts_with = "ask")]
+    pub deny: bool,
+    /// Copy the folder before the run, so that `ironcurtain undo` can restore it.
+    #[arg(long)]
+    pub checkpoint: bool,
+    /// Print what the run may use and what it used, even if standard error is not a terminal.
+    #[arg(long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Print nothing but the program's own output.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Program to run, with its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub command: Vec<String>,
+}
+
+/// Value of `run --ask`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RunAskOption {
+    /// Answer on the terminal that started the run.
+    Terminal,
+}
 
 /// Runs the program and returns its exit status.
 pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode> {

@@ -6,6 +6,7 @@
 use rustix::process::{getegid, geteuid};
 use std::fs::File;
 use std::io;
+use std::ops::{Deref, DerefMut};
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +21,6 @@ pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/
 /// One of IronCurtain's own programs, opened and checked.
 #[derive(Debug)]
 pub struct OwnProgram {
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
     file: File,
     path: PathBuf,
 }
@@ -47,15 +47,37 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Returns a command that starts the opened file. The command works only while `self` exists.
+    /// Returns a command that starts the opened file.
     #[must_use]
-    pub fn command(&self) -> Command {
+    pub fn into_command(self) -> OwnCommand {
         #[cfg(target_os = "linux")]
         let mut command = Command::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         #[cfg(not(target_os = "linux"))]
         let mut command = Command::new(&self.path);
         command.arg0(&self.path);
-        command
+        OwnCommand { command, _file: self.file }
+    }
+}
+
+/// A command that starts one of IronCurtain's own programs. Keeps the program's file open, because the command refers
+/// to its descriptor.
+#[derive(Debug)]
+pub struct OwnCommand {
+    command: Command,
+    _file: File,
+}
+
+impl Deref for OwnCommand {
+    type Target = Command;
+
+    fn deref(&self) -> &Command {
+        &self.command
+    }
+}
+
+impl DerefMut for OwnCommand {
+    fn deref_mut(&mut self) -> &mut Command {
+        &mut self.command
     }
 }
 
@@ -103,9 +125,9 @@ mod tests {
         let opened = OwnProgram::open(&path).unwrap();
         copy("/bin/false", dir.path().join("other")).unwrap();
         rename(dir.path().join("other"), &path).unwrap();
-        let said = opened.command().arg("looked at").output().unwrap();
+        let said = opened.into_command().arg("looked at").output().unwrap();
         assert_eq!((said.stdout.as_slice(), said.status.success()), (b"looked at\n".as_slice(), true));
-        assert!(!OwnProgram::open(&path).unwrap().command().status().unwrap().success());
+        assert!(!OwnProgram::open(&path).unwrap().into_command().status().unwrap().success());
     }
 
     #[test]

@@ -268,7 +268,7 @@ struct SupervisorInputs {
 impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
-        let mut command = self.program.command();
+        let mut command = self.program.into_command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])

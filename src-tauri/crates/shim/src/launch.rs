@@ -7,7 +7,7 @@ use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
@@ -188,20 +188,13 @@ fn daemon_program() -> Result<PathBuf, LaunchError> {
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts the program with only the [`PASSED`] variables and without the client's pipes, in its own process group so
-/// that it outlives the client.
+/// Starts the program with only the [`PASSED`] variables and without the client's pipes. It creates a session of its
+/// own, so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
-    let opened = OwnProgram::open(program)?;
-    let mut command = opened.command();
-    command.args(["daemon", "--ask", "desktop", "--detach"]).env_clear();
+    let mut command = OwnProgram::open(program)?.into_command();
+    command.args(["daemon", "--ask", "desktop", "--background"]).env_clear();
     command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
 }
 
 #[cfg(test)]

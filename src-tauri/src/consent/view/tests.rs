@@ -14,7 +14,7 @@ fn a_foreign_home_directory_shows_a_warning() {
 }
 
 #[test]
-fn a_question_of_a_remote_machine_is_marked_and_its_paths_are_in_full() {
+fn a_question_of_a_remote_machine_is_marked_in_all_sentences_with_paths() {
     let mut asked = Question { host: Some("devbox".to_owned()), ..question() };
     asked.client.name = "devbox: Claude Code".to_owned();
     let view = ConsentView::new(&asked, Path::new("/home/ada"));
@@ -24,7 +24,9 @@ fn a_question_of_a_remote_machine_is_marked_and_its_paths_are_in_full() {
         "devbox: Claude Code wants to write /home/ada/Documents/tax/2026/summary.md (new file, 7 bytes)";
     assert_eq!((view.sentence().as_str(), view.client.as_str()), (sentence, "devbox: Claude Code"));
     assert!(view.kind.starts_with("devbox: Claude Code wants to"), "{}", view.kind);
-    assert_eq!(ConsentView::new(&question(), Path::new("/home/ada")).host, None);
+    let here = ConsentView::new(&question(), Path::new("/home/ada"));
+    assert_eq!(here.host, None);
+    assert_eq!(view.outcome(0, Lifetime::Once), format!("On devbox: {}", here.outcome(0, Lifetime::Once)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `policy diff`: shows which calls the new policy decides more loosely or more strictly than the old policy.
 
 use super::{PolicyInputs, PolicyReport};
-use crate::lines::TextLines;
+use crate::lines::{TextLines, counted};
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -25,12 +25,12 @@ pub fn in_words(difference: &Difference) -> TextLines {
     for (what, looser) in [("LOOSER", true), ("stricter", false)] {
         for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
             text.line(format_args!(
-                "{what}: {}/{} from {} to {}, {} probes{}, as {}",
+                "{what}: {}/{} from {} to {}, {}{}, as {}",
                 change.server,
                 change.tool,
                 side(&change.old),
                 side(&change.new),
-                change.probes,
+                counted(change.probes, "probe"),
                 if change.reaches_nothing { ", if its server can reach nothing" } else { "" },
                 Value::Object(change.arguments.clone()),
             ));
@@ -42,8 +42,8 @@ pub fn in_words(difference: &Difference) -> TextLines {
         ));
     }
     text.line(format_args!(
-        "Compared {} probes by the rules alone; differences that no probe hits are not shown.",
-        difference.probes
+        "Compared {} by the rules alone; differences that no probe hits are not shown.",
+        counted(difference.probes, "probe")
     ));
     text
 }

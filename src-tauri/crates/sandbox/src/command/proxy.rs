@@ -34,8 +34,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
     let failed = |source| ProxyError::Start { program: program.display().to_string(), source };
-    let opened = OwnProgram::open(&program).map_err(failed)?;
-    let mut command = opened.command();
+    let mut command = OwnProgram::open(&program).map_err(failed)?.into_command();
     command
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
