@@ -7,6 +7,7 @@ mod denied_folders;
 mod network_setting;
 mod nginx;
 mod oci;
+mod teams_guide;
 
 use crate::client::TIMEOUT;
 use crate::hostile;
@@ -22,7 +23,7 @@ use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Organization that signs bundles, and the private copy of `/etc` that contains its settings.
@@ -306,38 +307,4 @@ fn longer_permissions_than_the_organization_permits_are_not_offered() {
             world.request(Request::Revoke { grant: grant.id });
         }
     }
-}
-
-const GUIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/teams.md"));
-
-#[test]
-fn commands_of_the_teams_guide_work() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = TestHome::new(|_| {});
-    let blocks: Vec<&str> =
-        GUIDE.split("```json\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
-    std::fs::create_dir(dir.path().join("rules")).unwrap();
-    std::fs::write(dir.path().join("rules/compiled-policy.json"), blocks[0]).unwrap();
-    std::fs::write(dir.path().join("rules/scenarios.json"), blocks[1]).unwrap();
-    let path = format!("{}:{}", programs().display(), std::env::var("PATH").unwrap());
-    let lines = GUIDE.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
-    let here: Vec<&str> =
-        lines.filter(|line| !line.starts_with("sudo ") && !line.starts_with("scp ")).collect();
-    assert!(here.len() >= 6, "{here:?}");
-    for line in here {
-        let done = Command::new("sh")
-            .args(["-c", line])
-            .env("PATH", &path)
-            .env("IRONCURTAIN_HOME", home.ours())
-            .env("HOME", &home.home.person)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success(), "`{line}`: {said}{}", String::from_utf8_lossy(&done.stderr));
-    }
-    // The settings in the guide are valid.
-    let managed: Value = serde_json::from_str(blocks[2]).unwrap();
-    assert_eq!(managed["schemaVersion"], 1);
-    let _: PathBuf = managed["bundle"]["publicKeyFile"].as_str().unwrap().into();
 }

@@ -12,6 +12,9 @@ pub(crate) fn replace_etc(dir: &Path) -> PathBuf {
     // Files that this user cannot read are skipped. The tests do not need them.
     Command::new("cp").arg("-a").arg("/etc").arg(&etc).output().unwrap();
     let ours = etc.join("ironcurtain");
+    if ours.exists() {
+        std::fs::remove_dir_all(&ours).unwrap();
+    }
     std::fs::create_dir(&ours).unwrap();
     let mounted = Command::new("mount").arg("--bind").arg(&etc).arg("/etc").status().unwrap();
     assert!(mounted.success());

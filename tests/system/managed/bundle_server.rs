@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Token that the server requires.
+/// Token that the server requires, unless the bundle is public.
 pub const TOKEN: &str = "t0ken";
 
 /// Behaviour of the server.
@@ -13,6 +13,8 @@ pub const TOKEN: &str = "t0ken";
 pub enum Behaviour {
     /// Sends the bundle.
     Serve(Vec<u8>),
+    /// Sends the bundle, even without the token.
+    Publish(Vec<u8>),
     /// Responds with this status code.
     Status(u16),
 }
@@ -88,7 +90,8 @@ impl Shared {
         let head = head.to_lowercase();
         let mut state = self.state.lock().unwrap();
         state.requests.push(head.clone());
-        if !head.contains(&format!("\r\nauthorization: bearer {TOKEN}\r\n")) {
+        let is_public = matches!(state.behaviour, Behaviour::Publish(_));
+        if !is_public && !head.contains(&format!("\r\nauthorization: bearer {TOKEN}\r\n")) {
             return stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n");
         }
         let has = |state: &State| head.contains(&format!("\r\nif-none-match: \"{}\"\r\n", state.version));
@@ -100,10 +103,10 @@ impl Shared {
         let (behaviour, version, is_current) = (state.behaviour.clone(), state.version, has(&state));
         drop(state);
         match behaviour {
-            Behaviour::Serve(_) if is_current => {
+            Behaviour::Serve(_) | Behaviour::Publish(_) if is_current => {
                 stream.write_all(b"HTTP/1.1 304 Not Modified\r\ncontent-length: 0\r\n\r\n")
             }
-            Behaviour::Serve(bundle) => {
+            Behaviour::Serve(bundle) | Behaviour::Publish(bundle) => {
                 let kind = "application/vnd.openpolicyagent.bundles";
                 let head = format!(
                     "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\netag: \"{version}\"\r\ncontent-length: {}\r\n\r\n",

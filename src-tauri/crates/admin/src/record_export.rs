@@ -3,7 +3,7 @@
 use crate::file_edit;
 use crate::settings::{self, ConfigChangeError};
 use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
-use ironcurtain_config::home::Home;
+use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportedPaths};
 use ironcurtain_daemon::path_form;
 use ironcurtain_export::{
@@ -45,6 +45,9 @@ pub struct ExportStatus {
 /// Error from reading or changing the export.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordExportError {
+    /// IronCurtain's folders cannot be created.
+    #[error(transparent)]
+    Home(#[from] HomeError),
     /// A setting is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
@@ -95,6 +98,7 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Recor
         let headers = json!({ "Authorization": format!("Bearer keyring:{token}") });
         export.insert("headers".to_owned(), headers);
     }
+    home.prepare()?;
     if Config::load(home)?.export.is_none() {
         let place = LogPlace::end(&home.audit()).map_err(RecordExportError::Log)?;
         let state = ExportState::starting_at(place);
@@ -103,11 +107,15 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Recor
     Ok(settings::change_settings(home, &[("export", export)])?)
 }
 
-/// Turns the export off. Unsent entries will never be sent.
+/// Turns the export off, if it is on. Unsent entries will never be sent.
 ///
 /// # Errors
-/// Returns a [`ConfigChangeError`] on failure, in which case nothing changed.
-pub fn disable_export(home: &Home) -> Result<Config, ConfigChangeError> {
+/// Returns a [`RecordExportError`] on failure, in which case nothing changed.
+pub fn disable_export(home: &Home) -> Result<Config, RecordExportError> {
+    let config = Config::load(home)?;
+    if config.export.is_none() {
+        return Ok(config);
+    }
     let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
     // The file may not exist, because a running trusted process also removes it.
     let _ = std::fs::remove_file(home.export_state());
@@ -163,6 +171,7 @@ pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Re
 /// # Errors
 /// Returns a [`RecordExportError`] if the log or the key cannot be read, or the file cannot be written.
 pub fn write_ocsf(home: &Home, file: &Path, paths: ExportedPaths) -> Result<OcsfWritten, RecordExportError> {
+    home.prepare()?;
     let form = path_form(paths, || Ok(store(home).open_or_create()?.path_key()))?;
     Ok(append_ocsf(&home.audit(), file, &form)?)
 }

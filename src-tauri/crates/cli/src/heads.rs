@@ -34,11 +34,11 @@ pub fn verify(
         Some(problem) => out.line(format_args!("The log does not match its signed heads: {problem}.")),
         None => {
             let time = time_of_day(newest.time);
-            out.line(format_args!(
-                "The log contains all of its {}, up to entry {} at {time}.",
-                counted(heads, "signed head"),
-                newest.entries
-            ));
+            let contains = match heads {
+                1 => "its signed head".to_owned(),
+                heads => format!("all of its {heads} signed heads"),
+            };
+            out.line(format_args!("The log contains {contains}, up to entry {} at {time}.", newest.entries));
             if removed > 0 {
                 out.line(format_args!(
                     "Removed by age, as a signed entry records: the entries up to {}, with {}.",
@@ -46,7 +46,11 @@ pub fn verify(
                     counted(removed, "older signed head")
                 ));
             }
-            out.line(format_args!("Not covered: the {after} after it."));
+            match after {
+                0 => out.line("No entry is newer."),
+                1 => out.line("Not covered: the entry after it."),
+                after => out.line(format_args!("Not covered: the {after} entries after it.")),
+            }
         }
     }
     let value = json!({
