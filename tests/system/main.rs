@@ -44,6 +44,7 @@ mod metrics;
 mod mount_stability;
 mod network;
 mod other_requests;
+mod other_users;
 mod package_installs;
 mod passthrough;
 mod path_tricks;

@@ -203,6 +203,9 @@ fn full_paths_are_exported_only_if_enabled() {
     machine.kill();
 }
 
+/// Number of calls before and after each kill.
+const CALLS: usize = 25;
+
 #[test]
 fn kills_during_a_request_lose_and_change_nothing() {
     let mut collector = Collector::start();
@@ -213,11 +216,17 @@ fn kills_during_a_request_lose_and_change_nothing() {
         collector.behave("hold");
         let held = collector.arrived("hold");
         let mut client = machine.connect();
-        client.plain("now").ok();
+        let mut work = || {
+            for _ in 0..CALLS {
+                client.plain("now").ok();
+            }
+        };
+        work();
         eventually("a request is held", TIMEOUT, || collector.arrived("hold") > held);
+        work();
         if kills_collector {
             collector.kill();
-            client.plain("now").ok();
+            work();
             collector.behave("accept");
             collector.restart();
         } else {

@@ -91,10 +91,7 @@ fn a_team_is_set_up_by_the_commands_of_the_guide() {
     let printed = follow("Set up the computers", dir, &www, &world.ours());
     assert!(printed.contains("organization: Example Inc. manages the rules: revision `"), "{printed}");
     let changes = follow("Change the rules", dir, &www, &world.ours());
-    assert!(
-        changes.contains(" from deny (`managed:no-customer-data`) to escalate"),
-        "{changes}"
-    );
+    assert!(changes.contains(" from deny (`managed:no-customer-data`) to escalate"), "{changes}");
 }
 
 #[test]

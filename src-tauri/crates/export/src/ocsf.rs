@@ -192,6 +192,8 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
         "message": event.body,
         "metadata": {
             "event_code": event.name,
+            // Defines `action` and `action_id`.
+            "profiles": if decision.is_some() { &["security_control"][..] } else { &[] },
             "product": { "name": "IronCurtain Desktop", "vendor_name": "IronCurtain", "version": env!("CARGO_PKG_VERSION") },
             "sequence": seq,
             "uid": text(names::UID),
@@ -210,9 +212,9 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     let attributes = attributes_as_json(event);
     let mut add =
         |name: &str, value: Value| drop(all.as_object_mut().map(|all| all.insert(name.to_owned(), value)));
-    if let (Some(action), Some(decision)) = (action(decision), decision) {
-        add("action", decision.into());
-        add("action_id", action.into());
+    if let Some((id, name)) = decision.map(action) {
+        add("action", name.into());
+        add("action_id", id.into());
     }
     if let Some(duration) = attributes.get(names::DURATION_MS) {
         add("duration", duration.clone());
@@ -228,12 +230,12 @@ fn ocsf(event: &ExportedEvent, seq: u64) -> Value {
     all
 }
 
-/// Returns the action id for a decision: allowed, denied or other.
-fn action(decision: Option<&str>) -> Option<u32> {
-    match decision? {
-        "allow" => Some(1),
-        "deny" => Some(2),
-        _ => Some(99),
+/// Returns the id and the name of the action for a decision. For another action, the name is our own.
+fn action(decision: &str) -> (u32, &str) {
+    match decision {
+        "allow" => (1, "Allowed"),
+        "deny" => (2, "Denied"),
+        other => (99, other),
     }
 }
 
@@ -298,6 +300,10 @@ mod tests {
             assert!(REQUIRED.iter().all(|name| event.get(name).is_some()), "{event}");
             assert_eq!((&event["class_uid"], &event["type_uid"]), (&json!(6003), &json!(600_399)));
             assert_eq!((&event["action_id"], &event["status_id"]), (&json!(2), &json!(2)));
+            assert_eq!(
+                (&event["action"], &event["metadata"]["profiles"]),
+                (&json!("Denied"), &json!(["security_control"]))
+            );
             assert_eq!(event["api"]["operation"], "read_file");
             assert_eq!(event["resources"], json!([{ "name": "/home/u/a", "type": "path" }]));
             assert!(!event.to_string().contains("never exported"), "{event}");
