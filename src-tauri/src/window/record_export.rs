@@ -66,7 +66,7 @@ pub(super) async fn record_export(state: &AppState) -> Result<ExportView, Comman
 /// Returns the newest entries as they would be sent, each as JSON.
 pub(super) async fn export_sample(state: &AppState, paths: PathsChoice) -> Result<Vec<String>, CommandError> {
     let home = trusted(state)?.home;
-    let events = aside(move || sample(&home, form(paths))).await?;
+    let events = aside(move || sample(&home, exported_paths(Some(form(paths)))?)).await?;
     let text = |event: &serde_json::Value| serde_json::to_string_pretty(event).unwrap_or_default();
     Ok(events.iter().map(|event| visible::lines(&text(event))).collect())
 }

@@ -142,6 +142,11 @@ fn nothing_starts_until_the_required_export_is_on_and_it_cannot_be_turned_off() 
     assert!(!done && said.contains(why), "{said}");
     assert!(has_export(&world.home.config));
     world.connect("hostile").plain("now").ok();
+    // Any export is enough if the organization names no collector, and that one cannot be turned off either.
+    world.restart_after(|| organization.manages_settings(&json!({ "requireExport": true })));
+    world.connect("hostile").plain("now").ok();
+    let (done, said) = command(&world, &["export", "disable"]);
+    assert!(!done && said.contains(why), "{said}");
 }
 
 /// Returns `true` if `config.json` has the key `export`.

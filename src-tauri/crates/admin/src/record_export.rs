@@ -4,7 +4,7 @@ use crate::file_edit;
 use crate::settings::{self, ConfigChangeError};
 use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportedPaths, Managed};
+use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportPathsError, ExportedPaths, Managed};
 use ironcurtain_daemon::path_form;
 use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, ExportedEvent, KeyStore,
@@ -68,6 +68,9 @@ pub enum RecordExportError {
     /// The user's organization does not allow the change.
     #[error("{0}")]
     Managed(String),
+    /// The user's organization has set another form of paths.
+    #[error(transparent)]
+    Paths(#[from] ExportPathsError),
     /// The settings could not be changed.
     #[error(transparent)]
     Change(#[from] ConfigChangeError),
@@ -146,10 +149,10 @@ pub fn disable_export(home: &Home) -> Result<Config, RecordExportError> {
 /// Returns the form in which paths are exported if the user chose this form, or none.
 ///
 /// # Errors
-/// Returns [`RecordExportError::Managed`] if the user's organization has set another form.
+/// Returns [`RecordExportError::Paths`] if the user's organization has set another form.
 pub fn exported_paths(chosen: Option<ExportedPaths>) -> Result<ExportedPaths, RecordExportError> {
     let paths = match Managed::load()? {
-        Some(managed) => managed.export_paths(chosen).map_err(RecordExportError::Managed)?,
+        Some(managed) => managed.export_paths(chosen)?,
         None => chosen,
     };
     Ok(paths.unwrap_or_default())

@@ -12,6 +12,7 @@ mod server_address;
 mod server_pattern;
 
 pub use policy::{ManagedBundle, ManagedPolicy};
+pub use restrictions::ExportPathsError;
 pub use root_file::{UntrustedFileError, read_root_file};
 
 use crate::export::checked_url;

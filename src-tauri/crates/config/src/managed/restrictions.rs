@@ -6,6 +6,19 @@ use crate::sandbox::{NetworkSettings, Sandbox};
 use crate::{Config, ExportedPaths, SandboxPolicy, Server};
 use url::Url;
 
+/// The user chose another form of exported paths than the one that the organization has set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{organization} has set the form of exported paths to `{}`, so it cannot be `{}`",
+    .set.as_str(),
+    .chosen.as_str()
+)]
+pub struct ExportPathsError {
+    organization: String,
+    set: ExportedPaths,
+    chosen: ExportedPaths,
+}
+
 impl Managed {
     /// Returns `true` if the organization does not allow a server to start.
     #[must_use]
@@ -53,15 +66,15 @@ impl Managed {
     /// Returns the form in which paths are exported if the user chose this form, or none.
     ///
     /// # Errors
-    /// Returns the reason the user's choice is refused.
-    pub fn export_paths(&self, chosen: Option<ExportedPaths>) -> Result<Option<ExportedPaths>, String> {
+    /// Returns [`ExportPathsError`] if the organization has set another form than the user's.
+    pub fn export_paths(
+        &self,
+        chosen: Option<ExportedPaths>,
+    ) -> Result<Option<ExportedPaths>, ExportPathsError> {
         match (self.settings.export_paths, chosen) {
-            (Some(set), Some(chosen)) if set != chosen => Err(format!(
-                "{} has set the form of exported paths to `{}`, so it cannot be `{}`",
-                self.organization,
-                set.as_str(),
-                chosen.as_str()
-            )),
+            (Some(set), Some(chosen)) if set != chosen => {
+                Err(ExportPathsError { organization: self.organization.clone(), set, chosen })
+            }
             (set, chosen) => Ok(set.or(chosen)),
         }
     }
@@ -208,7 +221,7 @@ mod tests {
         );
         let sets_none = managed(r#"{"exportPaths":"none"}"#);
         assert_eq!((sets_none.export_paths(None), sets_none.export_paths(none)), (Ok(none), Ok(none)));
-        let refused = sets_none.export_paths(full).unwrap_err();
+        let refused = sets_none.export_paths(full).unwrap_err().to_string();
         assert_eq!(refused, "E has set the form of exported paths to `none`, so it cannot be `full`");
         let user: Config =
             serde_json::from_str(r#"{"export":{"url":"https://a.example","paths":"full"}}"#).unwrap();
