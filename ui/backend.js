@@ -170,7 +170,7 @@ export const changeSettings = (changes) => invoke("change_settings", { changes }
 export const recordExport = () => invoke("record_export");
 /** @type {(paths: import("./types.js").ExportedPaths) => Promise<string[]>} The newest entries as they would be sent, as JSON. */
 export const exportSample = (paths) => invoke("export_sample", { paths });
-/** @type {(url: string, paths: import("./types.js").ExportedPaths, token: string) => Promise<import("./types.js").RecordExport>} */
+/** @type {(url: string, paths: import("./types.js").ExportedPaths | null, token: string) => Promise<import("./types.js").RecordExport>} */
 export const enableExport = (url, paths, token) => invoke("enable_export", { url, paths, token });
 /** @type {() => Promise<import("./types.js").RecordExport>} */
 export const disableExport = () => invoke("disable_export");

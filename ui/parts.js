@@ -25,9 +25,9 @@
 //   do:   button(key, text, press, {label, kind, off, busy, leaves, expanded})   kinds: "", main, stop, plain, bare
 //         iconButton(key, icon, label, press)
 //         filterChip(key, text, isOn, press) a chip that is on or off
-//         switchBox(key, label, isOn, turn)  on or off, saved at once
+//         switchBox(key, label, isOn, turn, off?)    on or off, saved at once
 //         menu(key, label, () => items, {text?, kind?, up?})    the "…" of a row; items are buttons, also those of actButton
-//         field(name, control, hint?) select(key, chosen, options, choose, label?) tick(key, text, on, turn, label?)
+//         field(name, control, hint?) select(key, chosen, options, choose, label?, off?) tick(key, text, on, turn, label?)
 //         sidePanel(label, title, body, leave)    details beside a list
 //
 // Buttons that run an action, with progress and confirmation: `actButton` and `planPanel` in `action_button.js`.
@@ -266,9 +266,10 @@ export const filterChip = (key, text, isOn, press) => html`
  * @param {string} label
  * @param {boolean} isOn
  * @param {(on: boolean) => void} turn
+ * @param {boolean} [off] True if the user cannot turn it.
  */
-export const switchBox = (key, label, isOn, turn) => html`
-  <input type="checkbox" role="switch" class="switch" data-key=${key} aria-label=${label} .checked=${live(isOn)}
+export const switchBox = (key, label, isOn, turn, off = false) => html`
+  <input type="checkbox" role="switch" class="switch" data-key=${key} aria-label=${label} .checked=${live(isOn)} ?disabled=${off}
     @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>`;
 
 /**
@@ -346,9 +347,10 @@ export const field = (name, control, hint = nothing) => html`
  * @param {[string, string][]} options Value and label.
  * @param {(value: string) => void} choose
  * @param {string} [label] Accessible name, if no field names it.
+ * @param {boolean} [off] True if the user cannot choose.
  */
-export const select = (key, chosen, options, choose, label) => html`
-  <select data-key=${key} aria-label=${label ?? nothing} @change=${(/** @type {Event} */ event) => choose(valueOf(event))}>
+export const select = (key, chosen, options, choose, label, off = false) => html`
+  <select data-key=${key} aria-label=${label ?? nothing} ?disabled=${off} @change=${(/** @type {Event} */ event) => choose(valueOf(event))}>
     ${options.map(([value, text]) => html`<option value=${value} .selected=${live(value === chosen)}>${text}</option>`)}
   </select>`;
 

@@ -4,8 +4,10 @@ import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import { openable } from "./opened.js";
+import { lockedBy } from "./organization.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
+import { ORGANIZATION } from "./texts/organization.js";
 import { SETTINGS } from "./texts/settings.js";
 
 const TEXTS = SETTINGS.export;
@@ -28,8 +30,15 @@ export async function loadRecordExport() {
 function use(now) {
   found = now;
   sample = null;
-  if (now.url !== null) [url, paths] = [now.url, now.paths];
+  if (now.url !== null) url = now.url;
+  if (now.url !== null && !now.managed?.paths) paths = now.paths;
 }
+
+/** Returns the chosen collector: the organization's, or else the user's. */
+const collector = () => found?.managed?.url ?? url;
+
+/** Returns the chosen form of paths: the organization's, or else the user's. */
+const form = () => found?.managed?.paths ?? paths;
 
 /** @param {() => Promise<void>} act */
 async function attempt(act) {
@@ -44,29 +53,43 @@ async function attempt(act) {
 
 /** Shows a sample with the chosen setting for paths. The export can be turned on only while the sample is shown. */
 async function showSample() {
-  const wanted = paths;
+  const wanted = form();
   sample = null;
   await attempt(async () => {
     const entries = await backend.exportSample(wanted);
-    if (wanted === paths) sample = entries;
+    if (wanted === form()) sample = entries;
   });
 }
 
 /** Returns the row for the settings page. */
 export const recordExport = () =>
-  found === null ? (problem ? parts.row(parts.problem(TEXTS.unknown(problem)), nothing, parts.icon("cloud")) : nothing) : openable("export", TEXTS.open, { what: html`${parts.title(TEXTS.title, chip(found))}${parts.facts(line(found))}`, before: parts.icon("cloud") }, () => (found?.url ? running(found) : form()));
+  found === null ? (problem ? parts.row(parts.problem(TEXTS.unknown(problem)), nothing, parts.icon("cloud")) : nothing) : openable("export", TEXTS.open, { what: html`${parts.title(TEXTS.title, chip(found))}${parts.facts(line(found))}`, before: parts.icon("cloud") }, () => (found?.url ? running(found) : fields(found?.managed ?? null)));
 
 /** @param {import("./types.js").RecordExport} now */
-const chip = (now) => (now.url === null ? nothing : now.failure ? parts.chip(TEXTS.failing, "bad", "triangle-alert") : parts.chip(TEXTS.on, "good", "check"));
+function chip(now) {
+  if (now.managed?.is_missing) return parts.chip(ORGANIZATION.export.isRequired, "bad", "triangle-alert");
+  if (now.url === null) return nothing;
+  return now.failure ? parts.chip(TEXTS.failing, "bad", "triangle-alert") : parts.chip(TEXTS.on, "good", "check");
+}
 
 /** @param {import("./types.js").RecordExport} now */
-const line = (now) => (now.url === null ? TEXTS.off : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${parts.foreign(now.failure)}</span>` : nothing}`);
+const line = (now) => html`
+  ${now.url === null ? TEXTS.off : html`${parts.foreign(now.url)}${now.failure ? html`: <span class="bad">${parts.foreign(now.failure)}</span>` : nothing}`}
+  ${now.managed?.is_missing ? html`<p class="bad">${parts.coded(missing(now.url, now.managed))}</p>` : nothing}`;
+
+/**
+ * Returns why nothing starts with the current export.
+ * @param {string | null} current
+ * @param {NonNullable<import("./types.js").RecordExport["managed"]>} managed
+ */
+const missing = (current, { organization, url: required }) => (current === null || required === null ? ORGANIZATION.export.missing(organization) : ORGANIZATION.export.otherCollector(organization, required));
 
 /** @param {import("./types.js").RecordExport} now */
 const running = (now) => html`
   ${problem ? parts.problem(problem) : nothing}
-  <p>${TEXTS.counts(now.sent, now.not_sent)}</p>
-  ${actButton({ key: "export:off", ...TEXTS.disable, kind: "stop", again: true, act: async () => use(await backend.disableExport()) })}`;
+  <p>${TEXTS.counts(now.sent, now.not_sent)} ${TEXTS.pathsSent[now.paths]} ${now.managed?.paths ? lockedBy(now.managed.organization) : nothing}</p>
+  ${now.managed?.is_required ? html`<p class="locked">${parts.icon("lock")}<span>${parts.foreign(ORGANIZATION.export.required(now.managed.organization))}</span></p>` : nothing}
+  ${actButton({ key: "export:off", ...TEXTS.disable, kind: "stop", again: true, off: now.managed?.is_required ?? false, act: async () => use(await backend.disableExport()) })}`;
 
 /** @param {(text: string) => void} set */
 const typed = (set) => (/** @type {Event} */ event) => {
@@ -74,15 +97,20 @@ const typed = (set) => (/** @type {Event} */ event) => {
   redraw();
 };
 
-const form = () => html`
+/** @param {import("./types.js").RecordExport["managed"]} managed */
+function fields(managed) {
+  const lock = managed ? lockedBy(managed.organization) : nothing;
+  const [hasUrl, hasPaths] = [Boolean(managed?.url), Boolean(managed?.paths)];
+  return html`
   ${problem ? parts.problem(problem) : nothing}
-  ${parts.field(TEXTS.url, html`<input type="text" inputmode="url" class="mono" autocomplete="off" spellcheck="false" data-key="export:url" .value=${live(url)} @input=${typed((text) => (url = text))}>`, TEXTS.urlHint)}
-  ${parts.field(TEXTS.paths, parts.select("export:paths", paths, Object.entries(TEXTS.pathChoices), choosePaths))}
+  ${parts.field(TEXTS.url, html`<input type="text" inputmode="url" class="mono" autocomplete="off" spellcheck="false" data-key="export:url" ?disabled=${hasUrl} .value=${live(collector())} @input=${typed((text) => (url = text))}>`, hasUrl ? lock : TEXTS.urlHint)}
+  ${parts.field(TEXTS.paths, parts.select("export:paths", form(), Object.entries(TEXTS.pathChoices), choosePaths, undefined, hasPaths), hasPaths ? lock : nothing)}
   ${parts.field(TEXTS.token, html`<input type="text" class="mono" autocomplete="off" spellcheck="false" data-key="export:token" .value=${live(token)} @input=${typed((text) => (token = text))}>`, TEXTS.tokenHint)}
   ${sample === null ? nothing : html`<h3>${TEXTS.sample}</h3><pre tabindex="0" aria-label=${TEXTS.sample}>${sample.length === 0 ? TEXTS.noSample : sample.join("\n")}</pre>`}
   ${sample === null
-    ? parts.button("export:sample", TEXTS.show, () => void showSample(), { kind: "main", off: url.trim() === "" })
-    : actButton({ key: "export:on", ...TEXTS.enable, kind: "main", again: true, off: url.trim() === "", act: async () => use(await backend.enableExport(url, paths, token)) })}`;
+    ? parts.button("export:sample", TEXTS.show, () => void showSample(), { kind: "main", off: collector().trim() === "" })
+    : actButton({ key: "export:on", ...TEXTS.enable, kind: "main", again: true, off: collector().trim() === "", act: async () => use(await backend.enableExport(collector(), hasPaths ? null : paths, token)) })}`;
+}
 
 /** @param {string} to */
 function choosePaths(to) {

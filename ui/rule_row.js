@@ -43,8 +43,8 @@ export function ruleRow(rule, at, of, known, most) {
   );
 }
 
-/** @param {string} then */
-const effect = (then) => EFFECTS.find(([value]) => value === then)?.[1] ?? then;
+/** Returns the word for a decision. @param {string} then */
+export const effect = (then) => EFFECTS.find(([value]) => value === then)?.[1] ?? then;
 
 /**
  * @param {string} source

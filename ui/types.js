@@ -53,7 +53,7 @@
  * @typedef {{ name: string, description: string, then: "allow" | "escalate" | "deny", reason: string, text: string,
  *   decided: number, findings: string[] }} Rule
  * @typedef {{ rules: Rule[], text: string, file: string, own: boolean, findings: string[], counted_since_ms: number,
- *   tools: { server: string, tools: string[] }[] }} Rules
+ *   tools: { server: string, tools: string[] }[], managed: { organization: string, rules: Rule[] } | null }} Rules
  * @typedef {{ server: string, tool: string, arguments: string, client: string | null }} TriedCall
  * @typedef {{ about: string, decision: string, by: string, passed: { rule: string, why: string }[] }} Step
  * @typedef {{ decision: "allow" | "escalate" | "deny", by: string, reason: string, paths: string[], steps: Step[] }} Explained
@@ -126,9 +126,19 @@
  * @typedef {{ deadline_seconds: number, questions_per_minute: number, denial_holds_seconds: number,
  *   notifications: "full" | "plain" | "off", max_sessions: number, keep_days: number, unsandboxed: "enforce" | "warn",
  *   autostart: boolean, appearance: "system" | "light" | "dark", file: string,
- *   managed: { organization: string, revision: string | null, locked: string[], sees_record: boolean } | null }} Settings
+ *   managed: ManagedView | null }} Settings
+ * @typedef {{ organization: string, revision: string | null, without: "deny" | "ask" | null, problem: string | null, locked: string[],
+ *   settings: ManagedSettings, record: "organization" | "chosen" | "nobody" }} ManagedView
+ *   `without` is the decision on every call until the rules are downloaded; null if they are, or if there are none.
+ *   `record` tells who receives the exported record.
+ * @typedef {{ enforce_sandbox: boolean, forbid_unsandboxed: boolean, require_export: boolean, export_url: string | null,
+ *   export_paths: ExportedPaths | null, max_grant_minutes: number | null, network: "never" | "ask" | null,
+ *   allowed_servers: ServerPattern[] | null, denied_servers: ServerPattern[] }} ManagedSettings
+ * @typedef {{ name: string | null, package: string | null, url: string | null }} ServerPattern
  * @typedef {"full" | "hashed" | "none"} ExportedPaths
- * @typedef {{ url: string | null, paths: ExportedPaths, sent: number, not_sent: number, failure: string | null }} RecordExport
+ * @typedef {{ url: string | null, paths: ExportedPaths, sent: number, not_sent: number, failure: string | null,
+ *   managed: { organization: string, url: string | null, paths: ExportedPaths | null, is_missing: boolean, is_required: boolean } | null }} RecordExport
+ *   `is_missing`: nothing starts with the current export. `is_required`: the export cannot be turned off.
  *
  * @typedef {{ text: string, tone: "plain" | "strong" | "quiet" | "warn" | "danger" }} Span
  * @typedef {{ words: Span[], note: string | null, notes: Span[] }} QuestionLine

@@ -18,6 +18,7 @@ mod file_picker;
 mod grants;
 mod identity;
 mod login;
+mod managed;
 mod open_bundle;
 mod practice;
 mod preferences;

@@ -3,11 +3,16 @@
 //! Each test runs in its own mount namespace, in which `/etc` is a copy with `managed.json`.
 
 mod bundle_server;
+mod bundle_token;
 mod denied_folders;
+mod diagnosis;
+mod export_settings;
 mod network_setting;
 mod nginx;
 mod oci;
+mod server_settings;
 mod teams_guide;
+mod untrusted_file;
 
 use crate::client::TIMEOUT;
 use crate::hostile;
@@ -50,7 +55,12 @@ impl Organization {
 
     /// Writes `managed.json` with these settings and the URL of the bundle.
     fn manages_at(&self, url: &str, settings: &Value) {
-        let managed = json!({
+        self.writes(&Self::managed_at(url, settings));
+    }
+
+    /// Returns the content of `managed.json` with these settings and the URL of the bundle.
+    fn managed_at(url: &str, settings: &Value) -> Value {
+        json!({
             "schemaVersion": 1,
             "organization": "Example",
             "bundle": {
@@ -62,7 +72,15 @@ impl Organization {
                 "longPollSeconds": 30,
             },
             "settings": settings,
-        });
+        })
+    }
+
+    /// Writes `managed.json` with these settings and without a bundle.
+    fn manages_settings(&self, settings: &Value) {
+        self.writes(&json!({ "schemaVersion": 1, "organization": "Example", "settings": settings }));
+    }
+
+    fn writes(&self, managed: &Value) {
         std::fs::write(MANAGED_FILE, managed.to_string()).unwrap();
     }
 
@@ -108,14 +126,32 @@ fn has_no_trouble(world: &World) {
     eventually("no trouble is reported", TIMEOUT, || world.status().troubles.is_empty());
 }
 
+/// Runs the `ironcurtain` command. Returns `true` if it succeeded, and its output.
+fn command(world: &World, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(programs().join("ironcurtain"))
+        .args(arguments)
+        .env("IRONCURTAIN_HOME", world.ours())
+        .env("HOME", &world.home.person)
+        .current_dir(world.path("docs"))
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
 /// Returns the error message for the hostile server, which is not started.
 fn refusal(world: &World) -> String {
+    refusal_of(world, "hostile")
+}
+
+/// Returns the error message for a server, or an empty text if it starts.
+fn refusal_of(world: &World, server: &str) -> String {
     let params = json!({
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": { "name": "test-client", "version": "1" },
     });
-    let answer = world.start("hostile").request("initialize", params);
+    let answer = world.start(server).request("initialize", params);
     answer["error"]["message"].as_str().unwrap_or_default().to_owned()
 }
 

@@ -14,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 /// Texts that must never leave the machine, planted in agent and server data.
 const SECRETS: [&str; 3] = ["planted-argument", "planted-content", "ghp_plantedTOKEN0123456789"];
 
-struct Collector {
+pub(crate) struct Collector {
     dir: tempfile::TempDir,
     port: u16,
     process: Child,
 }
 
 impl Collector {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("mode"), "accept").unwrap();
         let (process, port) = spawn(dir.path(), 0);
@@ -41,7 +41,7 @@ impl Collector {
         std::fs::write(self.dir.path().join("mode"), mode).unwrap();
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
@@ -52,7 +52,7 @@ impl Collector {
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn records(&self) -> Vec<Value> {
+    pub(crate) fn records(&self) -> Vec<Value> {
         self.lines("records.jsonl")
     }
 
@@ -75,7 +75,7 @@ impl Collector {
 
     /// Asserts that the received bytes contain none of these secrets.
     #[track_caller]
-    fn assert_without(&self, secrets: &[&str]) {
+    pub(crate) fn assert_without(&self, secrets: &[&str]) {
         let raw = std::fs::read(self.dir.path().join("raw")).unwrap();
         for secret in secrets {
             assert!(!raw.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret}");

@@ -43,6 +43,11 @@ pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexiste
 /// Reruns the test on a private bus, under the shell script `script`, and runs `body` there. `test` is the calling
 /// test's full name.
 pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
+    on_a_bus_with(&[], test, script, body);
+}
+
+/// Like [`on_a_bus`], with these options of `unshare`.
+pub fn on_a_bus_with(options: &[&str], test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
     }
@@ -58,11 +63,11 @@ pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     let (home, runtime) = (at("HOME", "home"), at("XDG_RUNTIME_DIR", "run"));
     let own = own.to_str().unwrap();
     let command = ["env", &home, &runtime, &program, "dbus-run-session", "--", "sh", "-ec", script, own];
-    run_inside_by(test, &[], &command);
+    run_inside_by(test, options, &command);
 }
 
 /// Runs `ironcurtain secrets` with this standard input.
-fn ironcurtain(arguments: &[&str], input: &str) -> Output {
+pub fn ironcurtain(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(programs().join("ironcurtain"));
     command
         .arg("secrets")

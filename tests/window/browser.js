@@ -100,10 +100,10 @@ export class Browser {
     await rm(this.#settings, { recursive: true });
   }
 
-  /** Opens a page of the window. */
-  async go(page, { theme = "light" } = {}) {
+  /** Opens a page of the window, optionally on a computer that an organization manages. */
+  async go(page, { theme = "light", isManaged = false } = {}) {
     await this.#ask("POST", "/url", { url: "about:blank" });
-    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
+    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}${isManaged ? "&managed" : ""}#${page}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
     await this.until(`document.querySelector("#page-${page.split("/")[0]} h1") !== null`);
     // The page sends further commands and draws the results.

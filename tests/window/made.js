@@ -13,6 +13,20 @@
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
   const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "CPU time", "% of one CPU", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Private /tmp", "MiB", 1024]];
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
+  const isManaged = new URLSearchParams(location.search).has("managed");
+  /** Settings of an organization that manages everything that it can. */
+  const organization = {
+    organization: "Example Inc.", revision: "2026-11-26", without: null, problem: null, locked: ["unsandboxed"], record: "organization",
+    settings: {
+      enforce_sandbox: true, forbid_unsandboxed: true, require_export: false, export_url: "https://otel.example.com:4318", export_paths: "none", max_grant_minutes: 480, network: "ask",
+      allowed_servers: [{ name: null, package: "mcp-server-git", url: null }, { name: null, package: null, url: "https://mcp.example.com/*" }],
+      denied_servers: [{ name: "photos", package: null, url: null }],
+    },
+  };
+  const MANAGED_RULES = [
+    { name: "managed:setting-network", description: "", then: "escalate", reason: "Example Inc. requires approval for each host", text: "{\n  \"name\": \"setting-network\"\n}", decided: 0, findings: [] },
+    { name: "managed:no-customer-data", description: "", then: "deny", reason: "Agents must not use customer data.", text: "{\n  \"name\": \"no-customer-data\",\n  \"if\": { \"paths\": { \"within\": \"~/customers\" } }\n}", decided: 2, findings: [] },
+  ];
   const made = {
     calls: [],
     /** Number of commands that have not been answered yet. */
@@ -86,6 +100,7 @@
         { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 4, findings: [] },
       ],
       tools: [{ server: "filesystem", tools: ["read_text_file", "write_file"] }, { server: "git", tools: ["git_status"] }],
+      managed: isManaged ? { organization: "Example Inc.", rules: MANAGED_RULES } : null,
     },
     servers: {
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
@@ -120,8 +135,10 @@
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
-    settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json`, managed: new URLSearchParams(location.search).has("managed") ? { organization: "Example Inc.", revision: "2026-11-26", locked: ["unsandboxed"], sees_record: true } : null },
-    export: { url: null, paths: "hashed", sent: 0, not_sent: 0, failure: null },
+    settings: { deadline_seconds: 45, questions_per_minute: 20, denial_holds_seconds: 30, notifications: "full", max_sessions: 1000, keep_days: 365, unsandboxed: "enforce", autostart: false, appearance: new URLSearchParams(location.search).get("theme") ?? "system", file: `${home}/.config/ironcurtain/config.json`, managed: isManaged ? organization : null },
+    export: isManaged
+      ? { url: "https://otel.example.com:4318", paths: "none", sent: 512, not_sent: 0, failure: null, managed: { organization: "Example Inc.", url: "https://otel.example.com:4318", paths: "none", is_missing: false, is_required: true } }
+      : { url: null, paths: "hashed", sent: 0, not_sent: 0, failure: null, managed: null },
     asked: {
       id: "q1", host: null, notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
       headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
@@ -248,7 +265,7 @@
     consent_tell: () => made.stage,
     record_export: () => made.export,
     export_sample: ({ paths }) => [JSON.stringify({ event: "ironcurtain.decision", attributes: { "ironcurtain.paths": paths } }, null, 2)],
-    enable_export: ({ url, paths }) => { made.export = { ...made.export, url, paths }; return made.export; },
+    enable_export: ({ url, paths }) => { made.export = { ...made.export, url, paths: paths ?? made.export.managed?.paths ?? "hashed" }; return made.export; },
     disable_export: () => { made.export = { ...made.export, url: null }; return made.export; },
     change_settings: ({ changes }) => { made.settings = { ...made.settings, ...changes }; return made.settings; },
   };

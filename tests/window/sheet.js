@@ -40,7 +40,7 @@ const sheet = () => html`
       ${["", "main", "stop", "plain", "bare"].map((kind) => html`${parts.button(`b:${kind}`, kind || "usual", nothingDone, { kind })}${parts.button(`off:${kind}`, `${kind || "usual"}, off`, nothingDone, { kind, off: true })}`)}
       ${parts.button("busy", "Busy\u2026", nothingDone, { busy: true })}${parts.iconButton("icon", "funnel", "Filter", nothingDone)}
       ${parts.filterChip("chip:on", "Denied", isOn, () => { isOn = !isOn; redraw(); })}${parts.filterChip("chip:off", "Asked", false, nothingDone)}
-      ${parts.switchBox("switch:on", "A switch", isOn, (to) => { isOn = to; redraw(); })}${parts.switchBox("switch:off", "Another switch", false, nothingDone)}
+      ${parts.switchBox("switch:on", "A switch", isOn, (to) => { isOn = to; redraw(); })}${parts.switchBox("switch:off", "Another switch", false, nothingDone)}${parts.switchBox("switch:locked", "A locked switch", true, nothingDone, true)}
       ${parts.tick("tick", "A check box", isOn, nothingDone)}${parts.select("select", "a", [["a", "First"], ["b", "Second"]], nothingDone, "A choice")}
       ${act("act", {})}
     </div>

@@ -2,6 +2,7 @@
 
 import * as backend from "../backend.js";
 import { html, nothing, repeat } from "../html.js";
+import { managedRules } from "../managed_rules.js";
 import * as parts from "../parts.js";
 import { names, ruleOf, rulesIn, withRule } from "../rule_draft.js";
 import { changeBar, current, edit, follow, isChanged, textEditor } from "../rule_editor.js";
@@ -73,6 +74,7 @@ const addButton = (all) =>
  * @param {import("../types.js").Snapshot} snapshot
  */
 const page = (all, snapshot) => html`
+  ${managedRules(all.managed)}
   <p class="lead-in quiet">${RULES.text}</p>
   ${draft ? draftForm(draft, choices, setDraft) : nothing}
   ${changeBar(() => void reload(), drop)}

@@ -4,6 +4,7 @@ import { begin, confirmation } from "../action_button.js";
 import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";
 import { openable } from "../opened.js";
+import { lockedBy, organization } from "../organization.js";
 import * as parts from "../parts.js";
 import { loadRecordExport, recordExport } from "../record_export.js";
 import { redraw, say, state } from "../state.js";
@@ -106,7 +107,7 @@ const page = (now) => html`
     ${setting("sun", "appearance", SETTINGS.appearance, nothing, choice("appearance", now, SETTINGS.appearance, SETTINGS.appearances))}`)}
   ${parts.section(SETTINGS.servers)}
   ${parts.group(html`
-    ${setting(now.unsandboxed === "enforce" ? "shield-check" : "shield-off", "unsandboxed", SETTINGS.enforce, now.unsandboxed === "warn" ? html`<span class="bad">${SETTINGS.enforceOff}</span>` : SETTINGS.enforceOn, parts.switchBox("unsandboxed", SETTINGS.enforce, now.unsandboxed === "enforce", requireSandbox), confirmation(allowUnsandboxed, "unsandboxed"))}
+    ${setting(now.unsandboxed === "enforce" ? "shield-check" : "shield-off", "unsandboxed", SETTINGS.enforce, sandboxText(now), parts.switchBox("unsandboxed", SETTINGS.enforce, now.unsandboxed === "enforce", requireSandbox, isLocked("unsandboxed")), confirmation(allowUnsandboxed, "unsandboxed"))}
     ${setting("server", "max_sessions", SETTINGS.sessions, SETTINGS.sessionsHint, number("max_sessions", now, 1, 100_000, SETTINGS.units.sessions))}`)}
   ${parts.section(SETTINGS.record)}
   ${parts.group(html`
@@ -114,13 +115,17 @@ const page = (now) => html`
     ${recordExport()}`)}
   <p class="small quiet after">${SETTINGS.file} ${parts.path(now.file)}.</p>`;
 
-/** @param {NonNullable<Settings["managed"]>} managed */
-const organization = ({ organization: name, revision, sees_record }) => html`
-  ${parts.section(SETTINGS.managed.section)}
-  ${parts.group(parts.row(html`${parts.title(parts.foreign(name))}${parts.facts(SETTINGS.managed.facts(revision, sees_record))}`, nothing, parts.icon("lock")))}`;
+/** @param {Settings} now */
+function sandboxText({ unsandboxed, managed }) {
+  if (unsandboxed === "warn") return html`<span class="bad">${SETTINGS.enforceOff}</span>`;
+  return managed?.settings.forbid_unsandboxed ? SETTINGS.enforceAll : SETTINGS.enforceOn;
+}
+
+/** Returns true if the user cannot change a setting. @param {keyof Settings} field */
+const isLocked = (field) => found?.managed?.locked.includes(field) ?? false;
 
 /**
- * Returns the row of a setting. A setting that the organization manages has a lock instead of its control.
+ * Returns the row of a setting. A lock and its reason mark a setting that the organization manages.
  * @param {string} icon
  * @param {keyof Settings} field
  * @param {string} name
@@ -129,7 +134,7 @@ const organization = ({ organization: name, revision, sees_record }) => html`
  * @param {unknown} [more]
  */
 const setting = (icon, field, name, text, control, more = nothing) =>
-  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}${problems.has(field) ? parts.problem(problems.get(field) ?? "") : nothing}${more}`, found?.managed?.locked.includes(field) ? parts.chip(SETTINGS.managed.locked(found.managed.organization), "note", "lock") : control, parts.icon(icon));
+  parts.row(html`${parts.title(name, saved === field ? parts.chip(SETTINGS.saved, "good", "check") : nothing)}${parts.facts(text)}${problems.has(field) ? parts.problem(problems.get(field) ?? "") : nothing}${more}`, html`${isLocked(field) ? lockedBy(found?.managed?.organization ?? "") : nothing}${control}`, parts.icon(icon));
 
 /** @type {Partial<Record<keyof Settings, string>>} */
 const LABELS = { deadline_seconds: SETTINGS.deadline, questions_per_minute: SETTINGS.perMinute, denial_holds_seconds: SETTINGS.denialHolds, max_sessions: SETTINGS.sessions, keep_days: SETTINGS.keep };

@@ -28,6 +28,7 @@ export const SETTINGS = {
   servers: "Servers",
   enforce: "Require a sandbox",
   enforceOn: "Servers need a sandbox, unless exempted.",
+  enforceAll: "No server starts without one.",
   enforceOff: "Servers start without a sandbox if none can be created: each can do anything you can.",
   allowUnsandboxed: {
     ready: "Allow servers without a sandbox", going: "Saving\u2026", done: "Saved", failed: "Not saved",
@@ -38,7 +39,7 @@ export const SETTINGS = {
   record: "Record",
   keep: "How long the record is kept",
   keepHint: "Older entries are deleted at the next start, which is recorded.",
-  recordLink: "Search, check or export the record",
+  recordLink: "Search or check the record",
   export: {
     title: "Export to a collector",
     off: "Off",
@@ -49,6 +50,7 @@ export const SETTINGS = {
     urlHint: "Such as https://otel.example.com:4318",
     paths: "Paths",
     pathChoices: { hashed: "As hashes", none: "Left out", full: "In full" },
+    pathsSent: { hashed: "Paths are sent as hashes.", none: "Paths are left out.", full: "Paths are sent in full." },
     token: "Name of the secret to send as a token",
     tokenHint: "Optional. Add secrets under Servers.",
     show: "Show what is sent",
@@ -58,12 +60,6 @@ export const SETTINGS = {
     enable: { ready: "Export new entries", going: "Starting\u2026", done: "New entries are exported", failed: "Not started" },
     disable: { ready: "Stop the export", going: "Stopping\u2026", done: "The export has stopped", failed: "Not stopped" },
     counts: (/** @type {number} */ sent, /** @type {number} */ notSent) => `${sent.toLocaleString("en")} sent, ${notSent.toLocaleString("en")} not delivered.`,
-  },
-  managed: {
-    section: "Organization",
-    locked: (/** @type {string} */ name) => `Set by ${name}`,
-    facts: (/** @type {string | null} */ revision, /** @type {boolean} */ seesRecord) =>
-      `${revision === null ? "It manages settings." : `It manages rules: revision ${revision}.`} ${seesRecord ? "The record is exported." : "It cannot see your record."}`,
   },
   file: "Written to",
   units: { seconds: "seconds", questions: "questions", sessions: "sessions", days: "days" },

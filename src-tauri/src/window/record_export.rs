@@ -4,8 +4,8 @@ use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::record_export::{
-    ExportChoice, ExportStatus, RecordExportError, disable_export as turn_off, enable_export as turn_on,
-    export_sample as sample, export_status,
+    ExportChoice, ExportStatus, ManagedExport, RecordExportError, disable_export as turn_off,
+    enable_export as turn_on, export_sample as sample, export_status, exported_paths,
 };
 use ironcurtain_config::ExportedPaths;
 use ironcurtain_config::home::Home;
@@ -32,6 +32,21 @@ pub(super) struct ExportView {
     not_sent: u64,
     /// Failure since the last successful export, if any.
     failure: Option<String>,
+    /// Requirements of the user's organization, or `None` if this machine is not managed.
+    managed: Option<ManagedExportView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ManagedExportView {
+    organization: String,
+    /// Address of the organization's collector, or `None` if the user chooses the collector.
+    url: Option<String>,
+    /// Form of paths that the organization has set, or `None` if the user chooses the form.
+    paths: Option<PathsChoice>,
+    /// `true` if nothing starts with the current export.
+    is_missing: bool,
+    /// `true` if the export cannot be turned off.
+    is_required: bool,
 }
 
 /// Reason the export could not be turned on.
@@ -51,7 +66,7 @@ pub(super) async fn record_export(state: &AppState) -> Result<ExportView, Comman
 /// Returns the newest entries as they would be sent, each as JSON.
 pub(super) async fn export_sample(state: &AppState, paths: PathsChoice) -> Result<Vec<String>, CommandError> {
     let home = trusted(state)?.home;
-    let events = aside(move || sample(&home, form(paths))).await?;
+    let events = aside(move || sample(&home, exported_paths(Some(form(paths)))?)).await?;
     let text = |event: &serde_json::Value| serde_json::to_string_pretty(event).unwrap_or_default();
     Ok(events.iter().map(|event| visible::lines(&text(event))).collect())
 }
@@ -59,14 +74,14 @@ pub(super) async fn export_sample(state: &AppState, paths: PathsChoice) -> Resul
 pub(super) async fn enable_export(
     state: &AppState,
     url: String,
-    paths: PathsChoice,
+    paths: Option<PathsChoice>,
     token: String,
 ) -> Result<ExportView, CommandError> {
     let home = trusted(state)?.home;
     aside(move || {
         let token = Some(token.trim()).filter(|token| !token.is_empty()).map(SecretName::try_from);
         let choice =
-            ExportChoice { url: url.trim().to_owned(), paths: form(paths), token: token.transpose()? };
+            ExportChoice { url: url.trim().to_owned(), paths: paths.map(form), token: token.transpose()? };
         turn_on(&home, &choice)?;
         Ok::<_, EnableFailed>(view(&home)?)
     })
@@ -83,16 +98,35 @@ pub(super) async fn disable_export(state: &AppState) -> Result<ExportView, Comma
 }
 
 fn view(home: &Home) -> Result<ExportView, RecordExportError> {
-    let ExportStatus { config, state, .. } = export_status(home)?;
-    let paths = match config.as_ref().map(|config| config.paths).unwrap_or_default() {
-        ExportedPaths::Full => PathsChoice::Full,
-        ExportedPaths::Hashed => PathsChoice::Hashed,
-        ExportedPaths::None => PathsChoice::None,
-    };
+    let ExportStatus { config, managed, state, .. } = export_status(home)?;
+    let paths = exported_paths(config.as_ref().map(|config| config.paths))?.into();
     let url = config.map(|config| config.url.split(['?', '#']).next().unwrap_or_default().to_owned());
     let (sent, not_sent, failure) =
         state.map_or((0, 0, None), |state| (state.sent, state.dropped + state.refused, state.failure));
-    Ok(ExportView { url, paths, sent, not_sent, failure })
+    Ok(ExportView { url, paths, sent, not_sent, failure, managed: managed.map(ManagedExportView::from) })
+}
+
+impl From<ManagedExport> for ManagedExportView {
+    fn from(managed: ManagedExport) -> Self {
+        let ManagedExport { organization, url, paths, missing, is_required } = managed;
+        Self {
+            organization,
+            url,
+            paths: paths.map(PathsChoice::from),
+            is_missing: missing.is_some(),
+            is_required,
+        }
+    }
+}
+
+impl From<ExportedPaths> for PathsChoice {
+    fn from(paths: ExportedPaths) -> Self {
+        match paths {
+            ExportedPaths::Full => Self::Full,
+            ExportedPaths::Hashed => Self::Hashed,
+            ExportedPaths::None => Self::None,
+        }
+    }
 }
 
 fn form(choice: PathsChoice) -> ExportedPaths {

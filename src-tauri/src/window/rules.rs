@@ -8,7 +8,7 @@ use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::decisions_by_rule;
 use ironcurtain_config::home::Home;
-use ironcurtain_policy::strict;
+use ironcurtain_policy::{Rule, strict};
 use ironcurtain_policy_tools::diff::diff_rules;
 use ironcurtain_policy_tools::explained::{about, decision_of, missed, reason_of};
 use ironcurtain_policy_tools::lint::{LintFinding, lint};
@@ -31,6 +31,14 @@ pub(super) struct RulesView {
     findings: Vec<String>,
     counted_since_ms: u64,
     tools: Vec<ToolsOf>,
+    /// Rules of the user's organization, or `None` if this machine is not managed.
+    managed: Option<ManagedRulesView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ManagedRulesView {
+    organization: String,
+    rules: Vec<RuleView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -149,19 +157,30 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     // If counting fails, the rules are shown without numbers.
     let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
-    let own = snapshot.policy.rules().iter().filter(|rule| !rule.is_managed());
-    let rules = own.enumerate().map(|(at, rule)| {
+    let shown = |rule: &Rule, text: Option<&String>| {
         let name = rule.name().to_string();
-        let own = findings.iter().filter(|finding| finding.rule.as_ref() == Some(&name));
+        // The user cannot change the organization's rules.
+        let own =
+            findings.iter().filter(|finding| !rule.is_managed() && finding.rule.as_ref() == Some(&name));
         RuleView {
             description: rule.description.clone(),
             then: rule.then.as_str(),
             reason: rule.reason().to_string(),
-            text: texts.get(at).cloned().unwrap_or_default(),
+            text: text.cloned().unwrap_or_default(),
             decided: decided.get(&name).copied().unwrap_or_default(),
             findings: own.map(|finding| format!("{}: {}", finding.field, finding.kind)).collect(),
             name,
         }
+    };
+    let own = snapshot.policy.rules().iter().filter(|rule| !rule.is_managed());
+    let rules = own.enumerate().map(|(at, rule)| shown(rule, texts.get(at)));
+    let managed = snapshot.managed.as_ref().map(|managed| {
+        let sources = managed.sources();
+        let mut rules: Vec<&Rule> = snapshot.policy.rules().iter().filter(|rule| rule.is_managed()).collect();
+        // A rule that means another folder in the account's home directory occurs twice.
+        rules.dedup_by(|rule, before| (rule.name(), rule.layer) == (before.name(), before.layer));
+        let rules = rules.into_iter().enumerate().map(|(at, rule)| shown(rule, sources.get(at)));
+        ManagedRulesView { organization: managed.managed.organization.clone(), rules: rules.collect() }
     });
     let tools_of = |server: &str| ToolsOf {
         server: server.to_owned(),
@@ -176,6 +195,7 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
         findings: findings.iter().filter(|one| one.rule.is_none()).map(ToString::to_string).collect(),
         counted_since_ms,
         tools: snapshot.annotations.servers().map(tools_of).collect(),
+        managed,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
+use super::managed::ManagedView;
 use super::preferences::{Appearance, Preferences};
 use crate::autostart;
 use crate::consent::NoticeDetail;
@@ -30,18 +31,6 @@ pub(super) struct SettingsView {
     file: String,
     /// The user's organization, or `None` if this machine is not managed.
     managed: Option<ManagedView>,
-}
-
-/// Settings managed by the user's organization.
-#[derive(Debug, Serialize)]
-pub(super) struct ManagedView {
-    organization: String,
-    /// Revision of the rules in effect, or `None` if there is none.
-    revision: Option<String>,
-    /// Settings that the user cannot change.
-    locked: Vec<&'static str>,
-    /// `true` if the record is exported to the collector in the user's settings.
-    sees_record: bool,
 }
 
 /// Settings to change. `None` leaves a setting unchanged.
@@ -130,15 +119,6 @@ fn view(home: &Home) -> Result<SettingsView, ConfigError> {
         autostart: autostart::is_on(),
         appearance: preferences.appearance,
         file: home.config.join("config.json").display().to_string(),
-        managed: ManagedPolicy::load(home)?.map(|policy| managed(policy, &config)),
+        managed: ManagedPolicy::load(home)?.map(|policy| ManagedView::of(policy, &config)),
     })
-}
-
-fn managed(policy: ManagedPolicy, config: &Config) -> ManagedView {
-    ManagedView {
-        organization: policy.managed.organization,
-        revision: policy.bundle.map(|bundle| bundle.revision),
-        locked: policy.managed.settings.enforces_sandbox().then_some("unsandboxed").into_iter().collect(),
-        sees_record: config.export.is_some(),
-    }
 }

@@ -100,6 +100,7 @@ impl Made {
             asked_on: AskedOn::App,
             lockdown,
             troubles: vec![],
+            managed_trouble: None,
             servers: vec!["filesystem".into(), "git".into()],
             policy: "0".repeat(64),
             secrets_file: None,

@@ -5,6 +5,7 @@
 //! - Every wait is limited by a timeout.
 
 mod checks;
+mod organization;
 
 use crate::clients::Clients;
 use crate::inspect::{InspectError, Inspection, inspect};
@@ -63,8 +64,10 @@ pub enum Running {
     Yes {
         /// Process id.
         pid: u32,
-        /// Problems that the trusted process reports, as sentences.
+        /// Problems that the trusted process reports, as sentences, except `managed_trouble`.
         troubles: Vec<String>,
+        /// Problem with the rules of the user's organization, as a sentence.
+        managed_trouble: Option<String>,
         /// Front end that asks the user.
         asked_on: AskedOn,
         /// `true` if the trusted process has unlocked the encrypted secrets file.
@@ -123,7 +126,7 @@ impl Doctor {
             Ok(_) => Diagnosis::ok("settings", "`config.json` is valid"),
             Err(problem) => Diagnosis::problem("settings", problem.to_string()),
         });
-        found.extend(checks::managed(&self.home));
+        found.extend(organization::managed(&self.home, running));
         found.push(checks::grants(&self.home));
         match Servers::load(&self.home) {
             Err(problem) => found.push(Diagnosis::problem("servers", problem.to_string())),
@@ -154,7 +157,7 @@ impl Doctor {
         }
         progress("the record");
         found.push(checks::record(&self.home));
-        found.extend(checks::export(&self.home, &self.secrets()).await);
+        found.extend(organization::export(&self.home, &self.secrets()).await);
         found.push(checks::disk(&self.home));
         found.extend(checks::limits());
         found

@@ -4,14 +4,14 @@ use crate::file_edit;
 use crate::settings::{self, ConfigChangeError};
 use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
 use ironcurtain_config::home::{Home, HomeError};
-use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportedPaths};
+use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportPathsError, ExportedPaths, Managed};
 use ironcurtain_daemon::path_form;
 use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, ExportedEvent, KeyStore,
     OcsfError, OcsfWritten, PublicKey, StateError, append_ocsf, probe, sample,
 };
 use ironcurtain_secrets::{SecretName, SecretStore};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io;
 use std::path::Path;
 
@@ -23,8 +23,8 @@ const SAMPLE: usize = 5;
 pub struct ExportChoice {
     /// Base address of the collector.
     pub url: String,
-    /// Form in which paths are exported.
-    pub paths: ExportedPaths,
+    /// Form in which paths are exported. `None`: the organization's form, or else the default.
+    pub paths: Option<ExportedPaths>,
     /// Name of the secret to send as a bearer token.
     pub token: Option<SecretName>,
 }
@@ -32,14 +32,31 @@ pub struct ExportChoice {
 /// State of the export.
 #[derive(Debug)]
 pub struct ExportStatus {
-    /// Export settings; `None` if the export is off.
+    /// Export settings in effect; `None` if the export is off.
     pub config: Option<ExportConfig>,
+    /// Requirements of the user's organization, or `None` if this machine is not managed.
+    pub managed: Option<ManagedExport>,
     /// Stored state; `None` before the trusted process has started the export.
     pub state: Option<ExportState>,
     /// Size of the unsent part of the log, in bytes.
     pub behind: u64,
     /// Public key that verifies the signed heads.
     pub key: Option<PublicKey>,
+}
+
+/// Requirements of the user's organization for the export.
+#[derive(Debug)]
+pub struct ManagedExport {
+    /// Name of the organization.
+    pub organization: String,
+    /// URL of the organization's collector; `None` if the user chooses the collector.
+    pub url: Option<String>,
+    /// Form in which paths must be exported; `None` if the user chooses the form.
+    pub paths: Option<ExportedPaths>,
+    /// Reason nothing starts with the current export, or `None` if the export meets the requirements.
+    pub missing: Option<String>,
+    /// `true` if the export cannot be turned off.
+    pub is_required: bool,
 }
 
 /// Error from reading or changing the export.
@@ -51,6 +68,12 @@ pub enum RecordExportError {
     /// A setting is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
+    /// The user's organization does not allow the change.
+    #[error("{0}")]
+    Managed(String),
+    /// The user's organization has set another form of paths.
+    #[error(transparent)]
+    Paths(#[from] ExportPathsError),
     /// The settings could not be changed.
     #[error(transparent)]
     Change(#[from] ConfigChangeError),
@@ -88,13 +111,17 @@ pub enum ProbeError {
 /// # Errors
 /// Returns a [`RecordExportError`] on failure, in which case nothing changed.
 pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, RecordExportError> {
-    let paths = match choice.paths {
-        ExportedPaths::Full => "full",
-        ExportedPaths::Hashed => "hashed",
-        ExportedPaths::None => "none",
-    };
-    let mut export = json!({ "url": choice.url, "paths": paths });
-    if let (Some(token), Some(export)) = (&choice.token, export.as_object_mut()) {
+    exported_paths(choice.paths)?;
+    if let Some(managed) = Managed::load()?
+        && let Some(reason) = managed.refusal_without_export(Some(&choice.url))
+    {
+        return Err(RecordExportError::Managed(reason));
+    }
+    let mut export = Map::from_iter([("url".to_owned(), Value::from(choice.url.as_str()))]);
+    if let Some(paths) = choice.paths {
+        export.insert("paths".to_owned(), paths.as_str().into());
+    }
+    if let Some(token) = &choice.token {
         let headers = json!({ "Authorization": format!("Bearer keyring:{token}") });
         export.insert("headers".to_owned(), headers);
     }
@@ -104,22 +131,36 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Recor
         let state = ExportState::starting_at(place);
         state.write(&home.export_state()).map_err(RecordExportError::Position)?;
     }
-    Ok(settings::change_settings(home, &[("export", export)])?)
+    Ok(settings::change_settings(home, &[("export", export.into())])?)
 }
 
 /// Turns the export off, if it is on. Unsent entries will never be sent.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] on failure, in which case nothing changed.
+/// Returns a [`RecordExportError`] on failure or if the user's organization requires the export. Nothing changed then.
 pub fn disable_export(home: &Home) -> Result<Config, RecordExportError> {
     let config = Config::load(home)?;
-    if config.export.is_none() {
-        return Ok(config);
+    let Some(export) = &config.export else { return Ok(config) };
+    if let Some(reason) = Managed::load()?.and_then(|managed| managed.refusal_to_disable_export(&export.url))
+    {
+        return Err(RecordExportError::Managed(reason));
     }
     let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
     // The file may not exist, because a running trusted process also removes it.
     let _ = std::fs::remove_file(home.export_state());
     Ok(config)
+}
+
+/// Returns the form in which paths are exported if the user chose this form, or none.
+///
+/// # Errors
+/// Returns [`RecordExportError::Paths`] if the user's organization has set another form.
+pub fn exported_paths(chosen: Option<ExportedPaths>) -> Result<ExportedPaths, RecordExportError> {
+    let paths = match Managed::load()? {
+        Some(managed) => managed.export_paths(chosen)?,
+        None => chosen,
+    };
+    Ok(paths.unwrap_or_default())
 }
 
 /// Returns the newest entries in their exported form, oldest first.
@@ -150,8 +191,20 @@ pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, Re
 pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
     let state = ExportState::read(&home.export_state())?;
     let behind = state.as_ref().map(|state| Follower::new(&home.audit(), state.place.clone()).behind());
+    let config = Config::load(home)?.export;
+    let managed = Managed::load()?.map(|managed| {
+        let url = config.as_ref().map(|config| config.url.as_str());
+        ManagedExport {
+            missing: managed.refusal_without_export(url),
+            is_required: url.is_some_and(|url| managed.refusal_to_disable_export(url).is_some()),
+            url: managed.settings.export_url,
+            paths: managed.settings.export_paths,
+            organization: managed.organization,
+        }
+    });
     Ok(ExportStatus {
-        config: Config::load(home)?.export,
+        config,
+        managed,
         state,
         behind: behind.transpose().map_err(RecordExportError::Log)?.unwrap_or(0),
         key: store(home).public()?,

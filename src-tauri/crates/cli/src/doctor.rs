@@ -36,7 +36,10 @@ fn running() -> Running {
         Ok(None) => Running::No,
         Ok(Some(Reply::Status(status))) => Running::Yes {
             pid: status.pid,
-            troubles: status.troubles,
+            troubles: (status.troubles.into_iter())
+                .filter(|trouble| status.managed_trouble.as_ref() != Some(trouble))
+                .collect(),
+            managed_trouble: status.managed_trouble,
             asked_on: status.asked_on,
             has_secrets: status.secrets_file.is_some_and(|file| !file.locked),
         },

@@ -5,7 +5,8 @@ use crate::policy::since;
 use crate::screen::Screen;
 use clap::{Args, Subcommand, ValueEnum};
 use ironcurtain_admin::record_export::{
-    ExportChoice, ExportStatus, disable_export, enable_export, export_sample, export_status, write_ocsf,
+    ExportChoice, ExportStatus, ManagedExport, disable_export, enable_export, export_sample, export_status,
+    exported_paths, write_ocsf,
 };
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, ExportedPaths};
@@ -43,9 +44,9 @@ pub enum ExportAction {
 pub struct EnableOptions {
     /// Base address of the collector, such as `https://otel.example.com:4318`.
     url: String,
-    /// Form in which paths are sent.
-    #[arg(long, value_enum, default_value_t = PathsOption::Hashed)]
-    paths: PathsOption,
+    /// Form in which paths are sent. Default: as your organization has set, or hashed.
+    #[arg(long, value_enum)]
+    paths: Option<PathsOption>,
     /// Name of the secret to send as a bearer token, as stored with `ironcurtain secrets set NAME`.
     #[arg(long, value_name = "NAME")]
     token: Option<String>,
@@ -101,8 +102,8 @@ pub fn perform(action: ExportAction, screen: Screen) -> anyhow::Result<ExitCode>
 fn enable(home: &Home, options: EnableOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let EnableOptions { url, paths, token, yes } = options;
     let token = token.as_deref().map(SecretName::try_from).transpose()?;
-    let choice = ExportChoice { url, paths: paths.into(), token };
-    let events = export_sample(home, choice.paths)?;
+    let choice = ExportChoice { url, paths: paths.map(Into::into), token };
+    let events = export_sample(home, exported_paths(choice.paths)?)?;
     let mut out = TextLines::default();
     out.line(format_args!("New entries will be sent to {} like these:", choice.url));
     out.append(&sample_text(&events)?);
@@ -131,7 +132,7 @@ fn ocsf(home: &Home, file: &Path, paths: Option<PathsOption>, screen: Screen) ->
 /// Returns the chosen path form, or the configured form by default.
 fn chosen(home: &Home, paths: Option<PathsOption>) -> anyhow::Result<ExportedPaths> {
     let configured = Config::load(home)?.export.map(|export| export.paths);
-    Ok(paths.map(Into::into).or(configured).unwrap_or_default())
+    Ok(exported_paths(paths.map(Into::into).or(configured))?)
 }
 
 fn sample_text(events: &[Value]) -> anyhow::Result<TextLines> {
@@ -146,14 +147,18 @@ fn sample_text(events: &[Value]) -> anyhow::Result<TextLines> {
 }
 
 fn status_text(status: &ExportStatus) -> TextLines {
-    let ExportStatus { config, state, behind, key } = status;
+    let ExportStatus { config, managed, state, behind, key } = status;
     let mut out = TextLines::default();
     match config {
         None => out.line("The record is not exported. To export it: ironcurtain export enable URL"),
         Some(config) => {
             let url = config.url.split(['?', '#']).next().unwrap_or_default();
             out.line(format_args!("The record is exported to {url}."));
+            out.line(paths_text(config.paths, managed.as_ref()));
         }
+    }
+    if let Some(missing) = managed.as_ref().and_then(|managed| managed.missing.as_ref()) {
+        out.line(format_args!("Until then, no server and no run starts: {missing}"));
     }
     match state {
         Some(state) => {
@@ -181,11 +186,31 @@ fn status_text(status: &ExportStatus) -> TextLines {
     out
 }
 
+/// Returns a sentence about the form in which paths are exported.
+fn paths_text(paths: ExportedPaths, managed: Option<&ManagedExport>) -> String {
+    let form = match paths {
+        ExportedPaths::Full => "Paths are exported in full",
+        ExportedPaths::Hashed => "Paths are exported as hashes",
+        ExportedPaths::None => "Paths are not exported",
+    };
+    match managed.filter(|managed| managed.paths.is_some()) {
+        Some(managed) => format!("{form}; {} has set this.", managed.organization),
+        None => format!("{form}."),
+    }
+}
+
 fn status_json(status: &ExportStatus) -> Value {
-    let ExportStatus { config, state, behind, key } = status;
+    let ExportStatus { config, managed, state, behind, key } = status;
+    let managed = managed.as_ref().map(|managed| {
+        json!({
+            "organization": managed.organization, "url": managed.url,
+            "paths": managed.paths.map(ExportedPaths::as_str), "missing": managed.missing,
+        })
+    });
     let url = config.as_ref().and_then(|config| config.url.split(['?', '#']).next());
     json!({
-        "enabled": config.is_some(), "url": url, "state": state, "behindBytes": behind,
+        "enabled": config.is_some(), "url": url, "paths": config.as_ref().map(|config| config.paths.as_str()),
+        "managed": managed, "state": state, "behindBytes": behind,
         "publicKey": key.as_ref().map(ToString::to_string),
     })
 }

@@ -50,6 +50,18 @@ pub enum ExportedPaths {
     None,
 }
 
+impl ExportedPaths {
+    /// Returns the form as in the settings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Hashed => "hashed",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Reason a collector's address is rejected, as a phrase that follows the setting's name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CollectorUrlError {

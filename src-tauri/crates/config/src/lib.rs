@@ -35,8 +35,8 @@ mod stored_remote;
 pub use entry_error::RemoteEntryError;
 pub use export::{ExportConfig, ExportedPaths};
 pub use managed::{
-    BundleSettings, MANAGED_FILE, Managed, ManagedBundle, ManagedError, ManagedNetwork, ManagedPolicy,
-    ManagedSettings, ServerPattern, WithoutBundle, read_root_file,
+    BundleSettings, ExportPathsError, MANAGED_FILE, Managed, ManagedBundle, ManagedError, ManagedNetwork,
+    ManagedPolicy, ManagedSettings, ServerPattern, UntrustedFileError, WithoutBundle, read_root_file,
 };
 pub use policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts};
 pub use protection::{Exposure, WritableBy, places, watched};

@@ -12,10 +12,11 @@ mod server_address;
 mod server_pattern;
 
 pub use policy::{ManagedBundle, ManagedPolicy};
-pub use root_file::read_root_file;
+pub use restrictions::ExportPathsError;
+pub use root_file::{UntrustedFileError, read_root_file};
 
-use crate::ConfigError;
 use crate::export::checked_url;
+use crate::{ConfigError, ExportedPaths};
 use ironcurtain_bundle::{BundleLocation, PollInterval, VerifyingKey};
 use ironcurtain_paths::{CanonicalPath, bounded_read};
 use ironcurtain_policy::strict;
@@ -52,12 +53,12 @@ pub enum ManagedError {
         source: io::Error,
     },
     /// A user other than root can modify a file.
-    #[error("`{path}` is refused: {why}; run `chown root:root` and `chmod go-w` on it")]
-    Owner {
+    #[error("`{path}` is refused: {problem}")]
+    Untrusted {
         /// Path of the file or folder.
         path: PathBuf,
-        /// Description of the problem.
-        why: &'static str,
+        /// Reason the file is refused.
+        problem: UntrustedFileError,
     },
     /// A value is invalid.
     #[error("`{path}`: {0}", path = MANAGED_FILE)]
@@ -128,6 +129,17 @@ pub enum WithoutBundle {
     Ask,
 }
 
+impl WithoutBundle {
+    /// Returns the effect on calls, as a clause for the user.
+    #[must_use]
+    pub const fn effect(self) -> &'static str {
+        match self {
+            Self::Deny => "every call is denied",
+            Self::Ask => "every call requires your approval",
+        }
+    }
+}
+
 /// Settings that the user cannot loosen.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -142,6 +154,8 @@ pub struct ManagedSettings {
     /// URL of the collector to which the audit log must be exported. Nothing starts until the export to it is
     /// configured.
     pub export_url: Option<String>,
+    /// Form in which paths are exported, whatever the user chose. Does not require an export.
+    pub export_paths: Option<ExportedPaths>,
     /// Maximum lifetime of every grant, in minutes.
     #[cfg_attr(test, schemars(range(min = 1, max = 525600)))]
     pub max_grant_minutes: Option<u64>,
@@ -348,6 +362,17 @@ mod tests {
         for url in ["otel.example.com", "http://otel.example.com", "https://me:pw@otel.example.com"] {
             assert!(export(url).unwrap_err().contains("`exportUrl` "), "{url}");
         }
+        let paths = |form: &str| {
+            let settings =
+                json!({ "schemaVersion": 1, "organization": "E", "settings": { "exportPaths": form } });
+            parsed(&settings.to_string()).map(|managed| managed.settings.export_paths)
+        };
+        assert_eq!(paths("none"), Ok(Some(ExportedPaths::None)));
+        assert!(
+            paths("off")
+                .unwrap_err()
+                .contains("unknown variant `off`, expected one of `full`, `hashed`, `none`")
+        );
         assert!(parsed(r#"{"schemaVersion":2,"organization":"E"}"#).unwrap_err().contains("expected 1"));
     }
 }

@@ -20,7 +20,7 @@ use ironcurtain_protocol::{
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
 use ironcurtain_server::process::{EndedLogin, log_out};
-use ironcurtain_services::{CodeRefused, RightCode};
+use ironcurtain_services::{CodeRefused, Concern, RightCode};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -180,6 +180,7 @@ fn status(state: &DaemonState) -> StatusView {
         asked_on: state.services.broker.asked_on(),
         lockdown,
         troubles: health,
+        managed_trouble: state.services.health.of(Concern::Managed),
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),
         secrets_file: secrets_file(&state.services.programs.secrets),

@@ -138,7 +138,8 @@ fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     let trouble = updated.as_ref().err().map(|problem| {
         // The problem can contain names from an unverified bundle.
         let problem = visible::head(&visible::line(&problem.to_string()), MAX_PROBLEM);
-        format!("Your organization's rules were not updated: {problem}. The last good rules stay in force.")
+        let until = services.snapshot().managed.as_ref().map(|managed| managed.until_update());
+        format!("Your organization's rules were not updated: {problem}. {}", until.unwrap_or_default())
     });
     if let Some(trouble) = &trouble {
         tracing::warn!(%trouble, "failed to update the organization's rules");

@@ -60,6 +60,9 @@ pub struct StatusView {
     pub lockdown: bool,
     /// Current problems, as sentences for the user.
     pub troubles: Vec<String>,
+    /// The problem in `troubles` that is about the rules of the user's organization.
+    #[serde(default)]
+    pub managed_trouble: Option<String>,
     /// Names of the configured servers.
     pub servers: Vec<String>,
     /// SHA-256 of the policy in effect, as recorded in the audit log.

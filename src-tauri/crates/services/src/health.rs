@@ -49,6 +49,12 @@ impl Health {
         });
     }
 
+    /// Returns a component's problem.
+    #[must_use]
+    pub fn of(&self, concern: Concern) -> Option<String> {
+        self.0.borrow().get(&concern).cloned()
+    }
+
     /// Returns one message per current problem.
     #[must_use]
     pub fn all(&self) -> Vec<String> {

@@ -120,7 +120,7 @@ impl Services {
     pub fn refusal_without_export(&self) -> Option<String> {
         let managed = self.snapshot().managed.clone()?;
         let export = self.settings.borrow().config.export.clone();
-        managed.managed.refusal_without_export(export.as_ref())
+        managed.managed.refusal_without_export(export.as_ref().map(|export| export.url.as_str()))
     }
 
     /// Returns the identity check for a server.

@@ -249,6 +249,7 @@ fn status(protection: Protection, troubles: &[&str]) -> StatusView {
         asked_on: AskedOn::App,
         lockdown: false,
         troubles: troubles.iter().map(ToString::to_string).collect(),
+        managed_trouble: None,
         servers: vec![],
         policy: String::new(),
         secrets_file: None,

@@ -2,11 +2,9 @@
 
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
-use crate::record_export::probe_collector;
 use ironcurtain_audit::{self as audit, Checked, KnownHead};
+use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, ManagedBundle, ManagedPolicy, Servers};
-use ironcurtain_export::ExportState;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
@@ -223,59 +221,6 @@ pub(super) fn grants(home: &Home) -> Diagnosis {
     }
 }
 
-/// Checks the organization's rules, if this machine is managed.
-pub(super) fn managed(home: &Home) -> Option<Diagnosis> {
-    let about = "organization";
-    let policy = match ManagedPolicy::load(home) {
-        Ok(policy) => policy?,
-        Err(problem) => {
-            return Some(Diagnosis::problem(about, problem.to_string()).with_fix("ask your administrator"));
-        }
-    };
-    let name = &policy.managed.organization;
-    Some(match (&policy.bundle, &policy.managed.bundle, &policy.problem) {
-        (_, _, Some(problem)) => Diagnosis::problem(about, problem.clone())
-            .with_fix("IronCurtain downloads the bundle again when it runs"),
-        (Some(bundle), ..) => {
-            let ManagedBundle { revision, sequence } = bundle;
-            Diagnosis::ok(
-                about,
-                format!("{name} manages the rules: revision `{revision}`, number {sequence}"),
-            )
-        }
-        (None, Some(_), None) => {
-            Diagnosis::problem(about, format!("the rules of {name} were never downloaded"))
-                .with_fix("start IronCurtain; `ironcurtain status` shows why a download fails")
-        }
-        (None, None, None) => Diagnosis::ok(about, format!("{name} manages the settings")),
-    })
-}
-
-/// Checks the export, if it is on: whether the collector responds, and whether entries were dropped or refused.
-pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
-    let about = "export";
-    // Invalid settings are reported by an earlier check.
-    let config = Config::load(home).ok()?.export?;
-    if let Err(problem) = probe_collector(secrets, &config).await {
-        let fix = "check the collector, or `ironcurtain export disable`; entries are sent once it answers";
-        return Some(Diagnosis::problem(about, problem.to_string()).with_fix(fix));
-    }
-    Some(match ExportState::read(&home.export_state()) {
-        Ok(Some(ExportState { failure: Some(failure), dropped, refused, .. })) => {
-            let says = format!("{failure}; {dropped} entries were not sent and {refused} were refused");
-            Diagnosis::problem(about, says).with_fix("check the collector, or `ironcurtain export disable`")
-        }
-        Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
-            let says =
-                format!("the collector answers; {dropped} entries were not sent and {refused} were refused");
-            Diagnosis::warning(about, says).with_fix("`ironcurtain export status` shows more")
-        }
-        Ok(_) => Diagnosis::ok(about, "the collector answers"),
-        Err(problem) => Diagnosis::warning(about, problem.to_string())
-            .with_fix("restart IronCurtain, which sends recent entries again with the same ids"),
-    })
-}
-
 pub(super) fn disk(home: &Home) -> Diagnosis {
     let found = match rustix::fs::statvfs(&home.state) {
         Ok(found) => found,
@@ -319,6 +264,10 @@ mod tests {
     use super::super::Condition;
     use super::*;
     use std::path::PathBuf;
+
+    fn running_with(troubles: Vec<String>, asked_on: AskedOn) -> Running {
+        Running::Yes { pid: 7, troubles, managed_trouble: None, asked_on, has_secrets: false }
+    }
 
     fn report(state: ClientState) -> ClientReport {
         ClientReport {
@@ -404,7 +353,7 @@ mod tests {
             let found = questions(&doctor, &running);
             (found.condition, found.says)
         };
-        let asks = |asked_on| Running::Yes { pid: 7, troubles: vec![], asked_on, has_secrets: false };
+        let asks = |asked_on| running_with(vec![], asked_on);
         let terminal = "asked on the terminal of process 7".to_owned();
         assert_eq!(told(asks(AskedOn::Terminal)), (Condition::Ok, terminal));
         assert_eq!(told(asks(AskedOn::App)).0, Condition::Ok);
@@ -424,11 +373,8 @@ mod tests {
         assert_eq!(programs(dir.path()).remove(0).condition, Condition::Ok);
         assert_eq!(running(&Running::Silent("no answer".into())).condition, Condition::Problem);
         let troubles = vec!["the disk is full".to_owned()];
-        assert!(
-            running(&Running::Yes { pid: 7, troubles, asked_on: AskedOn::App, has_secrets: false })
-                .says
-                .ends_with("with problems: the disk is full")
-        );
+        let says = running(&running_with(troubles, AskedOn::App)).says;
+        assert!(says.ends_with("with problems: the disk is full"), "{says}");
         assert_eq!(running(&Running::No).condition, Condition::Ok);
         let home = Home::under(dir.path(), dir.path());
         assert_eq!(record(&home).condition, Condition::Ok);

@@ -78,6 +78,17 @@ impl ManagedPolicy {
         Ok(())
     }
 
+    /// Returns a sentence about the rules that are in effect until the next successful download.
+    #[must_use]
+    pub fn until_update(&self) -> String {
+        match (&self.bundle, &self.managed.bundle) {
+            (None, Some(settings)) => {
+                format!("Until they are downloaded, {}.", settings.without.effect())
+            }
+            (Some(_), _) | (None, None) => "The last good rules stay in effect.".to_owned(),
+        }
+    }
+
     /// Returns the store for the last valid bundle.
     #[must_use]
     pub fn store(home: &Home) -> BundleStore {
@@ -146,6 +157,12 @@ impl ManagedPolicy {
         let (lists, name) = (DynamicLists::default(), "the built-in rules");
         let built_in = Policy::from_json(defaults::POLICY_JSON, name, &within, &lists)?;
         Ok(built_in.under(Self::check(home, bundle)?, |_| 0))
+    }
+
+    /// Returns the source text of each rule, in order.
+    #[must_use]
+    pub fn sources(&self) -> Vec<String> {
+        self.rules.sources()
     }
 
     /// Returns the rules and lists as text, for detecting changes.

@@ -3,8 +3,21 @@
 
 use super::{Managed, ManagedNetwork, ManagedSettings};
 use crate::sandbox::{NetworkSettings, Sandbox};
-use crate::{Config, ExportConfig, SandboxPolicy, Server};
+use crate::{Config, ExportedPaths, SandboxPolicy, Server};
 use url::Url;
+
+/// The user chose another form of exported paths than the one that the organization has set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{organization} has set the form of exported paths to `{}`, so it cannot be `{}`",
+    .set.as_str(),
+    .chosen.as_str()
+)]
+pub struct ExportPathsError {
+    organization: String,
+    set: ExportedPaths,
+    chosen: ExportedPaths,
+}
 
 impl Managed {
     /// Returns `true` if the organization does not allow a server to start.
@@ -13,13 +26,13 @@ impl Managed {
         self.settings.refusal(server).is_some()
     }
 
-    /// Returns the reason nothing is allowed to start with this audit log export, or `None` if the export meets the
-    /// organization's requirements.
+    /// Returns the reason nothing is allowed to start while the audit log is exported to this URL, or not at all.
+    /// Returns `None` if the export meets the organization's requirements.
     #[must_use]
-    pub fn refusal_without_export(&self, export: Option<&ExportConfig>) -> Option<String> {
+    pub fn refusal_without_export(&self, collector: Option<&str>) -> Option<String> {
         let Self { organization, settings, .. } = self;
-        match (&settings.export_url, export) {
-            (Some(url), Some(export)) if is_same(url, &export.url) => None,
+        match (&settings.export_url, collector) {
+            (Some(_), Some(collector)) if self.receives(collector) => None,
             (Some(url), _) => Some(format!(
                 "{organization} requires the export of the audit log to `{url}`; run `ironcurtain export enable {url}`"
             )),
@@ -27,6 +40,42 @@ impl Managed {
                 "{organization} requires the export of the audit log; run `ironcurtain export enable`"
             )),
             (None, _) => None,
+        }
+    }
+
+    /// Returns the reason the export to this URL cannot be turned off, or `None` if the organization does not require
+    /// it.
+    #[must_use]
+    pub fn refusal_to_disable_export(&self, collector: &str) -> Option<String> {
+        let is_needed = self.refusal_without_export(Some(collector)).is_none()
+            && self.refusal_without_export(None).is_some();
+        is_needed.then(|| {
+            format!(
+                "{} requires the export of the audit log: without it, no server and no run would start",
+                self.organization
+            )
+        })
+    }
+
+    /// Returns `true` if this is the URL of the organization's collector.
+    #[must_use]
+    pub fn receives(&self, collector: &str) -> bool {
+        self.settings.export_url.as_ref().is_some_and(|url| is_same(url, collector))
+    }
+
+    /// Returns the form in which paths are exported if the user chose this form, or none.
+    ///
+    /// # Errors
+    /// Returns [`ExportPathsError`] if the organization has set another form than the user's.
+    pub fn export_paths(
+        &self,
+        chosen: Option<ExportedPaths>,
+    ) -> Result<Option<ExportedPaths>, ExportPathsError> {
+        match (self.settings.export_paths, chosen) {
+            (Some(set), Some(chosen)) if set != chosen => {
+                Err(ExportPathsError { organization: self.organization.clone(), set, chosen })
+            }
+            (set, chosen) => Ok(set.or(chosen)),
         }
     }
 }
@@ -46,6 +95,9 @@ impl ManagedSettings {
     pub(crate) fn restrict_config(&self, config: &mut Config) {
         if self.enforces_sandbox() {
             config.sandbox_policy = SandboxPolicy::Enforce;
+        }
+        if let (Some(paths), Some(export)) = (self.export_paths, &mut config.export) {
+            export.paths = paths;
         }
     }
 
@@ -80,7 +132,9 @@ impl ManagedSettings {
         is_free.then_some("requires a sandbox, and the server's entry has `\"sandbox\": false`")
     }
 
-    fn requires_sandbox(&self) -> bool {
+    /// Returns `true` if servers without a sandbox do not start.
+    #[must_use]
+    pub fn requires_sandbox(&self) -> bool {
         self.forbid_unsandboxed || self.network.is_some()
     }
 }
@@ -132,13 +186,50 @@ mod tests {
         let managed =
             r#"{"schemaVersion":1,"organization":"E","settings":{"exportUrl":"https://A.example:443"}}"#;
         let managed: Managed = serde_json::from_str(managed).unwrap();
-        let is_refused = |url: &str| {
-            let export = serde_json::from_value(serde_json::json!({ "url": url })).unwrap();
-            managed.refusal_without_export(Some(&export)).is_some()
-        };
+        let is_refused = |url: &str| managed.refusal_without_export(Some(url)).is_some();
         assert!(!is_refused("https://A.example:443") && !is_refused("https://a.example/"));
         assert!(is_refused("https://a.example/x") && is_refused("https://b.example/"));
         assert!(is_refused("http://a.example/") && managed.refusal_without_export(None).is_some());
+    }
+
+    #[test]
+    fn only_an_export_that_is_required_cannot_be_turned_off() {
+        let refusal = |settings: &str, url: &str| {
+            let managed = format!(r#"{{"schemaVersion":1,"organization":"E","settings":{settings}}}"#);
+            let managed: Managed = serde_json::from_str(&managed).unwrap();
+            managed.refusal_to_disable_export(url)
+        };
+        let why = "E requires the export of the audit log: without it, no server and no run would start";
+        let (to_a, any) = (r#"{"exportUrl":"https://a.example"}"#, r#"{"requireExport":true}"#);
+        assert_eq!(refusal(to_a, "https://a.example").as_deref(), Some(why));
+        assert_eq!(refusal(any, "https://b.example").as_deref(), Some(why));
+        // Nothing starts with this export, so nothing changes without it.
+        assert_eq!(refusal(to_a, "https://b.example"), None);
+        assert_eq!(refusal(r#"{"exportPaths":"none"}"#, "https://b.example"), None);
+    }
+
+    #[test]
+    fn form_of_exported_paths_is_the_organizations() {
+        let managed = |settings: &str| -> Managed {
+            let managed = format!(r#"{{"schemaVersion":1,"organization":"E","settings":{settings}}}"#);
+            serde_json::from_str(&managed).unwrap()
+        };
+        let (full, none) = (Some(ExportedPaths::Full), Some(ExportedPaths::None));
+        assert_eq!(
+            (managed("{}").export_paths(full), managed("{}").export_paths(None)),
+            (Ok(full), Ok(None))
+        );
+        let sets_none = managed(r#"{"exportPaths":"none"}"#);
+        assert_eq!((sets_none.export_paths(None), sets_none.export_paths(none)), (Ok(none), Ok(none)));
+        let refused = sets_none.export_paths(full).unwrap_err().to_string();
+        assert_eq!(refused, "E has set the form of exported paths to `none`, so it cannot be `full`");
+        let user: Config =
+            serde_json::from_str(r#"{"export":{"url":"https://a.example","paths":"full"}}"#).unwrap();
+        let paths = |managed: &Managed, config: &Config| {
+            config.clone().under(Some(managed)).export.map(|export| export.paths)
+        };
+        assert_eq!((paths(&managed("{}"), &user), paths(&sets_none, &user)), (full, none));
+        assert_eq!(paths(&sets_none, &Config::default()), None, "the setting alone exports nothing");
     }
 
     #[test]

@@ -3,10 +3,28 @@
 use super::ManagedError;
 use ironcurtain_paths::bounded_read;
 use rustix::fs::FileType;
-use std::fs::File;
+use rustix::io::Errno;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// Reason a file or folder is refused, as a phrase that follows its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UntrustedFileError {
+    /// The path is a symbolic link.
+    #[error("it is a symbolic link; replace the link with what it leads to")]
+    Link,
+    /// The path of a folder leads to something else.
+    #[error("it is not a folder")]
+    NotAFolder,
+    /// Another user owns it.
+    #[error("it does not belong to root; run `chown root:root` on it")]
+    Owner,
+    /// Other users can write to it.
+    #[error("other users can write to it; run `chmod go-w` on it")]
+    Writable,
+}
 
 /// Reads a file after checking that only root can modify it.
 ///
@@ -17,28 +35,43 @@ pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
         return Err(ManagedError::Invalid(format!("`{}` is not an absolute path", path.display())));
     }
     let io = |source| ManagedError::Io { path: path.to_path_buf(), source };
+    let untrusted = |path: &Path| {
+        let path = path.to_path_buf();
+        move |problem| ManagedError::Untrusted { path, problem }
+    };
     for folder in path.ancestors().skip(1) {
         let found = folder
             .symlink_metadata()
             .map_err(|source| ManagedError::Io { path: folder.to_path_buf(), source })?;
-        only_of_root(folder, &found, FileType::Directory)?;
+        check_folder(&found).map_err(untrusted(folder))?;
     }
-    let file = bounded_read::open_unlinked(path).map_err(io)?;
-    only_of_root(path, &file.metadata().map_err(io)?, FileType::RegularFile)?;
+    let file = bounded_read::open_unlinked(path).map_err(|source| {
+        // The parent folders are not links, so only the file itself can be one.
+        let is_link = source.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+        if is_link { untrusted(path)(UntrustedFileError::Link) } else { io(source) }
+    })?;
+    check_owner(&file.metadata().map_err(io)?).map_err(untrusted(path))?;
     text(file).map_err(io)
 }
 
-fn only_of_root(path: &Path, found: &std::fs::Metadata, kind: FileType) -> Result<(), ManagedError> {
-    let why = if FileType::from_raw_mode(found.mode()) != kind {
-        "it is a symbolic link or has the wrong file type"
-    } else if found.uid() != 0 {
-        "it does not belong to root"
-    } else if found.mode() & 0o022 != 0 {
-        "other users can write to it"
-    } else {
-        return Ok(());
-    };
-    Err(ManagedError::Owner { path: path.to_path_buf(), why })
+fn check_folder(found: &Metadata) -> Result<(), UntrustedFileError> {
+    match FileType::from_raw_mode(found.mode()) {
+        FileType::Directory => check_owner(found),
+        FileType::Symlink => Err(UntrustedFileError::Link),
+        FileType::RegularFile
+        | FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Err(UntrustedFileError::NotAFolder),
+    }
+}
+
+fn check_owner(found: &Metadata) -> Result<(), UntrustedFileError> {
+    if found.uid() != 0 {
+        return Err(UntrustedFileError::Owner);
+    }
+    if found.mode() & 0o022 != 0 { Err(UntrustedFileError::Writable) } else { Ok(()) }
 }
 
 fn text(file: File) -> io::Result<String> {
@@ -62,15 +95,35 @@ mod tests {
         assert!(refused.contains("` is refused: "), "{refused}");
         let found = |mode: u32| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            only_of_root(&file, &file.symlink_metadata().unwrap(), FileType::RegularFile)
-                .map_err(|problem| problem.to_string())
+            check_owner(&file.symlink_metadata().unwrap())
         };
         if rustix::process::geteuid().is_root() {
             assert_eq!(found(0o644), Ok(()));
-            assert!(found(0o664).unwrap_err().contains("other users can write to it"));
+            assert_eq!(found(0o664), Err(UntrustedFileError::Writable));
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
         }
-        assert!(found(0o644).unwrap_err().contains("it does not belong to root"));
+        assert_eq!(found(0o644), Err(UntrustedFileError::Owner));
         assert!(read_root_file(Path::new("k")).unwrap_err().to_string().contains("not an absolute path"));
+    }
+
+    #[test]
+    fn links_and_files_are_no_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        let found = |path: &Path| check_folder(&path.symlink_metadata().unwrap());
+        assert_eq!(found(&file), Err(UntrustedFileError::NotAFolder));
+        assert_eq!(found(&link), Err(UntrustedFileError::Link));
+        assert_eq!(found(Path::new("/")), Ok(()));
+    }
+
+    #[test]
+    fn link_is_named_as_the_reason() {
+        // `/proc/mounts` is a link in a folder that belongs to root.
+        let refused = read_root_file(Path::new("/proc/mounts")).unwrap_err().to_string();
+        let expected =
+            "`/proc/mounts` is refused: it is a symbolic link; replace the link with what it leads to";
+        assert_eq!(refused, expected);
     }
 }

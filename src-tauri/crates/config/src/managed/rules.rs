@@ -80,6 +80,14 @@ impl ManagedRules {
         Ok(parse(&self.network)?.of_settings().followed_by(parse(&self.rules)?))
     }
 
+    /// Returns the source text of each rule, in the order in which [`ManagedRules::parse`] returns them.
+    pub(super) fn sources(&self) -> Vec<String> {
+        let texts = [&self.network, &self.rules].into_iter().flatten();
+        let files = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let rules = files.filter_map(|file| file.get("rules")?.as_array().cloned()).flatten();
+        rules.map(|rule| serde_json::to_string_pretty(&rule).unwrap_or_default()).collect()
+    }
+
     /// Returns the rules and lists as text, for detecting changes.
     pub(super) fn text(&self) -> String {
         json!([self.rules, self.lists, self.network]).to_string()
