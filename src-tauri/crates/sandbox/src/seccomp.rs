@@ -12,6 +12,8 @@
 //! - Calls that move a file's pages into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. A
 //!   moved page would show later writes to the file without keeping the mount busy.
 
+mod packets;
+
 use std::collections::BTreeMap;
 
 use libc::c_long;
@@ -21,6 +23,8 @@ use seccompiler::{
 };
 
 use crate::spec::UnixSockets;
+
+pub(crate) use packets::allow_only_packets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
