@@ -127,8 +127,11 @@ fn network(network: &NetworkSettings, has_tun: bool) -> String {
     let hosts = network.allowed_domains.join("`, `");
     match (network.allowed_domains.is_empty(), network.ask_unknown) {
         (true, _) => {
-            let limit = if has_tun { "" } else { " Programs in it that ignore the proxy variables cannot connect." };
-            format!("You are asked about each host that it connects to, and about each port of this computer.{limit}")
+            let limit =
+                if has_tun { "" } else { " Programs in it that ignore the proxy variables cannot connect." };
+            format!(
+                "You are asked about each host that it connects to, and about each port of this computer.{limit}"
+            )
         }
         (false, true) => format!("It can reach `{hosts}`, and you are asked about any other host."),
         (false, false) => format!("It can reach `{hosts}`, and no other host."),

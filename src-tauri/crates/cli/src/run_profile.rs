@@ -101,7 +101,9 @@ pub fn check(
         Err(problem) => out.line(format_args!("! cannot open /dev/fuse, so no run can start: {problem}")),
     }
     match &tun {
-        Ok(()) => out.line("/dev/net/tun works: programs that ignore the proxy variables are asked about too"),
+        Ok(()) => {
+            out.line("/dev/net/tun works: programs that ignore the proxy variables are asked about too")
+        }
         Err(problem) => out.line(format_args!("! {}", without_tun(&problem.to_string()))),
     }
     let read = |(path, kind): &(CanonicalPath, GrantKind)| json!({ "path": path.as_str(), "folder": *kind == GrantKind::Tree });

@@ -57,7 +57,8 @@ pub async fn serve_tun(network: TunNetwork) -> io::Error {
         Ok(device) => Rc::new(device),
         Err(error) => return error,
     };
-    let mut router = Router { device, names: Names::default(), flows: Flows::default(), proxy: network.proxy };
+    let mut router =
+        Router { device, names: Names::default(), flows: Flows::default(), proxy: network.proxy };
     let mut connecting = ConnectingSockets::new(network.tables);
     LocalSet::new().run_until(async move { router.run(&mut connecting).await }).await
 }

@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn hosts_file_has_only_the_machine_itself() {
-        let host = "# 127.0.0.1 off\n127.0.1.1\tdesk\n10.0.0.7 nas\n127.0.0.1 app.test # mine\nfe80::1 x\n::1 six\n";
+        let host =
+            "# 127.0.0.1 off\n127.0.1.1\tdesk\n10.0.0.7 nas\n127.0.0.1 app.test # mine\nfe80::1 x\n::1 six\n";
         let expected = "127.0.0.1 localhost sandbox\n::1 localhost\n127.0.1.1\tdesk\n127.0.0.1 app.test # mine\n::1 six\n";
         assert_eq!(hosts(host), expected);
         assert_eq!(hosts(""), "127.0.0.1 localhost sandbox\n::1 localhost\n");
@@ -193,8 +194,15 @@ mod tests {
         assert_eq!(passwd(&spec(), 0, 0), "root:x:0:0::/s:/bin/sh\n");
     }
 
-    const FDS: Descriptors =
-        Descriptors { info: 20, frame: 26, seccomp: [21, 22, 25], passwd: 23, group: 24, resolver: 27, hosts: 28 };
+    const FDS: Descriptors = Descriptors {
+        info: 20,
+        frame: 26,
+        seccomp: [21, 22, 25],
+        passwd: 23,
+        group: 24,
+        resolver: 27,
+        hosts: 28,
+    };
 
     fn host() -> HostTree {
         HostTree { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use crate::{
-    command, enter, served, tun,
+    command, enter, served,
     supervisor::{self, NAME},
+    tun,
 };
 
 const CONNECT_USAGE: &str = "\

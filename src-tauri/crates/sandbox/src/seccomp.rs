@@ -247,8 +247,7 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
-        let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, own_architecture()?)?;
         return Ok(BpfProgram::try_from(filter)?);
     };
     let higher = divided(rules.split_off(&middle), action.clone())?;
@@ -261,6 +260,10 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     whole.extend(lower);
     whole.extend(higher);
     Ok(whole)
+}
+
+fn own_architecture() -> Result<TargetArch, BackendError> {
+    TargetArch::try_from(std::env::consts::ARCH)
 }
 
 /// Prepends instructions that refuse x32 calls, which pass the architecture check.

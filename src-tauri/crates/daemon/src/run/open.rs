@@ -239,7 +239,8 @@ impl Run {
             calls: Box::new(Vec::new),
             counts: Arc::default(),
         });
-        let run = Arc::new(Self { id, files, network, folder, pid, started_ms, limitation, principal, services });
+        let run =
+            Arc::new(Self { id, files, network, folder, pid, started_ms, limitation, principal, services });
         run.services.audit.record(run.started()).await?;
         for port in &request.publish {
             let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);

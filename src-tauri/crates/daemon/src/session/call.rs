@@ -170,7 +170,9 @@ impl Session {
         }
         let offline = match (&self.network, self.config.has_no_network()) {
             (_, true) => Network::Offline(&self.config.name),
-            (Some(_), false) if self.config.access == ServerAccess::Ask && check_tun().is_ok() => Network::Other,
+            (Some(_), false) if self.config.access == ServerAccess::Ask && check_tun().is_ok() => {
+                Network::Other
+            }
             (Some(_), false) => Network::Proxied,
             (None, false) => Network::Other,
         };

@@ -74,8 +74,8 @@ impl Flows {
         let task = spawn_local(async move {
             let opened = proxy::connect(proxy, &target).await;
             let syn = asked.syn.take();
-            let connection = opened
-                .and_then(|upstream| Some((TcpConnection::accept(flow, &syn, &device)?, upstream)));
+            let connection =
+                opened.and_then(|upstream| Some((TcpConnection::accept(flow, &syn, &device)?, upstream)));
             match connection {
                 Some((connection, upstream)) => {
                     let relayed = Rc::new(Relayed::new(connection));

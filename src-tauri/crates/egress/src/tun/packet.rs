@@ -50,12 +50,10 @@ pub(super) fn parse(packet: &[u8]) -> Option<Received<'_>> {
     match ip.next_header {
         IpProtocol::Tcp => {
             let segment = TcpPacket::new_checked(payload).ok()?;
-            let flow = Flow {
-                client_port: segment.src_port(),
-                address: ip.dst_addr,
-                port: segment.dst_port(),
-            };
-            let is_unicast = !(ip.dst_addr.is_multicast() || ip.dst_addr.is_broadcast() || ip.dst_addr.is_unspecified());
+            let flow =
+                Flow { client_port: segment.src_port(), address: ip.dst_addr, port: segment.dst_port() };
+            let is_unicast =
+                !(ip.dst_addr.is_multicast() || ip.dst_addr.is_broadcast() || ip.dst_addr.is_unspecified());
             let opens = segment.syn() && !segment.ack() && !segment.rst() && !segment.fin();
             is_unicast.then(|| Received::Tcp { flow, opens, resets: segment.rst() })
         }
@@ -109,8 +107,9 @@ pub(super) fn unreachable(packet: &[u8]) -> Option<Vec<u8>> {
         header,
         data: payload.get(..QUOTED)?,
     };
-    let emit =
-        |bytes: &mut [u8]| repr.emit(&mut Icmpv4Packet::new_unchecked(bytes), &ChecksumCapabilities::default());
+    let emit = |bytes: &mut [u8]| {
+        repr.emit(&mut Icmpv4Packet::new_unchecked(bytes), &ChecksumCapabilities::default())
+    };
     assemble(RESOLVER, IpProtocol::Icmp, repr.buffer_len(), emit)
 }
 
@@ -136,7 +135,12 @@ fn ip(packet: &[u8]) -> Option<(Ipv4Repr, &[u8])> {
     (header.src_addr == CLIENT).then(|| (header, packet.payload()))
 }
 
-fn assemble(from: Ipv4Addr, protocol: IpProtocol, length: usize, emit: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
+fn assemble(
+    from: Ipv4Addr,
+    protocol: IpProtocol,
+    length: usize,
+    emit: impl FnOnce(&mut [u8]),
+) -> Option<Vec<u8>> {
     let header = Ipv4Repr {
         src_addr: from,
         dst_addr: CLIENT,

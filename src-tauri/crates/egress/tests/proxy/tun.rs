@@ -209,7 +209,8 @@ async fn a_connection_to_an_allowed_name_carries_data_both_ways() {
         assert_eq!(peer.heard(1).await, ["hello"]);
     })
     .await;
-    let expected = format!("connect echo.example.test:{port} allowed by echo.example.test:{port} [127.0.0.1]");
+    let expected =
+        format!("connect echo.example.test:{port} allowed by echo.example.test:{port} [127.0.0.1]");
     assert_eq!(stage.events.lines(1).await, [expected]);
 }
 
@@ -418,5 +419,11 @@ async fn revoking_a_host_closes_its_connections() {
     })
     .await;
     let lines = stage.events.lines(3).await;
-    assert_eq!(lines[1..], [format!("connect {rule} refused withdrawn [127.0.0.1]"), format!("connect {rule} refused address-literal []")]);
+    assert_eq!(
+        lines[1..],
+        [
+            format!("connect {rule} refused withdrawn [127.0.0.1]"),
+            format!("connect {rule} refused address-literal []")
+        ]
+    );
 }

@@ -113,7 +113,10 @@ mod tests {
         assert_eq!(good().judge(), nothing);
         assert_eq!(Facts { root: true, ..good() }.judge().warnings.len(), 1);
         let without = Facts { no_tun: Some("`/dev/net/tun`: not found".into()), ..good() }.judge().warnings;
-        assert_eq!(without, ["programs that ignore the proxy variables have no network: `/dev/net/tun`: not found"]);
+        assert_eq!(
+            without,
+            ["programs that ignore the proxy variables have no network: `/dev/net/tun`: not found"]
+        );
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! connections to the proxy needs. Any other call kills the process.
 
 use libc::c_long;
-use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use seccompiler::{BpfProgram, Error, SeccompAction, SeccompCmpOp, SeccompFilter, SeccompRule, apply_filter};
 
-/// Calls of the packet loop and of the runtime and allocator.
+use super::{SyscallRules, condition, own_architecture};
+
+/// Calls of the packet loop, and of the runtime and the allocator.
 const PERMITTED: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -12,12 +14,10 @@ const PERMITTED: &[c_long] = &[
     libc::SYS_writev,
     libc::SYS_recvfrom,
     libc::SYS_sendto,
-    libc::SYS_sendmsg,
-    libc::SYS_recvmsg,
     libc::SYS_lseek,
     libc::SYS_close,
+    // The runtime duplicates descriptors.
     libc::SYS_fcntl,
-    libc::SYS_socket,
     libc::SYS_connect,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
@@ -50,9 +50,12 @@ const PERMITTED: &[c_long] = &[
 ];
 
 /// Applies the filter to this process, which must be single-threaded.
-pub(crate) fn allow_only_packets() -> Result<(), seccompiler::Error> {
-    let rules = PERMITTED.iter().map(|call| (*call, vec![])).collect();
-    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, architecture)?;
-    apply_filter(&seccompiler::BpfProgram::try_from(filter)?)
+pub(crate) fn allow_only_packets() -> Result<(), Error> {
+    let mut rules: SyscallRules = PERMITTED.iter().map(|call| (*call, vec![])).collect();
+    // Unix sockets would lead to other programs of the user, and IPv6 is not used.
+    let internet = SeccompRule::new(vec![condition(0, SeccompCmpOp::Eq, libc::AF_INET)?])?;
+    rules.insert(libc::SYS_socket, vec![internet]);
+    let (other, permitted) = (SeccompAction::KillProcess, SeccompAction::Allow);
+    let filter = SeccompFilter::new(rules, other, permitted, own_architecture()?)?;
+    apply_filter(&BpfProgram::try_from(filter)?)
 }

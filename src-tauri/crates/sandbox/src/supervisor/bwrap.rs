@@ -140,7 +140,13 @@ impl Bwrap {
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
-        needed.extend([resolver.as_fd(), hosts.as_fd(), info_theirs.as_fd(), frame_theirs.as_fd(), gate_theirs.as_fd()]);
+        needed.extend([
+            resolver.as_fd(),
+            hosts.as_fd(),
+            info_theirs.as_fd(),
+            frame_theirs.as_fd(),
+            gate_theirs.as_fd(),
+        ]);
         needed.extend(seccomp.iter().map(AsFd::as_fd));
         needed.extend(given.streams.iter().chain(&given.egress).chain(&given.link).map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);

@@ -22,7 +22,10 @@ use rustix::{
 
 use crate::{
     fd_passing,
-    sys::{self, tun::{DEVICE_FILE, TunAddress}},
+    sys::{
+        self,
+        tun::{DEVICE_FILE, TunAddress},
+    },
 };
 
 const NAME: &str = "ironcurtain";

@@ -82,7 +82,10 @@ fn internet(address: Ipv4Addr) -> libc::sockaddr {
     for (to, from) in data.iter_mut().skip(2).zip(address.octets()) {
         *to = from.cast_signed();
     }
-    libc::sockaddr { sa_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default(), sa_data: data }
+    libc::sockaddr {
+        sa_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default(),
+        sa_data: data,
+    }
 }
 
 fn control(descriptor: impl AsFd, operation: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {

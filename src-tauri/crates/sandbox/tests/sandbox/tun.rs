@@ -165,11 +165,18 @@ fn other_protocols_and_the_device_itself_are_refused() {
     for (host, port) in [("9.9.9.9", 53), ("9.9.9.9", 443), ("169.254.169.254", 123), ("198.18.0.1", 5353)] {
         assert_eq!(scene.python(&format!("send(\"{host}\", {port})")), "ECONNREFUSED", "{host}:{port}");
     }
-    for kind in ["socket.AF_NETLINK, socket.SOCK_RAW, 0", "socket.AF_INET, socket.SOCK_RAW, 1", "socket.AF_PACKET, socket.SOCK_RAW"] {
+    for kind in [
+        "socket.AF_NETLINK, socket.SOCK_RAW, 0",
+        "socket.AF_INET, socket.SOCK_RAW, 1",
+        "socket.AF_PACKET, socket.SOCK_RAW",
+    ] {
         assert_eq!(scene.python(&format!("opened({kind})")), "EPERM", "{kind}");
     }
     assert_eq!(scene.python("opened(socket.AF_INET, socket.SOCK_STREAM)"), "opened");
-    assert_eq!(scene.probe.say("ls /dev/net 2>&1"), "ls: cannot access '/dev/net': No such file or directory");
+    assert_eq!(
+        scene.probe.say("ls /dev/net 2>&1"),
+        "ls: cannot access '/dev/net': No such file or directory"
+    );
     assert_eq!(scene.probe.say("cat /etc/resolv.conf"), "nameserver 198.18.0.1");
     assert_eq!(scene.python(&format!("ask(\"echo.example.test\", {port})")), "word");
 }
@@ -193,9 +200,13 @@ fn serving_process_has_no_privileges_and_ends_with_the_sandbox() {
     assert_eq!(scene.python(&format!("ask(\"echo.example.test\", {port})")), "word");
     let folder = format!("/proc/{}", serving_process(scene.probe.pid));
     let status = fs::read_to_string(format!("{folder}/status")).unwrap();
-    for expected in
-        ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapInh:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
-    {
+    for expected in [
+        "CapPrm:\t0000000000000000",
+        "CapEff:\t0000000000000000",
+        "CapInh:\t0000000000000000",
+        "NoNewPrivs:\t1",
+        "Seccomp:\t2",
+    ] {
         assert!(status.lines().any(|line| line == expected), "{expected}\n{status}");
     }
     scene.probe.kill.kill();
