@@ -82,6 +82,8 @@ def direct(host, port, then=lambda _: "connected"):
     try:
         with socket.create_connection((host, int(port)), timeout=60) as stream:
             return then(stream)
+    except socket.gaierror as problem:
+        return problem.strerror
     except OSError as problem:
         return os.strerror(problem.errno) if problem.errno else str(problem)
 
