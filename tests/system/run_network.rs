@@ -1,6 +1,7 @@
 //! A run's network: programs wait while the user answers the question about a host, and no connection bypasses the
 //! question.
 
+mod direct;
 mod hostile;
 mod ports;
 mod real_programs;

@@ -6,6 +6,9 @@
     hold TARGET                 CONNECT to TARGET, then an echo for each line of standard input
     direct HOST PORT            a connection without the proxy
     echo HOST PORT              an echo without the proxy
+    blocking HOST PORT          an echo without the proxy, over a socket without a time limit
+    secure HOST PORT NAME       a TLS handshake without the proxy, with this server name
+    send HOST PORT              a UDP packet
     keep HOST PORT              an echo without the proxy for each line of standard input
 """
 
@@ -43,8 +46,10 @@ def get(url, host=None):
 
 def tls(target, name):
     stream, said = connect(target)
-    if said != "200":
-        return said
+    return handshake(stream, name) if said == "200" else said
+
+
+def handshake(stream, name):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -77,12 +82,38 @@ def direct(host, port, then=lambda _: "connected"):
     try:
         with socket.create_connection((host, int(port)), timeout=60) as stream:
             return then(stream)
+    except socket.gaierror as problem:
+        return problem.strerror
     except OSError as problem:
         return os.strerror(problem.errno) if problem.errno else str(problem)
 
 
 def echo(host, port):
     return direct(host, port, alive)
+
+
+def blocking(host, port):
+    try:
+        with socket.socket() as stream:
+            stream.connect((host, int(port)))
+            return alive(stream)
+    except OSError as problem:
+        return os.strerror(problem.errno)
+
+
+def secure(host, port, name):
+    return direct(host, port, lambda stream: handshake(stream, name))
+
+
+def send(host, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(60)
+        try:
+            sender.connect((host, int(port)))
+            sender.send(b"out")
+            return sender.recv(1)
+        except OSError as problem:
+            return os.strerror(problem.errno) if problem.errno else str(problem)
 
 
 def keep(host, port):

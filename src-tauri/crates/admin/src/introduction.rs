@@ -8,6 +8,7 @@ use crate::trial::PolicyTrial;
 use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server, ServerAccess};
 use ironcurtain_packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
+use ironcurtain_sandbox::check_tun;
 use ironcurtain_secrets::{named, named_in_header};
 use ironcurtain_visible as visible;
 use serde_json::Map;
@@ -116,16 +117,22 @@ fn sandbox(access: ServerAccess, settings: &SandboxSettings) -> Vec<String> {
     lines.push(match &settings.network {
         None => "It has no network.".to_owned(),
         Some(network) if network.is_closed() => "It has no network.".to_owned(),
-        Some(network) => self::network(network),
+        Some(network) => self::network(network, access == ServerAccess::Ask && check_tun().is_ok()),
     });
     lines
 }
 
-fn network(network: &NetworkSettings) -> String {
+/// Describes the network. `has_tun` is `true` if programs that ignore the proxy variables have it too.
+fn network(network: &NetworkSettings, has_tun: bool) -> String {
     let hosts = network.allowed_domains.join("`, `");
     match (network.allowed_domains.is_empty(), network.ask_unknown) {
-        (true, _) => "You are asked about each host that it connects to, and about each port of this computer. Programs in it that ignore the proxy variables cannot connect."
-            .to_owned(),
+        (true, _) => {
+            let limit =
+                if has_tun { "" } else { " Programs in it that ignore the proxy variables cannot connect." };
+            format!(
+                "You are asked about each host that it connects to, and about each port of this computer.{limit}"
+            )
+        }
         (false, true) => format!("It can reach `{hosts}`, and you are asked about any other host."),
         (false, false) => format!("It can reach `{hosts}`, and no other host."),
     }

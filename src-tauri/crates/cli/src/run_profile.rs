@@ -11,6 +11,7 @@ use ironcurtain_config::{
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::{RunProfileChoice, UsedFile};
+use ironcurtain_sandbox::{check_tun, without_tun};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -68,7 +69,7 @@ pub fn check(
     let plan = RunPlan::new(profile, context)?;
     let folder = cwd.to_str().and_then(|cwd| CanonicalPath::assume_canonical(cwd).ok());
     let folder = folder.filter(|folder| snapshot.limits().may_be_granted(folder));
-    let fuse = fuse();
+    let (fuse, tun) = (fuse(), check_tun());
     let mut out = TextLines::default();
     let title = plan.profile.title.as_deref().unwrap_or("your profile");
     let measured = plan.profile.measured.as_ref();
@@ -99,6 +100,12 @@ pub fn check(
         Ok(()) => out.line("/dev/fuse works: other files are asked about"),
         Err(problem) => out.line(format_args!("! cannot open /dev/fuse, so no run can start: {problem}")),
     }
+    match &tun {
+        Ok(()) => {
+            out.line("/dev/net/tun works: programs that ignore the proxy variables are asked about too")
+        }
+        Err(problem) => out.line(format_args!("! {}", without_tun(&problem.to_string()))),
+    }
     let read = |(path, kind): &(CanonicalPath, GrantKind)| json!({ "path": path.as_str(), "folder": *kind == GrantKind::Tree });
     let texts = |paths: &[CanonicalPath]| paths.iter().map(|path| json!(path.as_str())).collect::<Value>();
     let value = json!({
@@ -113,6 +120,7 @@ pub fn check(
         "variables": { "passed": passed, "set": plan.profile.set_env },
         "hosts": plan.profile.hosts,
         "fuse": fuse.is_ok(),
+        "tun": tun.is_ok(),
     });
     screen.show(&out, &value)?;
     Ok(if fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

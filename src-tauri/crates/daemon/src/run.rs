@@ -42,6 +42,8 @@ pub(crate) struct Run {
     folder: CanonicalPath,
     pid: u32,
     started_ms: u64,
+    /// Limitation of this machine that affects the run, if any.
+    limitation: Option<String>,
 }
 
 impl Run {

@@ -28,6 +28,8 @@ mod resolve;
 mod rules;
 mod serve;
 mod socks;
+#[cfg(target_os = "linux")]
+pub mod tun;
 mod tunnel;
 
 pub use ask::{AskHost, HostAnswer};

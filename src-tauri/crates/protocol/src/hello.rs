@@ -158,6 +158,9 @@ pub enum RunNote {
         folder: Option<String>,
         /// Name of the run profile.
         profile: String,
+        /// Limitation of this machine that affects the run, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limitation: Option<String>,
     },
     /// A question about this run is waiting for the user's answer.
     Waiting {

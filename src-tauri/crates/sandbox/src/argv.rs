@@ -5,11 +5,16 @@
 //!   last option makes the root read-only. The supervisor adds all other mounts
 //!   ([`InitialMounts`](crate::mounts::InitialMounts)).
 
+use std::net::IpAddr;
+
 use crate::{
-    host::{HostTree, RootEntry},
+    host::{HOSTS_FILE, HostTree, RESOLVER_FILE, RootEntry},
     seccomp::PROGRAMS,
     spec::{SOCKET_FOLDER, Spec, View},
 };
+
+/// Name of the machine in a sandbox.
+const HOSTNAME: &str = "sandbox";
 
 /// Size in bytes of the tmpfs that holds the launcher's sockets.
 const SOCKET_FOLDER_SIZE: &str = "65536";
@@ -22,13 +27,15 @@ pub(crate) struct Descriptors {
     pub(crate) seccomp: [i32; PROGRAMS],
     pub(crate) passwd: i32,
     pub(crate) group: i32,
+    pub(crate) resolver: i32,
+    pub(crate) hosts: i32,
 }
 
 /// Returns bubblewrap's options, without the command it runs.
 pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<String> {
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
-    argv.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]);
+    argv.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", HOSTNAME]);
     argv.add(["--info-fd", &fds.info.to_string(), "--block-fd", &fds.frame.to_string()]);
     for fd in fds.seccomp {
         argv.add(["--add-seccomp-fd", &fd.to_string()]);
@@ -47,6 +54,10 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
     if let View::Roots { .. } | View::Served { .. } = &spec.view {
         argv.add(["--perms", "0444", "--file", &fds.passwd.to_string(), "/etc/passwd"]);
         argv.add(["--perms", "0444", "--file", &fds.group.to_string(), "/etc/group"]);
+        if spec.has_tun() {
+            argv.add(["--perms", "0444", "--file", &fds.resolver.to_string(), RESOLVER_FILE]);
+            argv.add(["--perms", "0444", "--file", &fds.hosts.to_string(), HOSTS_FILE]);
+        }
         argv.add(["--dir", "/run"]);
     }
     if !spec.view.sockets().is_empty() {
@@ -72,6 +83,23 @@ pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
 /// Returns an `/etc/group` that lists only the primary group of the sandbox's user.
 pub(crate) fn group(uid: u32, gid: u32) -> String {
     format!("{}:x:{gid}:\n", user_name(uid))
+}
+
+/// Returns an `/etc/resolv.conf` that names the resolver behind the TUN device.
+pub(crate) fn resolver() -> String {
+    format!("nameserver {}\n", ironcurtain_egress::tun::RESOLVER)
+}
+
+/// Returns an `/etc/hosts` with the names of the machine itself in the host's file. The proxy resolves all other names of
+/// that file, so that it judges the name instead of an address.
+pub(crate) fn hosts(host: &str) -> String {
+    let is_own = |line: &&str| {
+        let address = line.split_ascii_whitespace().next().and_then(|word| word.parse::<IpAddr>().ok());
+        address.is_some_and(|address| address.is_loopback())
+    };
+    let own = host.lines().filter(is_own);
+    let first = format!("127.0.0.1 localhost {HOSTNAME}");
+    [first.as_str(), "::1 localhost"].into_iter().chain(own).map(|line| format!("{line}\n")).collect()
 }
 
 fn user_name(uid: u32) -> &'static str {
@@ -119,8 +147,22 @@ mod tests {
             --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /dev/shm \
             --size 4096 --perms 1777 --tmpfs /tmp --remount-ro /dev --remount-ro / --chdir /";
         assert_eq!(bwrap_argv(&spec(), &host, FDS).join(" "), expected);
+        let with_tun = Spec { network: NetworkAccess::ProxiedWithServices, ..spec() };
+        let file = "--file 24 /etc/group --perms 0444 --file 27 /etc/resolv.conf \
+            --perms 0444 --file 28 /etc/hosts --dir /run";
+        assert!(bwrap_argv(&with_tun, &host, FDS).join(" ").contains(file));
         assert_eq!(passwd(&spec(), 1000, 1001), "user:x:1000:1001::/s:/bin/sh\n");
         assert_eq!(group(1000, 1001), "user:x:1001:\n");
+    }
+
+    #[test]
+    fn hosts_file_has_only_the_machine_itself() {
+        let host =
+            "# 127.0.0.1 off\n127.0.1.1\tdesk\n10.0.0.7 nas\n127.0.0.1 app.test # mine\nfe80::1 x\n::1 six\n";
+        let expected = "127.0.0.1 localhost sandbox\n::1 localhost\n127.0.1.1\tdesk\n127.0.0.1 app.test # mine\n::1 six\n";
+        assert_eq!(hosts(host), expected);
+        assert_eq!(hosts(""), "127.0.0.1 localhost sandbox\n::1 localhost\n");
+        assert_eq!(resolver(), "nameserver 198.18.0.1\n");
     }
 
     #[test]
@@ -152,8 +194,15 @@ mod tests {
         assert_eq!(passwd(&spec(), 0, 0), "root:x:0:0::/s:/bin/sh\n");
     }
 
-    const FDS: Descriptors =
-        Descriptors { info: 20, frame: 26, seccomp: [21, 22, 25], passwd: 23, group: 24 };
+    const FDS: Descriptors = Descriptors {
+        info: 20,
+        frame: 26,
+        seccomp: [21, 22, 25],
+        passwd: 23,
+        group: 24,
+        resolver: 27,
+        hosts: 28,
+    };
 
     fn host() -> HostTree {
         HostTree { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }

@@ -3,7 +3,7 @@
 //! - Only the trial launch decides. Facts about the machine explain a failure and add warnings.
 //! - A check that is killed leaves at most one empty folder in the state directory.
 
-use std::{io, path::Path, process::Command, time::Duration};
+use std::{fs::OpenOptions, io, path::Path, process::Command, time::Duration};
 
 use rustix::process::getuid;
 
@@ -14,6 +14,7 @@ use crate::{
     outcome::Availability,
     spec::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View},
     state::StateDir,
+    sys::tun::DEVICE_FILE,
 };
 
 mod facts;
@@ -53,6 +54,21 @@ pub(crate) fn check_with_limits(
     }
 }
 
+/// Checks that this process can create TUN devices.
+///
+/// # Errors
+/// Returns the reason, which names the device file.
+pub fn check_tun() -> io::Result<()> {
+    let opened = OpenOptions::new().read(true).write(true).open(DEVICE_FILE);
+    opened.map(drop).map_err(|error| io::Error::new(error.kind(), format!("`{DEVICE_FILE}`: {error}")))
+}
+
+/// Describes the effect of a missing TUN device. `reason` names the device file.
+#[must_use]
+pub fn without_tun(reason: &str) -> String {
+    format!("programs that ignore the proxy variables have no network: {reason}")
+}
+
 fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<SandboxEvent> {
     StateDir::open(state_dir, getuid().as_raw())?.below(TRIAL)?;
     let spec = Spec {
@@ -87,7 +103,10 @@ fn otherwise(event: SandboxEvent) -> String {
     match event {
         SandboxEvent::Failed { reason } => reason,
         SandboxEvent::Exited { status } => format!("the trial sandbox exited with status {status}"),
-        SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Uncovered { .. } => {
+        SandboxEvent::TunUnavailable { .. }
+        | SandboxEvent::Started
+        | SandboxEvent::Limited { .. }
+        | SandboxEvent::Uncovered { .. } => {
             format!("the trial sandbox sent an unexpected event: {event:?}")
         }
     }

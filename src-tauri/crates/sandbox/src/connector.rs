@@ -11,6 +11,8 @@
 //! - INVARIANT: a connection to an address that cannot be determined is refused. Without the helper process, every
 //!   `connect` call of the sandbox fails.
 
+mod internet;
+
 use std::{
     fs::File,
     io::Read,
@@ -22,6 +24,7 @@ use std::{
     thread,
 };
 
+use ironcurtain_view::is_ending;
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat},
     io::Errno,
@@ -99,8 +102,8 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                 };
                 // A sandbox can make a connection block indefinitely, so each call gets its own thread.
                 let work = move || {
-                    let made = Attempt::of(&call, &handle)
-                        .and_then(|it| it.make(&connections, || call.is_waiting(&handle)));
+                    let is_waiting = || call.is_waiting(&handle) && !is_ending(call.thread);
+                    let made = Attempt::of(&call, &handle).and_then(|it| it.make(&connections, is_waiting));
                     call.answer(&handle, made);
                     drop(place);
                 };
@@ -199,10 +202,13 @@ impl Attempt {
             Ok(AddressFamily::UNIX) => self.connect_unix(&connections.own),
             Ok(_) => {
                 let is_stream = socket_type(&self.socket).map_err(number)? == SocketType::STREAM;
-                if let Some(services) = connections.services.as_ref().filter(|_| is_stream) {
-                    services.permit(&self.address, &self.thread, is_waiting)?;
+                if !is_stream {
+                    return connect(&self.socket, &self.address);
                 }
-                connect(&self.socket, &self.address)
+                if let Some(services) = &connections.services {
+                    services.permit(&self.address, &self.thread, &is_waiting)?;
+                }
+                internet::connect(&self.socket, &self.address, is_waiting)
             }
             Err(error) => Err(number(error)),
         }

@@ -159,6 +159,12 @@ pub enum MountRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SandboxEvent {
+    /// The sandbox has no TUN device, so programs that ignore the proxy have no network. Sent before
+    /// [`SandboxEvent::Started`].
+    TunUnavailable {
+        /// Reason for the user.
+        reason: String,
+    },
     /// The initial mounts are complete, and the server's program is running.
     Started,
     /// The server could not be started, and the sandbox was removed.

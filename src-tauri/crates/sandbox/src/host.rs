@@ -37,10 +37,15 @@ const STORES: &[&str] = &["/nix", "/gnu"];
 /// the machine and its network, even in a separate network namespace.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
+/// Names the DNS servers. A sandbox with a TUN device has its own.
+pub(crate) const RESOLVER_FILE: &str = "/etc/resolv.conf";
+/// Contains addresses of names. A sandbox with a TUN device has its own.
+pub(crate) const HOSTS_FILE: &str = "/etc/hosts";
+
 const ETC: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
-    "/etc/hosts",
+    HOSTS_FILE,
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -48,7 +53,7 @@ const ETC: &[&str] = &[
     "/etc/nsswitch.conf",
     "/etc/pki/ca-trust",
     "/etc/pki/tls/certs",
-    "/etc/resolv.conf",
+    RESOLVER_FILE,
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 ];
@@ -100,8 +105,8 @@ const READ_ONLY: &[&str] = &[
 ];
 
 impl HostTree {
-    /// Inspects this machine for a sandbox with this view.
-    pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
+    /// Inspects this machine for a sandbox with this view, and possibly a TUN device.
+    pub(crate) fn look(is_root: bool, view: &View, has_tun: bool) -> io::Result<Self> {
         let tops = match view {
             View::Roots { .. } | View::Served { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
@@ -109,11 +114,12 @@ impl HostTree {
         // For ordinary users, file modes protect these paths. Root bypasses file modes.
         let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
-        let etc = match view {
+        let mut etc = match view {
             View::Roots { .. } => existing(ETC),
             View::Served { .. } => existing(&[ETC, ETC_OF_RUNS].concat()),
             View::HostRead { .. } => vec![],
         };
+        etc.retain(|path| !has_tun || ![RESOLVER_FILE, HOSTS_FILE].contains(&path.as_str()));
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 

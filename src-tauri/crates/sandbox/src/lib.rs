@@ -78,6 +78,8 @@ mod supervisor;
 mod sys;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod tun;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
@@ -86,7 +88,7 @@ pub use bound::{BoundChild, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
-pub use check::check;
+pub use check::{check, check_tun, without_tun};
 pub use control::{
     ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
     SandboxEvent, UnmountProof,
@@ -114,6 +116,7 @@ pub use sys::{
 };
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, computer_listens,
-    give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
+    Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, check_tun,
+    computer_listens, give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
+    without_tun,
 };

@@ -10,6 +10,7 @@ use std::{
 use crate::{
     command, enter, served,
     supervisor::{self, NAME},
+    tun,
 };
 
 const CONNECT_USAGE: &str = "\
@@ -27,6 +28,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
         Some((part, rest)) if part == "--enter" => enter::run(rest),
         Some((part, rest)) if part == "--view" => served::run(rest),
+        Some((part, rest)) if part == "--tun" => tun::run(rest),
         Some((part, rest)) if part == "--connect" => connect(rest),
         _ => command::run(args),
     }

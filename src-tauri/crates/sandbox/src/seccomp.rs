@@ -12,6 +12,8 @@
 //! - Calls that move a file's pages into a pipe or socket fail with `EINVAL`, and libraries fall back to copying. A
 //!   moved page would show later writes to the file without keeping the mount busy.
 
+mod packets;
+
 use std::collections::BTreeMap;
 
 use libc::c_long;
@@ -21,6 +23,8 @@ use seccompiler::{
 };
 
 use crate::spec::UnixSockets;
+
+pub(crate) use packets::allow_only_packets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
@@ -243,8 +247,7 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
-        let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, own_architecture()?)?;
         return Ok(BpfProgram::try_from(filter)?);
     };
     let higher = divided(rules.split_off(&middle), action.clone())?;
@@ -257,6 +260,10 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     whole.extend(lower);
     whole.extend(higher);
     Ok(whole)
+}
+
+fn own_architecture() -> Result<TargetArch, BackendError> {
+    TargetArch::try_from(std::env::consts::ARCH)
 }
 
 /// Prepends instructions that refuse x32 calls, which pass the architecture check.

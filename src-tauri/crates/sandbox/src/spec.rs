@@ -126,8 +126,9 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], served by the launcher with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
-    /// Like [`Proxied`](Self::Proxied). In addition, a TCP connection to a loopback port on which nothing listens waits
-    /// for the launcher's permission ([`ServiceLink`](crate::ServiceLink)).
+    /// Like [`Proxied`](Self::Proxied). In addition, a TUN device hands the connections of programs that ignore the proxy
+    /// to the proxy, and a TCP connection to a loopback port on which nothing listens waits for the launcher's
+    /// permission ([`ServiceLink`](crate::ServiceLink)).
     ProxiedWithServices,
 }
 
@@ -274,6 +275,12 @@ impl Spec {
     #[cfg(target_os = "linux")]
     pub(crate) fn reports_connections(&self) -> bool {
         self.unix_sockets == UnixSockets::Own || self.network == NetworkAccess::ProxiedWithServices
+    }
+
+    /// Returns `true` if the sandbox has a TUN device, where the machine permits one.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_tun(&self) -> bool {
+        self.network == NetworkAccess::ProxiedWithServices
     }
 
     /// Returns the user's home directory, if it is known.

@@ -17,6 +17,7 @@ mod served;
 mod start;
 mod streams;
 mod terminal;
+mod tun;
 
 use std::{
     fs::File,

@@ -7,3 +7,4 @@ pub(crate) mod mount;
 pub(crate) mod notify;
 pub(crate) mod process;
 pub(crate) mod signals;
+pub(crate) mod tun;

@@ -161,6 +161,17 @@ pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) ->
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }
 
+/// Returns an error, because this platform has no sandboxes.
+pub fn check_tun() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Returns the reason.
+#[must_use]
+pub fn without_tun(reason: &str) -> String {
+    reason.to_owned()
+}
+
 /// Prints that this platform does not support sandboxes.
 pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     use std::io::Write;

@@ -32,3 +32,4 @@ mod wire;
 pub use gate::{AccessKind, AskedAccess, AskedFile, Gate, Ticket, WantedAccess};
 pub use nodes::FileId;
 pub use server::{FileServer, FileServerOptions, Reservation};
+pub use signals::is_ending;

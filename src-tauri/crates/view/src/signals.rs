@@ -7,7 +7,8 @@ use std::fs;
 const ENDING: u64 = 1 | (1 << 1) | (1 << 2) | (1 << 8) | (1 << 14);
 
 /// Returns `true` if one of these signals is pending for the thread, or the thread has exited.
-pub(crate) fn is_ending(thread: u32) -> bool {
+#[must_use]
+pub fn is_ending(thread: u32) -> bool {
     match fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => has_ending(&status),
         Err(_) => true,

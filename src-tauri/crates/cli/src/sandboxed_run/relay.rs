@@ -128,10 +128,11 @@ impl Relay {
 
     fn note(&mut self, note: RunNote) -> io::Result<()> {
         match note {
-            RunNote::Started { principal, folder, profile } => {
+            RunNote::Started { principal, folder, profile, limitation } => {
                 self.state.is_started = true;
                 let session = std::mem::take(&mut self.session);
                 self.lines.started(session, &principal, folder.as_deref(), &profile);
+                limitation.iter().for_each(|limitation| self.lines.limited(limitation));
                 // Prints the first lines before the program's output.
                 self.print_lines();
             }

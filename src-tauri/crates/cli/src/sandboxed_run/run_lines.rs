@@ -37,6 +37,10 @@ impl RunLines {
         self.add(format!("{program} {may} (profile {})", visible::line(profile)));
     }
 
+    pub fn limited(&mut self, limitation: &str) {
+        self.add(visible::line(limitation));
+    }
+
     pub fn waiting(&mut self, path: &str) {
         let line = format!("waiting for your answer about {}", self.shown(path));
         self.add(line);

@@ -17,7 +17,7 @@ use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
 use ironcurtain_protocol::{ClientView, RUN_SOCKET, RunHello};
 use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
-    launch_run,
+    launch_run, without_tun,
 };
 use ironcurtain_server::RunNotes;
 use ironcurtain_server::control::{SupervisorControl, SupervisorError};
@@ -215,6 +215,7 @@ impl Run {
             launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
+        let limitation = control.no_tun().map(without_tun);
         let (proxy, listeners) = network::serve(&network, egress, request.ssh_agent.is_some()).await?;
         let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let ports = serve_ports(network.local(), service_link, published)?;
@@ -238,7 +239,8 @@ impl Run {
             calls: Box::new(Vec::new),
             counts: Arc::default(),
         });
-        let run = Arc::new(Self { id, files, network, folder, pid, started_ms, principal, services });
+        let run =
+            Arc::new(Self { id, files, network, folder, pid, started_ms, limitation, principal, services });
         run.services.audit.record(run.started()).await?;
         for port in &request.publish {
             let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);

@@ -136,6 +136,7 @@ impl Run {
             principal: self.principal.server.clone(),
             folder: self.files.working_folder().map(|folder| folder.as_str().to_owned()),
             profile: self.files.profile.plan.profile.name.clone(),
+            limitation: self.limitation.clone(),
         }
     }
 

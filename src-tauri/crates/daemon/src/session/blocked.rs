@@ -22,9 +22,9 @@ const NO_HOST: [&str; 6] = [
 pub(super) enum Network<'a> {
     /// No network access. Contains the server's name.
     Offline(&'a str),
-    /// Only through the proxy.
+    /// Only through the proxy, because the sandbox has no TUN device.
     Proxied,
-    /// Unlimited or unknown.
+    /// Unlimited, unknown, or also without the proxy variables.
     Other,
 }
 

@@ -24,9 +24,11 @@ pub(super) use forwarding::CallBatch;
 use forwarding::{forward, forward_alone};
 use futures_util::FutureExt;
 use ironcurtain_audit::{CallResult, Entry};
+use ironcurtain_config::ServerAccess;
 use ironcurtain_mcp::server::{MemoryShare, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::Response;
 use ironcurtain_policy::{JudgedRequest, Verdict};
+use ironcurtain_sandbox::check_tun;
 use record::millis;
 use resources::CallResources;
 use serde_json::value::RawValue;
@@ -168,6 +170,9 @@ impl Session {
         }
         let offline = match (&self.network, self.config.has_no_network()) {
             (_, true) => Network::Offline(&self.config.name),
+            (Some(_), false) if self.config.access == ServerAccess::Ask && check_tun().is_ok() => {
+                Network::Other
+            }
             (Some(_), false) => Network::Proxied,
             (None, false) => Network::Other,
         };

@@ -19,3 +19,4 @@ mod socks;
 mod ssh;
 mod stage;
 mod tls;
+mod tun;

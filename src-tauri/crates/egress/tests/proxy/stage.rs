@@ -275,6 +275,11 @@ impl Person {
         Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })
     }
 
+    /// Returns the number of pending questions.
+    pub fn waiting(&self) -> usize {
+        self.answer.receiver_count()
+    }
+
     /// Sets the answer to the pending question and to later questions.
     pub fn says(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);

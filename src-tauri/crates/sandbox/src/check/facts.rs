@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::{process::getuid, system::uname};
 
-use super::{Availability, bwrap_version};
+use super::{Availability, bwrap_version, check_tun, without_tun};
 
 /// Facts about a machine that affect sandboxing.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Facts {
     namespaces_off: bool,
     /// `true` if AppArmor removes the privileges of user namespaces (Ubuntu).
     apparmor_restricts: bool,
+    /// Reason there can be no TUN device, if any.
+    no_tun: Option<String>,
     os_release: String,
 }
 
@@ -34,6 +36,7 @@ impl Facts {
             namespaces_off: is("/proc/sys/user/max_user_namespaces", "0")
                 || is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
             apparmor_restricts: is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+            no_tun: check_tun().err().map(|error| error.to_string()),
             os_release: setting("/etc/os-release").unwrap_or_default(),
         }
     }
@@ -71,7 +74,8 @@ impl Facts {
             lacks(what.into(), Some(fix));
         }
         let root = "running as root: only masks protect the kernel's own files, and the process limit is not enforced";
-        let warnings = if self.root { vec![root.to_owned()] } else { vec![] };
+        let mut warnings = if self.root { vec![root.to_owned()] } else { vec![] };
+        warnings.extend(self.no_tun.as_deref().map(without_tun));
         Availability { usable: false, missing, fix_command: fixes.into_iter().next(), warnings }
     }
 
@@ -108,6 +112,11 @@ mod tests {
         let nothing = Availability { usable: false, missing: vec![], fix_command: None, warnings: vec![] };
         assert_eq!(good().judge(), nothing);
         assert_eq!(Facts { root: true, ..good() }.judge().warnings.len(), 1);
+        let without = Facts { no_tun: Some("`/dev/net/tun`: not found".into()), ..good() }.judge().warnings;
+        assert_eq!(
+            without,
+            ["programs that ignore the proxy variables have no network: `/dev/net/tun`: not found"]
+        );
     }
 
     #[test]
@@ -165,6 +174,7 @@ mod tests {
             bwrap: Some((0, 8)),
             namespaces_off: false,
             apparmor_restricts: false,
+            no_tun: None,
             os_release: "ID=ubuntu".into(),
         }
     }

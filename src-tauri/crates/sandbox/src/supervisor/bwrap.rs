@@ -32,14 +32,14 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-use super::{SupervisorStartError, owner::SandboxOwner, served::ServedView};
+use super::{SupervisorStartError, owner::SandboxOwner, served::ServedView, tun::ServedTun};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
     connector::{Connections, Connector},
     enter::{GO, READY},
     fd_passing,
-    host::HostTree,
+    host::{HOSTS_FILE, HostTree},
     mount_plan::MountPlan,
     mounts::{InitialMounts, InitialMountsChild, SandboxNamespaces},
     outcome::FAILED,
@@ -91,6 +91,8 @@ pub(super) struct Bwrap {
     connector: Option<Connector>,
     /// Process that serves the sandbox's files, or `None` if no files are served.
     view: Option<ServedView>,
+    /// Process that serves the sandbox's TUN device, if there is one.
+    tun: Option<ServedTun>,
 }
 
 impl Bwrap {
@@ -103,7 +105,7 @@ impl Bwrap {
     ) -> Result<Self, SupervisorStartError> {
         let own_program = File::open("/proc/self/exe")?;
         let seccomp = [memory()?, memory()?, memory()?];
-        let (passwd, group) = (memory()?, memory()?);
+        let (passwd, group, resolver, hosts) = (memory()?, memory()?, memory()?, memory()?);
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (options_theirs, options) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (complaints, complaints_theirs) =
@@ -117,6 +119,8 @@ impl Bwrap {
             seccomp: seccomp.each_ref().map(AsRawFd::as_raw_fd),
             passwd: passwd.as_raw_fd(),
             group: group.as_raw_fd(),
+            resolver: resolver.as_raw_fd(),
+            hosts: hosts.as_raw_fd(),
         };
 
         let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
@@ -136,7 +140,13 @@ impl Bwrap {
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
-        needed.extend([info_theirs.as_fd(), frame_theirs.as_fd(), gate_theirs.as_fd()]);
+        needed.extend([
+            resolver.as_fd(),
+            hosts.as_fd(),
+            info_theirs.as_fd(),
+            frame_theirs.as_fd(),
+            gate_theirs.as_fd(),
+        ]);
         needed.extend(seccomp.iter().map(AsFd::as_fd));
         needed.extend(given.streams.iter().chain(&given.egress).chain(&given.link).map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
@@ -164,11 +174,15 @@ impl Bwrap {
             first: None,
             connector: None,
             view: None,
+            tun: None,
         };
         // Bubblewrap reads these files only after its options.
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
+        fill(resolver, argv::resolver().as_bytes())?;
+        // Without the file, only the sandbox's own names are in it.
+        fill(hosts, argv::hosts(&std::fs::read_to_string(HOSTS_FILE).unwrap_or_default()).as_bytes())?;
         for (file, program) in seccomp.into_iter().zip(seccomp::programs(spec.unix_sockets)?) {
             fill(file, &program)?;
         }
@@ -193,6 +207,11 @@ impl Bwrap {
     /// are served, it becomes readable when bubblewrap exits.
     pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
         self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
+    }
+
+    /// Takes ownership of the process that serves the sandbox's TUN device.
+    pub(super) fn serve_tun(&mut self, tun: ServedTun) {
+        self.tun = Some(tun);
     }
 
     /// Starts preparing the initial mounts, in parallel with bubblewrap.
@@ -293,6 +312,7 @@ impl Bwrap {
         self.child.kill();
         // A process that waits for permission would otherwise delay the exit.
         self.view = None;
+        self.tun = None;
         self.reap()
     }
 

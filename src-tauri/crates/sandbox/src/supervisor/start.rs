@@ -21,6 +21,7 @@ use super::{
     namespaces,
     owner::SandboxOwner,
     served::ServedView,
+    tun::ServedTun,
 };
 use crate::{
     cgroup::CgroupLimits,
@@ -68,7 +69,7 @@ pub(super) fn start(
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut layout = ViewLayout::of(spec, &table, &state.path().to_string_lossy())?;
-    let host = HostTree::look(uid.is_root(), &spec.view)?;
+    let host = HostTree::look(uid.is_root(), &spec.view, spec.has_tun())?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
     let hidden = layout.plan.hidden_within(&frame);
@@ -145,6 +146,13 @@ fn mount_and_start(
     shown.extend(first.shown.clone());
     bwrap.prepare(first)?;
     let (sandbox, mut fixed) = bwrap.wait_for_frame(owner, spec.view.has_own_tmp())?;
+    if spec.has_tun() {
+        match sandbox.network().and_then(ServedTun::start) {
+            Ok(tun) => bwrap.serve_tun(tun),
+            // Without the device, these programs have no network at all.
+            Err(error) => owner.say(&SandboxEvent::TunUnavailable { reason: error.to_string() })?,
+        }
+    }
     fixed.retain(|path, _| match &spec.view {
         View::Roots { programs, .. } | View::Served { programs, .. } => {
             layout.writable.contains(path) || programs.contains(path)

@@ -105,14 +105,18 @@ impl SandboxOwner for ForegroundTerminal {
                 };
                 format!("`{path}` {could} for a moment, because a program outside the sandbox replaced it")
             }
-            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
+            SandboxEvent::TunUnavailable { .. }
+            | SandboxEvent::Started
+            | SandboxEvent::Limited { .. }
+            | SandboxEvent::Exited { .. }
                 if self.debug =>
             {
                 serde_json::to_string(event)?
             }
-            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. } => {
-                return Ok(());
-            }
+            SandboxEvent::TunUnavailable { .. }
+            | SandboxEvent::Started
+            | SandboxEvent::Limited { .. }
+            | SandboxEvent::Exited { .. } => return Ok(()),
         };
         self.print(&text)
     }

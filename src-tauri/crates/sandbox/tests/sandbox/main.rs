@@ -22,6 +22,7 @@ mod served;
 mod special;
 mod standing_grants;
 mod termination;
+mod tun;
 mod unix_sockets;
 mod user;
 mod view;

@@ -57,6 +57,8 @@ pub struct SupervisorControl {
     look: Option<SandboxWatch>,
     /// Masks that were lost and have not been reported to the user.
     uncovered: Vec<LostMask>,
+    /// Reason the sandbox has no TUN device, if it should have one.
+    no_tun: Option<String>,
 }
 
 /// Path in a sandbox whose mask was temporarily missing.
@@ -95,6 +97,7 @@ impl SupervisorControl {
             events: VecDeque::new(),
             look,
             uncovered: Vec::new(),
+            no_tun: None,
         })
     }
 
@@ -116,9 +119,16 @@ impl SupervisorControl {
                 SandboxEvent::Failed { reason } => return Err(SupervisorError::Failed(reason)),
                 SandboxEvent::Exited { status } => return Err(SupervisorError::Exited(status)),
                 SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
+                SandboxEvent::TunUnavailable { reason } => self.no_tun = Some(reason),
                 SandboxEvent::Limited { .. } => {}
             }
         }
+    }
+
+    /// Returns the reason programs that ignore the proxy have no network, if the sandbox should have a TUN device but
+    /// has none. Known once the sandbox has started.
+    pub fn no_tun(&self) -> Option<&str> {
+        self.no_tun.as_deref()
     }
 
     /// Sends a request and waits for its answer. Do not use the connection after an error.
@@ -199,7 +209,10 @@ impl SupervisorControl {
                     return Some(status);
                 }
                 SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
-                SandboxEvent::Started | SandboxEvent::Failed { .. } | SandboxEvent::Limited { .. } => {}
+                SandboxEvent::TunUnavailable { .. }
+                | SandboxEvent::Started
+                | SandboxEvent::Failed { .. }
+                | SandboxEvent::Limited { .. } => {}
             }
         }
     }
@@ -216,7 +229,8 @@ impl SupervisorControl {
         self.events = rest.into();
         let lost = lost.into_iter().filter_map(|event| match event {
             SandboxEvent::Uncovered { path, hidden } => Some(LostMask { path, hidden }),
-            SandboxEvent::Started
+            SandboxEvent::TunUnavailable { .. }
+            | SandboxEvent::Started
             | SandboxEvent::Failed { .. }
             | SandboxEvent::Limited { .. }
             | SandboxEvent::Exited { .. } => None,

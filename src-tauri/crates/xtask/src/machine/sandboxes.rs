@@ -1,22 +1,26 @@
-//! Checks that bubblewrap can create sandboxes on this machine, and that they can use FUSE.
+//! Checks that bubblewrap can create sandboxes on this machine, and that they can use FUSE and TUN devices.
 
 use anyhow::{Context, bail};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// FUSE device. On a desktop, every user can open it. In a container, possibly only root can.
-const FUSE: &str = "/dev/fuse";
+/// Devices that sandboxes need, and the kernel modules that provide them. On a desktop, every user can open these
+/// devices. In a container, possibly only root can.
+const DEVICES: [(&str, &str); 2] = [("/dev/fuse", "fuse"), ("/dev/net/tun", "tun")];
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes the FUSE device available and creates an empty sandbox. On failure, the error explains how to fix the problem.
+/// Makes the devices available and creates an empty sandbox. On failure, the error explains how to fix the problem.
 pub(crate) fn must_work() -> anyhow::Result<()> {
-    let found = std::fs::metadata(FUSE)
-        .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;
-    if found.permissions().mode() & 0o666 != 0o666 {
-        std::fs::set_permissions(FUSE, Permissions::from_mode(0o666))
-            .with_context(|| format!("failed to open `{FUSE}` to every user; run: sudo chmod 666 {FUSE}"))?;
+    for (device, module) in DEVICES {
+        let found = std::fs::metadata(device)
+            .with_context(|| format!("failed to find `{device}`; run: sudo modprobe {module}"))?;
+        if found.permissions().mode() & 0o666 != 0o666 {
+            std::fs::set_permissions(device, Permissions::from_mode(0o666)).with_context(|| {
+                format!("failed to open `{device}` to every user; run: sudo chmod 666 {device}")
+            })?;
+        }
     }
     let options = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"];
     let tried = Command::new("bwrap").args(options).output().context("failed to start bubblewrap")?;

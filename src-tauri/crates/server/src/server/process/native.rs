@@ -7,7 +7,7 @@ use ironcurtain_autostart::{SandboxWatch, rules};
 use ironcurtain_config::FileView;
 use ironcurtain_containment::{Profile, environment, limits};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch};
+use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch, without_tun};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +29,9 @@ pub(super) async fn start(
     let killer = Killer(launched.kill);
     let mut control = SupervisorControl::new(launched.control, look)?;
     control.started().await?;
+    if let Some(reason) = control.no_tun() {
+        tracing::warn!(server = start.server.name, "{}", without_tun(reason));
+    }
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
             // The listener is ready, so this does not block.

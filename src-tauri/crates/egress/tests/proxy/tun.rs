@@ -1,0 +1,429 @@
+//! Packets from programs that ignore the proxy. The test is the kernel of the sandbox: it sends and receives packets
+//! through a socket pair instead of a TUN device.
+
+use crate::stage::{Options, Peer, Person, Stage, TIMEOUT};
+use ironcurtain_egress::tun::{CLIENT, MTU, RESOLVER, TunNetwork, serve_tun};
+use ironcurtain_egress::{HostAnswer, HostRules, ProxyLimits};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    Icmpv4Packet, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber, UdpPacket,
+    UdpRepr,
+};
+use std::fs::File;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+/// The sandbox's end of the device.
+struct Kernel {
+    packets: Receiver,
+    device: File,
+}
+
+/// Segment that the stack has sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Segment {
+    from: (Ipv4Addr, u16),
+    to: u16,
+    control: TcpControl,
+    seq: TcpSeqNumber,
+    ack: Option<TcpSeqNumber>,
+    payload: Vec<u8>,
+}
+
+/// Runs `body` while the device is served with the proxy at `stage`.
+async fn served(stage: &Stage, body: impl AsyncFnOnce(&mut Kernel)) {
+    served_with(stage, Vec::new(), body).await;
+}
+
+/// Like [`served`], with the kernel's tables of sockets.
+async fn served_with(stage: &Stage, tables: Vec<File>, body: impl AsyncFnOnce(&mut Kernel)) {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    let device = File::from(ours);
+    let packets = Receiver::from_file_unchecked(device.try_clone().unwrap()).unwrap();
+    for end in [&device, &File::from(theirs.try_clone().unwrap())] {
+        set_socket_send_buffer_size(end, 8 << 20).unwrap();
+    }
+    let mut kernel = Kernel { packets, device };
+    let network = TunNetwork { device: theirs.into(), proxy: stage.address, tables };
+    tokio::select! {
+        error = serve_tun(network) => panic!("the device failed: {error}"),
+        () = body(&mut kernel) => {}
+    }
+}
+
+impl Kernel {
+    fn send(&mut self, to: Ipv4Addr, protocol: IpProtocol, length: usize, emit: impl FnOnce(&mut [u8])) {
+        let header = Ipv4Repr {
+            src_addr: CLIENT,
+            dst_addr: to,
+            next_header: protocol,
+            payload_len: length,
+            hop_limit: 64,
+        };
+        let mut packet = vec![0; header.buffer_len() + length];
+        header.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &ChecksumCapabilities::default());
+        emit(&mut packet[header.buffer_len()..]);
+        self.device.write_all(&packet).unwrap();
+    }
+
+    fn tcp(&mut self, from: u16, (address, port): (Ipv4Addr, u16), repr: TcpRepr<'_>) {
+        let repr = TcpRepr { src_port: from, dst_port: port, ..repr };
+        let checksums = ChecksumCapabilities::default();
+        self.send(address, IpProtocol::Tcp, repr.buffer_len(), |bytes| {
+            let mut segment = TcpPacket::new_unchecked(bytes);
+            repr.emit(&mut segment, &CLIENT.into(), &address.into(), &checksums);
+        });
+    }
+
+    fn syn(&mut self, from: u16, to: (Ipv4Addr, u16)) {
+        self.tcp(from, to, TcpRepr { control: TcpControl::Syn, ..segment(100, None, b"") });
+    }
+
+    fn udp(&mut self, to: (Ipv4Addr, u16), message: &[u8]) {
+        let repr = UdpRepr { src_port: 5000, dst_port: to.1 };
+        self.send(to.0, IpProtocol::Udp, repr.header_len() + message.len(), |bytes| {
+            let mut packet = UdpPacket::new_unchecked(bytes);
+            let copy = |payload: &mut [u8]| payload.copy_from_slice(message);
+            let checksums = ChecksumCapabilities::default();
+            repr.emit(&mut packet, &CLIENT.into(), &to.0.into(), message.len(), copy, &checksums);
+        });
+    }
+
+    async fn packet(&mut self) -> Vec<u8> {
+        let mut packet = vec![0; MTU];
+        loop {
+            timeout(TIMEOUT, self.packets.readable()).await.expect("a packet comes").unwrap();
+            if let Ok(length) = self.packets.try_read(&mut packet) {
+                packet.truncate(length);
+                return packet;
+            }
+        }
+    }
+
+    async fn segment(&mut self) -> Segment {
+        let packet = self.packet().await;
+        let ip = Ipv4Packet::new_checked(&packet[..]).unwrap();
+        assert!(ip.verify_checksum() && ip.dst_addr() == CLIENT);
+        let (from, tcp) = (ip.src_addr(), TcpPacket::new_checked(ip.payload()).unwrap());
+        let repr = TcpRepr::parse(&tcp, &from.into(), &CLIENT.into(), &ChecksumCapabilities::default());
+        let repr = repr.unwrap();
+        Segment {
+            from: (from, repr.src_port),
+            to: repr.dst_port,
+            control: repr.control,
+            seq: repr.seq_number,
+            ack: repr.ack_number,
+            payload: repr.payload.to_vec(),
+        }
+    }
+
+    /// Resolves a name as a program does.
+    async fn resolve(&mut self, name: &str) -> Ipv4Addr {
+        let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        name.split('.').for_each(|label| {
+            query.push(label.len().try_into().unwrap());
+            query.extend(label.as_bytes());
+        });
+        query.extend([0, 0, 1, 0, 1]);
+        self.udp((RESOLVER, 53), &query);
+        let packet = self.packet().await;
+        let ip = Ipv4Packet::new_checked(&packet[..]).unwrap();
+        let udp = UdpPacket::new_checked(ip.payload()).unwrap();
+        assert!(udp.verify_checksum(&RESOLVER.into(), &CLIENT.into()));
+        assert_eq!((ip.src_addr(), udp.src_port(), udp.dst_port()), (RESOLVER, 53, 5000));
+        Ipv4Addr::from(*udp.payload().last_chunk::<4>().unwrap())
+    }
+
+    /// Connects, and completes the handshake. Returns the stack's next sequence number.
+    async fn connect(&mut self, from: u16, to: (Ipv4Addr, u16)) -> TcpSeqNumber {
+        self.syn(from, to);
+        let answer = self.segment().await;
+        assert_eq!((answer.control, answer.from, answer.to), (TcpControl::Syn, to, from));
+        assert_eq!(answer.ack, Some(TcpSeqNumber(101)));
+        self.tcp(from, to, segment(101, Some(answer.seq + 1), b""));
+        answer.seq + 1
+    }
+
+    /// Waits for the refusal of a connection.
+    async fn refused(&mut self, from: u16, to: (Ipv4Addr, u16)) {
+        let answer = self.segment().await;
+        assert_eq!((answer.control, answer.from, answer.to), (TcpControl::Rst, to, from));
+        assert_eq!(answer.ack, Some(TcpSeqNumber(101)));
+    }
+}
+
+fn segment(seq: i32, ack: Option<TcpSeqNumber>, payload: &[u8]) -> TcpRepr<'_> {
+    TcpRepr {
+        src_port: 0,
+        dst_port: 0,
+        control: TcpControl::None,
+        seq_number: TcpSeqNumber(seq),
+        ack_number: ack,
+        window_len: 60_000,
+        window_scale: None,
+        max_seg_size: None,
+        sack_permitted: false,
+        sack_ranges: [None; 3],
+        timestamp: None,
+        payload,
+    }
+}
+
+/// Starts a proxy whose user answers as `person` does.
+fn asking(person: &Arc<Person>) -> Stage {
+    let rules = HostRules::asking();
+    Stage::with(Options { rules, limits: ProxyLimits::default(), ask: Some(person.clone()) })
+}
+
+#[tokio::test]
+async fn a_connection_to_an_allowed_name_carries_data_both_ways() {
+    let peer = Peer::echo().await;
+    let port = peer.port;
+    let stage = Stage::new(&[&format!("echo.example.test:{port}"), &format!("127.0.0.1:{port}")], &[]);
+    stage.names.set("echo.example.test", &["127.0.0.1"]);
+    served(&stage, async |kernel| {
+        let address = kernel.resolve("Echo.Example.test").await;
+        assert!(stage.names.asked().is_empty(), "resolving a name contacts no resolver");
+        let to = (address, port);
+        let next = kernel.connect(4000, to).await;
+        kernel.tcp(4000, to, segment(101, Some(next), b"hello"));
+        let mut echoed = Vec::new();
+        while echoed.len() < 5 {
+            echoed.extend(kernel.segment().await.payload);
+        }
+        assert_eq!(echoed, b"hello");
+        // Closing the program's side closes the target's, and then the connection.
+        let fin = TcpRepr { control: TcpControl::Fin, ..segment(106, Some(next + 5), b"") };
+        kernel.tcp(4000, to, fin);
+        while kernel.segment().await.control != TcpControl::Fin {}
+        kernel.tcp(4000, to, segment(107, Some(next + 6), b""));
+        assert_eq!(peer.heard(1).await, ["hello"]);
+    })
+    .await;
+    let expected =
+        format!("connect echo.example.test:{port} allowed by echo.example.test:{port} [127.0.0.1]");
+    assert_eq!(stage.events.lines(1).await, [expected]);
+}
+
+#[tokio::test]
+async fn addresses_without_a_name_are_judged_as_addresses() {
+    let peer = Peer::echo().await;
+    let stage = Stage::new(&["files.example.test", &format!("127.0.0.1:{}", peer.port)], &[]);
+    served(&stage, async |kernel| {
+        for address in ["9.9.9.9", "169.254.169.254", "10.0.0.1", "192.168.1.1", "198.18.0.1", "198.18.1.0"] {
+            let to = (address.parse().unwrap(), 443);
+            kernel.syn(4000, to);
+            kernel.refused(4000, to).await;
+        }
+        // The permitted counterpart, which a real kernel never sends to the device.
+        kernel.connect(4000, (Ipv4Addr::LOCALHOST, peer.port)).await;
+    })
+    .await;
+    let lines = stage.events.lines(7).await;
+    assert_eq!(lines[0], "connect 9.9.9.9:443 refused address-literal []");
+    assert_eq!(lines[5], "connect 198.18.1.0:443 refused address-literal []");
+    assert!(lines[..6].iter().all(|line| line.contains("refused address-literal")), "{lines:#?}");
+    assert!(stage.names.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_question_suspends_the_connection_and_repeated_syns_are_one_question() {
+    let person = Person::new();
+    let stage = asking(&person);
+    served(&stage, async |kernel| {
+        let to = (kernel.resolve("a.example.test").await, 8443);
+        for _ in 0..5 {
+            kernel.syn(4000, to);
+        }
+        // The answer to a query shows that the stack has handled the segments, without answering them.
+        kernel.resolve("b.example.test").await;
+        while person.asked.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        kernel.syn(4000, to);
+        kernel.resolve("c.example.test").await;
+        assert_eq!(*person.asked.lock().unwrap(), ["a.example.test:8443"]);
+        assert!(stage.names.asked().is_empty());
+        person.says(Some(HostAnswer::No { why: "no".into() }));
+        kernel.refused(4000, to).await;
+        assert_eq!(person.asked.lock().unwrap().len(), 1);
+    })
+    .await;
+    assert_eq!(stage.events.lines(1).await, ["connect a.example.test:8443 refused said-no []"]);
+}
+
+#[tokio::test]
+async fn a_question_is_withdrawn_when_the_socket_is_gone() {
+    let person = Person::new();
+    let stage = asking(&person);
+    let mut table = tempfile::NamedTempFile::new().unwrap();
+    let tables = vec![File::open(table.path()).unwrap()];
+    served_with(&stage, tables, async |kernel| {
+        let to = (kernel.resolve("a.example.test").await, 80);
+        let hex = |address: Ipv4Addr| format!("{:08X}", u32::from_ne_bytes(address.octets()));
+        let line = format!("head\n0: {}:0FA0 {}:0050 02 0:0\n", hex(CLIENT), hex(to.0));
+        table.write_all(line.as_bytes()).unwrap();
+        kernel.syn(4000, to);
+        while person.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Another program gives up. Its check is the proof that the first question has survived one too.
+        kernel.syn(4001, (to.0, 81));
+        while person.asked.lock().unwrap().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        timeout(TIMEOUT, async {
+            while person.waiting() != 1 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("the question is withdrawn");
+        table.as_file().set_len(0).unwrap();
+        timeout(TIMEOUT, async {
+            while person.waiting() != 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("the question is withdrawn");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_thousand_connections_are_bounded() {
+    let person = Person::new();
+    let stage = asking(&person);
+    served(&stage, async |kernel| {
+        let address = kernel.resolve("a.example.test").await;
+        for port in 1..=1000 {
+            kernel.syn(4000, (address, port));
+            if port % 50 == 0 {
+                // Waits until the stack has handled the segments, so that none is lost.
+                kernel.resolve("b.example.test").await;
+            }
+        }
+        while person.waiting() < 256 {
+            tokio::task::yield_now().await;
+        }
+        kernel.resolve("c.example.test").await;
+        assert_eq!(person.asked.lock().unwrap().len(), 256);
+        // After the refusal of the waiting connections, there is room for others.
+        person.says(Some(HostAnswer::No { why: "no".into() }));
+        for _ in 0..256 {
+            assert_eq!(kernel.segment().await.control, TcpControl::Rst);
+        }
+        kernel.syn(4000, (address, 2000));
+        kernel.refused(4000, (address, 2000)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn udp_is_refused_and_other_packets_are_dropped() {
+    let stage = Stage::new(&["a.example.test"], &[]);
+    served(&stage, async |kernel| {
+        for to in [("9.9.9.9", 53), ("9.9.9.9", 443), ("198.18.0.1", 5353), ("169.254.169.254", 123)] {
+            kernel.udp((to.0.parse().unwrap(), to.1), b"data for outside");
+            let packet = kernel.packet().await;
+            let ip = Ipv4Packet::new_checked(&packet[..]).unwrap();
+            let icmp = Icmpv4Packet::new_checked(ip.payload()).unwrap();
+            // Destination unreachable, port unreachable.
+            assert_eq!((u8::from(icmp.msg_type()), icmp.msg_code()), (3, 3), "{to:?}");
+            assert!(icmp.verify_checksum());
+        }
+        kernel.udp((Ipv4Addr::BROADCAST, 67), b"hello");
+        kernel.send(Ipv4Addr::new(9, 9, 9, 9), IpProtocol::Icmp, 8, |bytes| bytes[0] = 8);
+        kernel.device.write_all(&[0x60; 60]).unwrap();
+        // A segment of no connection is reset, and a RST is ignored.
+        let to = (Ipv4Addr::new(9, 9, 9, 9), 80);
+        kernel.tcp(4000, to, TcpRepr { control: TcpControl::Rst, ..segment(1, None, b"") });
+        kernel.tcp(4000, to, segment(1, Some(TcpSeqNumber(77)), b"x"));
+        let answer = kernel.segment().await;
+        assert_eq!((answer.control, answer.seq, answer.ack), (TcpControl::Rst, TcpSeqNumber(77), None));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hostile_packets_change_nothing() {
+    let peer = Peer::echo().await;
+    let stage = Stage::new(&[&format!("127.0.0.1:{}", peer.port)], &[]);
+    served(&stage, async |kernel| {
+        let to = (Ipv4Addr::LOCALHOST, peer.port);
+        let next = kernel.connect(4000, to).await;
+        let mut runner = TestRunner::deterministic();
+        let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
+        let bytes = proptest::collection::vec(any::<u8>(), 0..100);
+        for round in 0..2_000 {
+            // Valid segments of the connection, with random changes. The ports stay, so that the connection gets them.
+            let repr = segment(101 + (round % 7) * 1000, Some(next + 3), b"some data");
+            let repr = TcpRepr { src_port: 4000, dst_port: to.1, ..repr };
+            let mut tcp = vec![0; repr.buffer_len()];
+            let checksums = ChecksumCapabilities::default();
+            repr.emit(&mut TcpPacket::new_unchecked(&mut tcp[..]), &CLIENT.into(), &to.0.into(), &checksums);
+            for (at, byte) in changes.new_tree(&mut runner).unwrap().current() {
+                let at = 4 + at.index(tcp.len() - 4);
+                tcp[at] = byte;
+            }
+            kernel.send(to.0, IpProtocol::Tcp, tcp.len(), |bytes| bytes.copy_from_slice(&tcp));
+            let noise = bytes.new_tree(&mut runner).unwrap().current();
+            if !noise.is_empty() {
+                kernel.device.write_all(&noise).unwrap();
+            }
+            if round % 20 == 0 {
+                // Discards the answers, so that the queue does not fill.
+                kernel.udp((RESOLVER, 53), b"");
+                let mut packet = vec![0; MTU];
+                tokio::task::yield_now().await;
+                while kernel.packets.try_read(&mut packet).is_ok() {}
+            }
+        }
+        // The stack still works.
+        let mut packet = vec![0; MTU];
+        while kernel.packets.try_read(&mut packet).is_ok() {}
+        kernel.syn(4002, to);
+        loop {
+            let answer = kernel.segment().await;
+            if answer.to == 4002 {
+                assert_eq!(answer.control, TcpControl::Syn);
+                break;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn revoking_a_host_closes_its_connections() {
+    let peer = Peer::echo().await;
+    let rule = format!("127.0.0.1:{}", peer.port);
+    let stage = Stage::new(&[&rule], &[]);
+    served(&stage, async |kernel| {
+        let to = (Ipv4Addr::LOCALHOST, peer.port);
+        kernel.connect(4000, to).await;
+        stage.rules.send_replace(Arc::new(HostRules::default()));
+        assert_eq!(kernel.segment().await.control, TcpControl::Fin);
+        kernel.syn(4001, to);
+        while kernel.segment().await.to != 4001 {}
+    })
+    .await;
+    let lines = stage.events.lines(3).await;
+    assert_eq!(
+        lines[1..],
+        [
+            format!("connect {rule} refused withdrawn [127.0.0.1]"),
+            format!("connect {rule} refused address-literal []")
+        ]
+    );
+}
