@@ -2,7 +2,7 @@
 //!
 //! - A task that records an entry writes all queued entries itself, unless another task is already writing and picks
 //!   them up. A single entry therefore wakes no other task, and many queued entries become one write. Entries from
-//!   [`Audit::note`] are written together with the next recorded entry, or by a background task shortly afterwards.
+//!   [`Audit::note`] are written together with the next recorded entry, or once all runnable tasks have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
 //! - The lock is held only during a write, never across an await or a sync to disk.
 
@@ -18,10 +18,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
-
-/// Delay after which noted entries are written, unless a recorded entry has included them. Writing them at once would
-/// delay the next call. If the process is killed within this time, the entries are lost.
-const NOTED: Duration = Duration::from_millis(1);
 
 /// Delay after which written entries are synced to disk, except for the user's decisions, which are synced at once. A
 /// power failure can lose the entries written within this time, but calls never wait for the disk.
@@ -143,11 +139,6 @@ impl Audit {
         lock(&self.0.waiting).push((Pending::of(entry)?, None));
         self.0.noted.notify_one();
         Ok(())
-    }
-
-    /// Writes all queued entries, so that a reader of the log's files finds them.
-    pub fn write_queued(&self) {
-        self.0.with_owned(|_| ());
     }
 
     /// Returns the position at which the log was opened.
@@ -317,7 +308,8 @@ impl fmt::Debug for Shared {
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        tokio::time::sleep(NOTED).await;
+        // Lets tasks that are about to record or note an entry run first, so that one write includes their entries.
+        tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();
     }

@@ -275,7 +275,6 @@ fn end_session(state: &DaemonState, id: &str) -> Reply {
 
 async fn activity(state: &DaemonState, limit: usize) -> Reply {
     let log = state.services.home.audit();
-    state.services.audit.write_queued();
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
