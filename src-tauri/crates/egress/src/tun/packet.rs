@@ -47,27 +47,25 @@ pub(super) enum Received<'a> {
 /// Parses a packet. Returns `None` for a packet that is dropped.
 pub(super) fn parse(packet: &[u8]) -> Option<Received<'_>> {
     let (ip, payload) = ip(packet)?;
-    match ip.next_header {
-        IpProtocol::Tcp => {
-            let segment = TcpPacket::new_checked(payload).ok()?;
-            let flow =
-                Flow { client_port: segment.src_port(), address: ip.dst_addr, port: segment.dst_port() };
-            let is_unicast =
-                !(ip.dst_addr.is_multicast() || ip.dst_addr.is_broadcast() || ip.dst_addr.is_unspecified());
-            let opens = segment.syn() && !segment.ack() && !segment.rst() && !segment.fin();
-            is_unicast.then(|| Received::Tcp { flow, opens, resets: segment.rst() })
-        }
-        IpProtocol::Udp => {
-            let datagram = UdpPacket::new_checked(payload).ok()?;
-            let is_query = ip.dst_addr == RESOLVER && datagram.dst_port() == DNS;
-            Some(if is_query {
-                Received::Query { port: datagram.src_port(), message: datagram.payload() }
-            } else {
-                Received::Datagram
-            })
-        }
-        _ => None,
+    if ip.next_header == IpProtocol::Tcp {
+        let segment = TcpPacket::new_checked(payload).ok()?;
+        let flow = Flow { client_port: segment.src_port(), address: ip.dst_addr, port: segment.dst_port() };
+        let opens = segment.syn() && !segment.ack() && !segment.rst() && !segment.fin();
+        let received = Received::Tcp { flow, opens, resets: segment.rst() };
+        return is_unicast(ip.dst_addr).then_some(received);
     }
+    if ip.next_header == IpProtocol::Udp {
+        let datagram = UdpPacket::new_checked(payload).ok()?;
+        if ip.dst_addr == RESOLVER && datagram.dst_port() == DNS {
+            return Some(Received::Query { port: datagram.src_port(), message: datagram.payload() });
+        }
+        return Some(Received::Datagram);
+    }
+    None
+}
+
+fn is_unicast(address: Ipv4Addr) -> bool {
+    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified())
 }
 
 /// Returns the RST that refuses a TCP segment (RFC 9293, section 3.10.7.1).
@@ -99,7 +97,7 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
 /// Returns the ICMP error "port unreachable" for a UDP packet.
 pub(super) fn unreachable(packet: &[u8]) -> Option<Vec<u8>> {
     let (header, payload) = ip(packet)?;
-    if header.dst_addr.is_multicast() || header.dst_addr.is_broadcast() {
+    if !is_unicast(header.dst_addr) {
         return None;
     }
     let repr = Icmpv4Repr::DstUnreachable {

@@ -33,8 +33,8 @@ const ADDRESS: TunAddress = TunAddress { address: CLIENT, bits: NETWORK_BITS, mt
 
 /// Settings of the sandbox's network namespace, which are not essential. Containers often have them read-only.
 const SETTINGS: [(&str, &str); 2] = [
-    // While a question is open, the kernel repeats the SYN for 40 minutes instead of two.
-    ("/proc/sys/net/ipv4/tcp_syn_retries", "26"),
+    // While a question is open, the kernel repeats the SYN for at least 40 minutes instead of two.
+    ("/proc/sys/net/ipv4/tcp_syn_retries", "30"),
     // Without addresses, IPv6 is unreachable at once.
     ("/proc/sys/net/ipv6/conf/ironcurtain/disable_ipv6", "1"),
 ];

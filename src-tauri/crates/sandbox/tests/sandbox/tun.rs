@@ -78,7 +78,7 @@ impl Scene {
         let network = NetworkAccess::ProxiedWithServices;
         let mut probe = Probe::start(&Spec { network, env, ..place.spec(&["sh"]) });
         let listener = probe.egress.take().unwrap().listener().unwrap();
-        let (rules, watched) = watch::channel(Arc::new(HostRules::new(allowed, &[""; 0], false).unwrap()));
+        let (rules, watched) = watch::channel(Arc::new(HostRules::new(allowed, [""; 0], false).unwrap()));
         let asked = Arc::<Names>::default();
         let proxy = Proxy {
             server: "probe".into(),
