@@ -1,7 +1,7 @@
 //! Starts the trusted process for an agent client's shim: the app in the user's desktop session or, without one, this
 //! program as a headless daemon.
 
-use crate::daemon::DaemonArguments;
+use crate::daemon_arguments::DaemonArguments;
 use crate::session_environment::SessionEnvironment;
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{SocketPathError, Sockets};

@@ -23,7 +23,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the trusted process without the desktop app.
-    Daemon(crate::daemon::DaemonArguments),
+    Daemon(crate::daemon_arguments::DaemonArguments),
     /// Run a program in a sandbox that asks you before it opens your files.
     ///
     /// The program may use the folder that you start it in.

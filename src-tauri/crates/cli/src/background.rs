@@ -1,7 +1,7 @@
 //! Starts the trusted process in the background.
 
 use crate::connection::Connection;
-use crate::daemon::{Ask, DaemonArguments};
+use crate::daemon_arguments::{Ask, DaemonArguments};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use ironcurtain_paths::OwnProgram;

@@ -1,8 +1,8 @@
 //! `daemon`: runs the trusted process in this process.
 
+use crate::daemon_arguments::{Ask, DaemonArguments};
 use crate::{agent_start, background};
 use anyhow::Context;
-use clap::{Args, ValueEnum};
 use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, start};
@@ -16,34 +16,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Maximum time for background tasks to finish after the daemon has stopped.
 const LAST_WORK: Duration = Duration::from_secs(2);
-
-/// Options of `daemon`.
-#[derive(Debug, Args)]
-pub struct DaemonArguments {
-    /// Choose how you are asked about calls that no rule decides.
-    #[arg(long, value_enum, default_value_t = Ask::Deny)]
-    pub ask: Ask,
-    /// Run even as root, for example in a container.
-    #[arg(long)]
-    pub allow_root: bool,
-    /// Run in the background: return once IronCurtain is ready, and keep it running when the terminal is closed.
-    #[arg(long)]
-    pub detach: bool,
-    /// Set when another program starts this one in the background and reads startup errors from standard error.
-    #[arg(long, hide = true, conflicts_with = "detach")]
-    pub background: bool,
-}
-
-/// Value of `daemon --ask`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Ask {
-    /// Ask on this terminal.
-    Terminal,
-    /// Start the desktop app instead, which asks in a dialog. Without a desktop session, deny.
-    Desktop,
-    /// Do not ask: deny.
-    Deny,
-}
 
 /// Runs the daemon until a signal or a request stops it.
 pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {

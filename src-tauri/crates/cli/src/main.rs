@@ -10,6 +10,7 @@ mod bundle;
 mod clients;
 mod connection;
 mod daemon;
+mod daemon_arguments;
 mod doctor;
 mod export;
 mod heads;

@@ -49,25 +49,25 @@ impl OwnProgram {
 
     /// Returns a command that starts the opened file.
     #[must_use]
-    pub fn into_command(self) -> OwnCommand {
+    pub fn into_command(self) -> OwnProgramCommand {
         #[cfg(target_os = "linux")]
         let mut command = Command::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         #[cfg(not(target_os = "linux"))]
         let mut command = Command::new(&self.path);
         command.arg0(&self.path);
-        OwnCommand { command, _file: self.file }
+        OwnProgramCommand { command, _file: self.file }
     }
 }
 
 /// A command that starts one of IronCurtain's own programs. Keeps the program's file open, because the command refers
 /// to its descriptor.
 #[derive(Debug)]
-pub struct OwnCommand {
+pub struct OwnProgramCommand {
     command: Command,
     _file: File,
 }
 
-impl Deref for OwnCommand {
+impl Deref for OwnProgramCommand {
     type Target = Command;
 
     fn deref(&self) -> &Command {
@@ -75,7 +75,7 @@ impl Deref for OwnCommand {
     }
 }
 
-impl DerefMut for OwnCommand {
+impl DerefMut for OwnProgramCommand {
     fn deref_mut(&mut self) -> &mut Command {
         &mut self.command
     }
