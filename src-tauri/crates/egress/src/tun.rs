@@ -4,7 +4,7 @@
 //! - A connection is an ordinary `CONNECT` request to the proxy, so it has the same rules, questions and record. This
 //!   module decides nothing, and its process needs no other permission than to connect to the proxy.
 //! - A SYN is answered only after the proxy's response: a refusal is a RST, and a question suspends the `connect` call.
-//! - Names are resolved without DNS traffic ([`dns`]).
+//! - Names are resolved without DNS traffic: the module `dns` answers each query.
 //! - Packets may be hostile. Connections, buffers and names are bounded, and packets beyond these limits are dropped.
 //! - There is no other network: UDP is answered with an ICMP error, and all other packets are dropped.
 
