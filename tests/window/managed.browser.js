@@ -65,7 +65,7 @@ test("locked controls are disabled and say who locked them", async () => {
   assert.equal(await isOff("unsandboxed"), true);
   assert.match(await rowOf("unsandboxed"), /Set by Example Inc\./);
   assert.equal(await isOff("max_sessions"), false);
-  // The same control is free on a computer that nobody manages.
+  // Without an organization, the same control is enabled.
   await browser.go("settings");
   assert.equal(await isOff("unsandboxed"), false);
   assert.equal(await isShown("Example Inc."), false);

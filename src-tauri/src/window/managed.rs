@@ -51,7 +51,7 @@ enum RecordReceiver {
     Organization,
     /// A collector that the user chose.
     Chosen,
-    /// None.
+    /// The record is not exported.
     Nobody,
 }
 

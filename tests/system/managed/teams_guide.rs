@@ -2,9 +2,10 @@
 //! run the commands on this computer.
 
 use super::bundle_server::{Behaviour, BundleServer};
-use super::{has_no_trouble, world};
+use super::world;
+use crate::client::TIMEOUT;
 use crate::private_etc::replace_etc;
-use crate::world::programs;
+use crate::world::{eventually, programs};
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -87,9 +88,12 @@ fn a_team_is_set_up_by_the_commands_of_the_guide() {
     assert_eq!(deployed, ["sh deploy.sh", "ironcurtain doctor"]);
     follow("Set up the computers", dir, &www, &scratch);
     let world = world();
-    has_no_trouble(&world);
-    let printed = follow("Set up the computers", dir, &www, &world.ours());
-    assert!(printed.contains("organization: Example Inc. manages the rules: revision `"), "{printed}");
+    eventually("doctor shows the revision", TIMEOUT, || {
+        let mut doctor = Command::new(programs().join("ironcurtain"));
+        let output = doctor.arg("doctor").env("IRONCURTAIN_HOME", world.ours()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout)
+            .contains("organization: Example Inc. manages the rules: revision `")
+    });
     let changes = follow("Change the rules", dir, &www, &world.ours());
     assert!(changes.contains(" from deny (`managed:no-customer-data`) to escalate"), "{changes}");
 }

@@ -163,15 +163,16 @@ fn a_program_that_ends_withdraws_its_question() {
         let mut shell = shell(&world);
         // A socket with a time limit, one without, and one whose program handles the signal.
         for (signal, how, status) in
-            [("KILL", "echo", 137), ("KILL", "blocking", 137), ("INT", "blocking", 124)]
+            [("KILL", "echo", 137), ("KILL", "blocking", 137), ("INT", "blocking", 130)]
         {
             let before = world.user.withdrawn().len();
             world.user.will(Next::Ignore);
-            let command =
-                format!("timeout -s {signal} 1 /usr/bin/python3 probe.py {how} files.example.test 8443");
-            let said = shell.run(&format!("{command} 2> /dev/null"));
-            let status = format!("status {status}\n");
-            assert_eq!(said, status, "{signal} {how}");
+            // A shell starts its background programs with SIGINT ignored.
+            let program = "env --default-signal=INT /usr/bin/python3 probe.py";
+            shell.run(&format!("{program} {how} files.example.test 8443 2> /dev/null & true"));
+            eventually("the question is asked", TIMEOUT, || !world.user.asked().is_empty());
+            let said = shell.run(&format!("kill -{signal} $!; wait $!"));
+            assert!(said.ends_with(&format!("status {status}\n")), "{signal} {how}: {said}");
             eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn().len() > before);
         }
         allow(&world, Lifetime::Once);

@@ -158,7 +158,7 @@ fn status_text(status: &ExportStatus) -> TextLines {
         }
     }
     if let Some(missing) = managed.as_ref().and_then(|managed| managed.missing.as_ref()) {
-        out.line(format_args!("Until then, no server and no run starts: {missing}"));
+        out.line(format_args!("No server and no run starts: {missing}"));
     }
     match state {
         Some(state) => {

@@ -154,7 +154,7 @@ pub struct ManagedSettings {
     /// URL of the collector to which the audit log must be exported. Nothing starts until the export to it is
     /// configured.
     pub export_url: Option<String>,
-    /// Form in which paths are exported, whatever the user chose. Does not require an export.
+    /// Form in which paths are exported. Overrides the user's choice, and does not turn on the export.
     pub export_paths: Option<ExportedPaths>,
     /// Maximum lifetime of every grant, in minutes.
     #[cfg_attr(test, schemars(range(min = 1, max = 525600)))]

@@ -3,12 +3,13 @@
 //! - Uses only the standard library, because it is part of a program in the sandbox that must start quickly.
 //! - Reads no byte past the proxy's response head, because later bytes belong to the target.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
-const MAX_ANSWER_LEN: usize = 16 * 1024;
+pub(crate) const MAX_ANSWER_LEN: usize = 16 * 1024;
 /// Maximum time to wait for the proxy's response. The limit is high because the user may have to answer a question
 /// first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45 * 60);
@@ -58,9 +59,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     let io = |source| ProxyConnectError::Io { proxy, source };
     let mut stream = TcpStream::connect(proxy).map_err(io)?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(io)?;
-    stream
-        .write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
-        .map_err(io)?;
+    stream.write_all(request(&target).as_bytes()).map_err(io)?;
     let head = read_head(&mut stream).map_err(io)?;
     if is_success(&head) {
         stream.set_read_timeout(None).map_err(io)?;
@@ -75,6 +74,11 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     } else {
         why.trim().to_owned()
     }))
+}
+
+/// Returns the request for a connection to `target`.
+pub(crate) fn request(target: impl Display) -> String {
+    format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")
 }
 
 /// Copies in both directions between a connection and a pair of streams until the target closes the connection.
@@ -126,7 +130,8 @@ fn read_head(stream: &mut TcpStream) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its response is not UTF-8"))
 }
 
-fn is_success(head: &str) -> bool {
+/// Returns `true` if a response head reports success.
+pub(crate) fn is_success(head: &str) -> bool {
     let mut words = head.split(' ');
     let version = words.next().is_some_and(|word| word.starts_with("HTTP/1."));
     version && words.next().is_some_and(|status| status.len() == 3 && status.starts_with('2'))

@@ -21,7 +21,7 @@ mod waiting;
 use crate::host::{Host, HostPort};
 use device::TunDevice;
 use flows::{FlowState, Flows};
-use names::Names;
+use names::HostNames;
 use packet::{Flow, Received};
 use std::fs::File;
 use std::io;
@@ -58,7 +58,7 @@ pub async fn serve_tun(network: TunNetwork) -> io::Error {
         Err(error) => return error,
     };
     let mut router =
-        Router { device, names: Names::default(), flows: Flows::default(), proxy: network.proxy };
+        Router { device, names: HostNames::default(), flows: Flows::default(), proxy: network.proxy };
     let mut connecting = ConnectingSockets::new(network.tables);
     LocalSet::new().run_until(async move { router.run(&mut connecting).await }).await
 }
@@ -66,7 +66,7 @@ pub async fn serve_tun(network: TunNetwork) -> io::Error {
 /// Distributes packets to connections.
 struct Router {
     device: Rc<TunDevice>,
-    names: Names,
+    names: HostNames,
     flows: Flows,
     proxy: SocketAddr,
 }

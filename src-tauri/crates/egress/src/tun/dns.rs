@@ -1,11 +1,11 @@
 //! Answers DNS queries without contacting a name server.
 //!
-//! - Every host name has an address of the table ([`Names`]), whether or not the name exists. The proxy judges the name
+//! - Every host name has an address of the table ([`HostNames`]), whether or not the name exists. The proxy judges the name
 //!   when a program connects, and resolves it only after that.
 //! - There are no other records. In particular, there are no IPv6 addresses, so that programs use IPv4 at once.
 //! - `localhost` is the sandbox itself. Other names without a dot do not exist, because no rule can name them.
 
-use super::names::Names;
+use super::names::HostNames;
 use crate::host::{Host, is_below};
 use std::net::Ipv4Addr;
 
@@ -40,7 +40,7 @@ struct Question<'a> {
 }
 
 /// Returns the response to a query, or `None` if the message is not a query.
-pub(super) fn answer(query: &[u8], names: &mut Names) -> Option<Vec<u8>> {
+pub(super) fn answer(query: &[u8], names: &mut HostNames) -> Option<Vec<u8>> {
     let (header, rest) = query.split_first_chunk::<HEADER>()?;
     let [id_high, id_low, flags, _, questions_high, questions_low, ..] = *header;
     if flags & 0x80 != 0 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     /// Returns the response code, and the address if there is one.
-    fn asked(query: &[u8], names: &mut Names) -> (u8, Option<Ipv4Addr>) {
+    fn asked(query: &[u8], names: &mut HostNames) -> (u8, Option<Ipv4Addr>) {
         let response = answer(query, names).unwrap();
         assert_eq!((&response[..2], response[2] & 0x80), (&query[..2], 0x80));
         let has_answer = response[7] == 1;
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_address_in_any_spelling() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let (code, address) = asked(&query("Api.Example.COM", TYPE_A), &mut names);
         assert_eq!((code, names.name_of(address.unwrap())), (0, Some("api.example.com")));
         assert_eq!(asked(&query("api.example.com", TYPE_A), &mut names), (0, address));
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn the_response_repeats_the_question_and_refers_to_it() {
         let asked = query("a.bc", TYPE_A);
-        let response = answer(&asked, &mut Names::default()).unwrap();
+        let response = answer(&asked, &mut HostNames::default()).unwrap();
         let head = [0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
         let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 18, 1, 0];
         assert_eq!(response, [&head[..], &asked[12..], &record].concat());
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn other_records_are_empty_and_add_no_name() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         for kind in [TYPE_AAAA, 2, 5, 12, 15, 16, 33, 65, 255] {
             assert_eq!(asked(&query("a.test", kind), &mut names), (0, None), "{kind}");
         }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn localhost_is_the_sandbox_and_local_or_invalid_names_do_not_exist() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let own = (0, Some(Ipv4Addr::LOCALHOST));
         assert_eq!(asked(&query("localhost", TYPE_A), &mut names), own);
         assert_eq!(asked(&query("app.localhost", TYPE_A), &mut names), own);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn unsupported_and_malformed_queries_get_an_error() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let good = query("a.test", TYPE_A);
         let with = |changes: &[(usize, u8)]| {
             let mut query = good.clone();
@@ -211,7 +211,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_message_is_answered_or_dropped(message in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let mut names = Names::default();
+            let mut names = HostNames::default();
             let answered = answer(&message, &mut names);
             prop_assert!(answered.is_none_or(|answer| answer.len() <= message.len() + 16));
         }

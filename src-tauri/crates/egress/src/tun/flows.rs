@@ -69,7 +69,7 @@ impl Flows {
         }
         let opening = Rc::new(Opening { syn: RefCell::new(syn.to_owned()), task: RefCell::default() });
         flows.insert(flow, FlowState::Opening(opening.clone()));
-        let place = Place { flows: self.clone(), flow };
+        let entry = FlowEntry { flows: self.clone(), flow };
         let (asked, device) = (opening.clone(), device.clone());
         let task = spawn_local(async move {
             let opened = proxy::connect(proxy, &target).await;
@@ -79,12 +79,12 @@ impl Flows {
             match connection {
                 Some((connection, upstream)) => {
                     let relayed = Rc::new(Relayed::new(connection));
-                    place.flows.0.borrow_mut().insert(flow, FlowState::Open(relayed.clone()));
+                    entry.flows.0.borrow_mut().insert(flow, FlowState::Open(relayed.clone()));
                     relayed.run(upstream, &device).await;
                 }
                 None => packet::reset(&syn).into_iter().for_each(|reset| device.write(&reset)),
             }
-            drop(place);
+            drop(entry);
         });
         opening.task.replace(Some(task.abort_handle()));
     }
@@ -111,12 +111,12 @@ impl Flows {
 }
 
 /// Removes a connection when its task ends.
-struct Place {
+struct FlowEntry {
     flows: Flows,
     flow: Flow,
 }
 
-impl Drop for Place {
+impl Drop for FlowEntry {
     fn drop(&mut self) {
         self.flows.0.borrow_mut().remove(&self.flow);
     }

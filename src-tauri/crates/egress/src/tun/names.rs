@@ -23,7 +23,7 @@ const MAX_NAMES: usize = 8192;
 
 /// Table of names and their addresses.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct HostNames {
     addresses: HashMap<Rc<str>, Ipv4Addr>,
     names: HashMap<Ipv4Addr, NamedAddress>,
     /// Addresses in use, in the order in which they are considered for removal.
@@ -38,14 +38,14 @@ struct NamedAddress {
     used: bool,
 }
 
-impl Default for Names {
+impl Default for HostNames {
     fn default() -> Self {
         let (addresses, names, oldest) = Default::default();
         Self { addresses, names, oldest, next: FIRST }
     }
 }
 
-impl Names {
+impl HostNames {
     /// Returns the address of a name. Adds the name if the table does not contain it.
     pub(super) fn address_of(&mut self, name: &str) -> Ipv4Addr {
         if let Some(address) = self.addresses.get(name).copied() {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_address() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let [a, b] = ["a.test", "b.test"].map(|name| names.address_of(name));
         assert_eq!([a, b], [FIRST, Ipv4Addr::new(198, 18, 1, 1)]);
         assert_eq!(names.address_of("a.test"), a);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_million_names_fill_only_the_table() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let kept = names.address_of("kept.test");
         let first = names.address_of("0.test");
         for number in 1..1_000_000 {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_address_is_reused_only_after_all_others() {
-        let mut names = Names::default();
+        let mut names = HostNames::default();
         let first = names.address_of("first.test");
         let all = usize::try_from(u32::from(LAST) - u32::from(FIRST)).unwrap();
         assert!((1..=all).all(|number| names.address_of(&format!("{number}.test")) != first));

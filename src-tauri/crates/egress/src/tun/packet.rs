@@ -31,7 +31,7 @@ pub(super) enum Received<'a> {
         flow: Flow,
         /// `true` for a SYN, which requests a connection.
         opens: bool,
-        /// `true` for a RST, to which nobody responds.
+        /// `true` for a RST, which gets no response.
         resets: bool,
     },
     /// Message to the resolver.

@@ -1,6 +1,6 @@
 //! Tests questions, grants, and revocation during open connections.
 
-use crate::stage::{Options, Peer, Person, Stage, TIMEOUT, refusal_of, rest};
+use crate::stage::{Options, Peer, Person, Stage, TIMEOUT, refusal_of, rest, until};
 use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,9 +73,7 @@ async fn approval_does_not_open_private_addresses() {
 async fn connections_at_the_same_time_share_a_question() {
     let (stage, person, _peer, target) = stage(&[]).await;
     let answer = async {
-        while person.asked.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until("the question", || !person.asked.lock().unwrap().is_empty()).await;
         stage.rules.send_replace(Arc::new(granted(&stage, &target)));
         person.says(Some(HostAnswer::Granted));
     };

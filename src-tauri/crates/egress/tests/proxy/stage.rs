@@ -270,6 +270,16 @@ pub struct Person {
     pub asked: Mutex<Vec<String>>,
 }
 
+/// Lets other tasks run until `is_met` returns `true`.
+pub async fn until(what: &str, is_met: impl Fn() -> bool) {
+    let met = async {
+        while !is_met() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(TIMEOUT, met).await.unwrap_or_else(|_| panic!("timed out waiting for: {what}"));
+}
+
 impl Person {
     pub fn new() -> Arc<Self> {
         Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })

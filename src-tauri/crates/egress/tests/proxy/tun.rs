@@ -1,182 +1,20 @@
-//! Packets from programs that ignore the proxy. The test is the kernel of the sandbox: it sends and receives packets
-//! through a socket pair instead of a TUN device.
+//! Packets from programs that ignore the proxy.
 
-use crate::stage::{Options, Peer, Person, Stage, TIMEOUT};
-use ironcurtain_egress::tun::{CLIENT, MTU, RESOLVER, TunNetwork, serve_tun};
+mod kernel;
+
+use crate::stage::{Options, Peer, Person, Stage, until};
+use ironcurtain_egress::tun::{CLIENT, MTU, RESOLVER};
 use ironcurtain_egress::{HostAnswer, HostRules, ProxyLimits};
+use kernel::{segment, served, served_with};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use rustix::net::sockopt::set_socket_send_buffer_size;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use smoltcp::phy::ChecksumCapabilities;
-use smoltcp::wire::{
-    Icmpv4Packet, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber, UdpPacket,
-    UdpRepr,
-};
+use smoltcp::wire::{Icmpv4Packet, IpProtocol, Ipv4Packet, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
 use std::fs::File;
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use tokio::net::unix::pipe::Receiver;
-use tokio::time::timeout;
-
-/// The sandbox's end of the device.
-struct Kernel {
-    packets: Receiver,
-    device: File,
-}
-
-/// Segment that the stack has sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Segment {
-    from: (Ipv4Addr, u16),
-    to: u16,
-    control: TcpControl,
-    seq: TcpSeqNumber,
-    ack: Option<TcpSeqNumber>,
-    payload: Vec<u8>,
-}
-
-/// Runs `body` while the device is served with the proxy at `stage`.
-async fn served(stage: &Stage, body: impl AsyncFnOnce(&mut Kernel)) {
-    served_with(stage, Vec::new(), body).await;
-}
-
-/// Like [`served`], with the kernel's tables of sockets.
-async fn served_with(stage: &Stage, tables: Vec<File>, body: impl AsyncFnOnce(&mut Kernel)) {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-    let device = File::from(ours);
-    let packets = Receiver::from_file_unchecked(device.try_clone().unwrap()).unwrap();
-    for end in [&device, &File::from(theirs.try_clone().unwrap())] {
-        set_socket_send_buffer_size(end, 8 << 20).unwrap();
-    }
-    let mut kernel = Kernel { packets, device };
-    let network = TunNetwork { device: theirs.into(), proxy: stage.address, tables };
-    tokio::select! {
-        error = serve_tun(network) => panic!("the device failed: {error}"),
-        () = body(&mut kernel) => {}
-    }
-}
-
-impl Kernel {
-    fn send(&mut self, to: Ipv4Addr, protocol: IpProtocol, length: usize, emit: impl FnOnce(&mut [u8])) {
-        let header = Ipv4Repr {
-            src_addr: CLIENT,
-            dst_addr: to,
-            next_header: protocol,
-            payload_len: length,
-            hop_limit: 64,
-        };
-        let mut packet = vec![0; header.buffer_len() + length];
-        header.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &ChecksumCapabilities::default());
-        emit(&mut packet[header.buffer_len()..]);
-        self.device.write_all(&packet).unwrap();
-    }
-
-    fn tcp(&mut self, from: u16, (address, port): (Ipv4Addr, u16), repr: TcpRepr<'_>) {
-        let repr = TcpRepr { src_port: from, dst_port: port, ..repr };
-        let checksums = ChecksumCapabilities::default();
-        self.send(address, IpProtocol::Tcp, repr.buffer_len(), |bytes| {
-            let mut segment = TcpPacket::new_unchecked(bytes);
-            repr.emit(&mut segment, &CLIENT.into(), &address.into(), &checksums);
-        });
-    }
-
-    fn syn(&mut self, from: u16, to: (Ipv4Addr, u16)) {
-        self.tcp(from, to, TcpRepr { control: TcpControl::Syn, ..segment(100, None, b"") });
-    }
-
-    fn udp(&mut self, to: (Ipv4Addr, u16), message: &[u8]) {
-        let repr = UdpRepr { src_port: 5000, dst_port: to.1 };
-        self.send(to.0, IpProtocol::Udp, repr.header_len() + message.len(), |bytes| {
-            let mut packet = UdpPacket::new_unchecked(bytes);
-            let copy = |payload: &mut [u8]| payload.copy_from_slice(message);
-            let checksums = ChecksumCapabilities::default();
-            repr.emit(&mut packet, &CLIENT.into(), &to.0.into(), message.len(), copy, &checksums);
-        });
-    }
-
-    async fn packet(&mut self) -> Vec<u8> {
-        let mut packet = vec![0; MTU];
-        loop {
-            timeout(TIMEOUT, self.packets.readable()).await.expect("a packet comes").unwrap();
-            if let Ok(length) = self.packets.try_read(&mut packet) {
-                packet.truncate(length);
-                return packet;
-            }
-        }
-    }
-
-    async fn segment(&mut self) -> Segment {
-        let packet = self.packet().await;
-        let ip = Ipv4Packet::new_checked(&packet[..]).unwrap();
-        assert!(ip.verify_checksum() && ip.dst_addr() == CLIENT);
-        let (from, tcp) = (ip.src_addr(), TcpPacket::new_checked(ip.payload()).unwrap());
-        let repr = TcpRepr::parse(&tcp, &from.into(), &CLIENT.into(), &ChecksumCapabilities::default());
-        let repr = repr.unwrap();
-        Segment {
-            from: (from, repr.src_port),
-            to: repr.dst_port,
-            control: repr.control,
-            seq: repr.seq_number,
-            ack: repr.ack_number,
-            payload: repr.payload.to_vec(),
-        }
-    }
-
-    /// Resolves a name as a program does.
-    async fn resolve(&mut self, name: &str) -> Ipv4Addr {
-        let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-        name.split('.').for_each(|label| {
-            query.push(label.len().try_into().unwrap());
-            query.extend(label.as_bytes());
-        });
-        query.extend([0, 0, 1, 0, 1]);
-        self.udp((RESOLVER, 53), &query);
-        let packet = self.packet().await;
-        let ip = Ipv4Packet::new_checked(&packet[..]).unwrap();
-        let udp = UdpPacket::new_checked(ip.payload()).unwrap();
-        assert!(udp.verify_checksum(&RESOLVER.into(), &CLIENT.into()));
-        assert_eq!((ip.src_addr(), udp.src_port(), udp.dst_port()), (RESOLVER, 53, 5000));
-        Ipv4Addr::from(*udp.payload().last_chunk::<4>().unwrap())
-    }
-
-    /// Connects, and completes the handshake. Returns the stack's next sequence number.
-    async fn connect(&mut self, from: u16, to: (Ipv4Addr, u16)) -> TcpSeqNumber {
-        self.syn(from, to);
-        let answer = self.segment().await;
-        assert_eq!((answer.control, answer.from, answer.to), (TcpControl::Syn, to, from));
-        assert_eq!(answer.ack, Some(TcpSeqNumber(101)));
-        self.tcp(from, to, segment(101, Some(answer.seq + 1), b""));
-        answer.seq + 1
-    }
-
-    /// Waits for the refusal of a connection.
-    async fn refused(&mut self, from: u16, to: (Ipv4Addr, u16)) {
-        let answer = self.segment().await;
-        assert_eq!((answer.control, answer.from, answer.to), (TcpControl::Rst, to, from));
-        assert_eq!(answer.ack, Some(TcpSeqNumber(101)));
-    }
-}
-
-fn segment(seq: i32, ack: Option<TcpSeqNumber>, payload: &[u8]) -> TcpRepr<'_> {
-    TcpRepr {
-        src_port: 0,
-        dst_port: 0,
-        control: TcpControl::None,
-        seq_number: TcpSeqNumber(seq),
-        ack_number: ack,
-        window_len: 60_000,
-        window_scale: None,
-        max_seg_size: None,
-        sack_permitted: false,
-        sack_ranges: [None; 3],
-        timestamp: None,
-        payload,
-    }
-}
 
 /// Starts a proxy whose user answers as `person` does.
 fn asking(person: &Arc<Person>) -> Stage {
@@ -246,9 +84,7 @@ async fn a_question_suspends_the_connection_and_repeated_syns_are_one_question()
         }
         // The answer to a query shows that the stack has handled the segments, without answering them.
         kernel.resolve("b.example.test").await;
-        while person.asked.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until("the question", || !person.asked.lock().unwrap().is_empty()).await;
         kernel.syn(4000, to);
         kernel.resolve("c.example.test").await;
         assert_eq!(*person.asked.lock().unwrap(), ["a.example.test:8443"]);
@@ -270,32 +106,19 @@ async fn a_question_is_withdrawn_when_the_socket_is_gone() {
     served_with(&stage, tables, async |kernel| {
         let to = (kernel.resolve("a.example.test").await, 80);
         let hex = |address: Ipv4Addr| format!("{:08X}", u32::from_ne_bytes(address.octets()));
-        let line = format!("head\n0: {}:0FA0 {}:0050 02 0:0\n", hex(CLIENT), hex(to.0));
-        table.write_all(line.as_bytes()).unwrap();
+        let line =
+            |client: &str, port: &str| format!("0: {}:{client} {}:{port} 02 0:0\n", hex(CLIENT), hex(to.0));
+        let one = format!("head\n{}", line("0FA0", "0050"));
+        table.write_all(format!("{one}{}", line("0FA1", "0051")).as_bytes()).unwrap();
         kernel.syn(4000, to);
-        while person.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
-        // Another program gives up. Its check is the proof that the first question has survived one too.
         kernel.syn(4001, (to.0, 81));
-        while person.asked.lock().unwrap().len() < 2 {
-            tokio::task::yield_now().await;
+        until("both questions", || person.waiting() == 2).await;
+        // One program gives up, then the other one.
+        for (length, left) in [(one.len(), 1), (0, 0)] {
+            table.as_file().set_len(length.try_into().unwrap()).unwrap();
+            until("the withdrawal", || person.waiting() == left).await;
         }
-        timeout(TIMEOUT, async {
-            while person.waiting() != 1 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await
-        .expect("the question is withdrawn");
-        table.as_file().set_len(0).unwrap();
-        timeout(TIMEOUT, async {
-            while person.waiting() != 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await
-        .expect("the question is withdrawn");
+        assert_eq!(person.asked.lock().unwrap().len(), 2);
     })
     .await;
 }
@@ -313,9 +136,7 @@ async fn a_thousand_connections_are_bounded() {
                 kernel.resolve("b.example.test").await;
             }
         }
-        while person.waiting() < 256 {
-            tokio::task::yield_now().await;
-        }
+        until("256 questions", || person.waiting() == 256).await;
         kernel.resolve("c.example.test").await;
         assert_eq!(person.asked.lock().unwrap().len(), 256);
         // After the refusal of the waiting connections, there is room for others.

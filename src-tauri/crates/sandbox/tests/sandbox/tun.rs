@@ -45,14 +45,14 @@ struct Scene {
     probe: Probe,
     _rules: watch::Sender<Arc<HostRules>>,
     _runtime: tokio::runtime::Runtime,
-    asked: Arc<Names>,
+    asked: Arc<KnownNames>,
     _place: Place,
 }
 
 #[derive(Default)]
-struct Names(Mutex<Vec<String>>);
+struct KnownNames(Mutex<Vec<String>>);
 
-impl Resolve for Names {
+impl Resolve for KnownNames {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         self.0.lock().unwrap().push(name.to_owned());
         let known: HashMap<&str, Ipv4Addr> =
@@ -63,7 +63,7 @@ impl Resolve for Names {
     }
 }
 
-impl Record for Names {
+impl Record for KnownNames {
     fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -79,7 +79,7 @@ impl Scene {
         let mut probe = Probe::start(&Spec { network, env, ..place.spec(&["sh"]) });
         let listener = probe.egress.take().unwrap().listener().unwrap();
         let (rules, watched) = watch::channel(Arc::new(HostRules::new(allowed, [""; 0], false).unwrap()));
-        let asked = Arc::<Names>::default();
+        let asked = Arc::<KnownNames>::default();
         let proxy = Proxy {
             server: "probe".into(),
             rules: watched,
@@ -218,8 +218,9 @@ fn sandbox_continues_without_its_serving_process() {
     let port = echo();
     let mut scene = Scene::new(&allowed(port));
     kill_process(serving_process(scene.probe.pid), Signal::KILL).unwrap();
-    // The device disappears with the process.
-    while scene.python(&format!("ask(\"198.18.1.1\", {port})")) != "ENETUNREACH" {}
+    eventually("the device has disappeared with the process", || {
+        scene.python(&format!("ask(\"198.18.1.1\", {port})")) == "ENETUNREACH"
+    });
     assert_eq!(scene.python(&format!("tunnel(\"echo.example.test:{port}\")")), "HTTP/1.1 200");
 }
 

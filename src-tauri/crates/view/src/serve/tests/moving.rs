@@ -8,7 +8,7 @@ fn to(names: &str) -> Vec<u8> {
 
 impl Scene {
     /// Sends a request and allows every access that it requires. Returns the reply and those accesses.
-    fn allowing(&self, opcode: u32, body: &[u8]) -> (Answer, Vec<WantedAccess>) {
+    fn allowing(&self, opcode: u32, body: &[u8]) -> (ServedReply, Vec<WantedAccess>) {
         let unique = self.send(opcode, 1, body);
         let mut asked = Vec::new();
         loop {

@@ -10,7 +10,7 @@ impl Scene {
         u64::from_ne_bytes(reply[..8].try_into().unwrap())
     }
 
-    fn rename(&self, from: &str, to: &str) -> Answer {
+    fn rename(&self, from: &str, to: &str) -> ServedReply {
         self.call(12, 1, &[&1_u64.to_ne_bytes()[..], format!("{from}\0{to}\0").as_bytes()].concat())
     }
 
