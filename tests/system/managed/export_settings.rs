@@ -102,7 +102,7 @@ fn nothing_starts_until_the_required_export_is_on_and_it_cannot_be_turned_off() 
     let (done, said) = run(&world);
     assert!(!done && said.contains(required), "{said}");
     let (_, status) = command(&world, &["export", "status"]);
-    assert!(status.contains(&format!("Until then, no server and no run starts: {required}")), "{status}");
+    assert!(status.contains(&format!("No server and no run starts: {required}")), "{status}");
     let (_, doctor) = command(&world, &["doctor"]);
     let problem = format!("PROBLEM  export: no server and no run starts: {required}");
     assert!(doctor.contains(&problem), "{doctor}");
