@@ -121,7 +121,7 @@ test("what needs the user is reviewed only by the app and dismissed here", async
   await browser.until(`document.querySelectorAll("#page .group .row").length === 12`);
   await press("show");
   assert.equal((await sent("show_question")).length, 1);
-  await says("2 servers of Claude Code bypass IronCurtain");
+  await says("2 of Claude Code's servers bypass IronCurtain");
   await press("protect:claude-code");
   await browser.until(`location.hash === "#agents/Claude%20Code" && document.querySelector('${key("bypass:claude-code")}') !== null`);
   await browser.go("home");
@@ -239,7 +239,7 @@ test("the record is filtered by words, verdict, server, time and folder, and fai
   await press("filter");
   await browser.until(`document.querySelector('${key("server")}') !== null`);
   await choose("server", "photos");
-  await says("Nothing on record matches.");
+  await says("No entry matches.");
   await type("path", "~/src");
   await choose("time", "1");
   await browser.until(`made.calls.findLast(([name]) => name === "activity")[1].wanted.path === "~/src" && made.calls.findLast(([name]) => name === "activity")[1].wanted.from_ms > 0`);

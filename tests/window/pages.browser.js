@@ -541,7 +541,7 @@ test("changed tools show a diff and take effect only after approval", async () =
   await press("look:photos:yes");
   await says("repo_path: read-path before, write-path now");
   await press("keep:photos");
-  await says("Calls of these tools of photos are checked by this from now on.");
+  await says("Calls to photos will be checked against these definitions.");
   assert.deepEqual(await called("save_tools"), []);
   await press("keep:photos:yes");
   await browser.until(`made.calls.some(([name]) => name === "save_tools")`);

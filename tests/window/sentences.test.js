@@ -39,6 +39,6 @@ test("the decision about a changed server says what each way means, the worst fi
   assert.equal(changeWords({ ...changed, now: "/u/notes-1", change: "`/u/notes-1` was changed" }), "`/u/notes-1` was changed.");
   assert.equal(changeWords({ ...changed, change: "its arguments changed" }), "Its arguments changed.");
   assert.equal(keepWords(changed), "/u/notes-2 gets everything listed above.");
-  assert.equal(startAfreshWords(changed, "notes"), "2 permissions are revoked. Its data folder is moved aside, not deleted. It no longer gets its secrets. Its tools have to be reviewed again. notes can then start as a new server.");
+  assert.equal(startAfreshWords(changed, "notes"), "2 permissions are revoked. Its data folder is moved aside, not deleted. It loses access to its secrets. Its tools have to be reviewed again. notes can then start as a new server.");
   assert.equal(startAfreshWords({ ...changed, grants: [], data: null, secrets: [] }, "notes"), "Its tools have to be reviewed again. notes can then start as a new server.");
 });

@@ -1,6 +1,6 @@
 // Texts of the agents page.
 
-import { count, list } from "../words.js";
+import { count, list, number } from "../words.js";
 
 export const AGENTS = {
   list: "Connected agents",
@@ -13,7 +13,7 @@ export const AGENTS = {
   drifted: "uses another installation of IronCurtain",
   unreadable: "settings unreadable",
   bypass: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  bypassOf: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
+  bypassOf: (/** @type {number} */ n, /** @type {string} */ agent) => `${number(n)} of ${agent}'s servers ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
   reachesAll: (/** @type {number} */ n) => `can reach everything, through ${count(n, "server")}`,
   serversSandboxed: "its servers are sandboxed",
   looksLike: "Another agent has a name that looks the same. Check the verified program.",

@@ -50,7 +50,7 @@ export function startAfreshWords({ grants, secrets, data, annotated }, name) {
   const words = [];
   if (grants.length > 0) words.push(`${count(grants.length, "permission")} ${grants.length === 1 ? "is" : "are"} revoked.`);
   if (data !== null) words.push("Its data folder is moved aside, not deleted.");
-  if (secrets.length > 0) words.push("It no longer gets its secrets.");
+  if (secrets.length > 0) words.push("It loses access to its secrets.");
   if (annotated > 0) words.push("Its tools have to be reviewed again.");
   return [...words, `${name} can then start as a new server.`].join(" ");
 }
@@ -98,14 +98,14 @@ export const SERVERS = {
   reviewLabel: (/** @type {string} */ name) => `Review its tools: ${name}`,
   review: { yes: "Start it and review", going: "Reviewing\u2026", done: "Reviewed", failed: "Not reviewed" },
   reviewSays: (/** @type {string} */ name) => `${name} is started in its sandbox without network or permissions, lists its tools, and is stopped. Nothing is changed.`,
-  proposalOf: (/** @type {string} */ name) => `Proposed meaning of the tools of ${name}`,
+  proposalOf: (/** @type {string} */ name) => `Proposed meaning of ${name}'s tools`,
   proposal: "Proposed meaning of its tools",
   noChange: "Nothing about its tools has changed.",
   refused: (/** @type {string} */ why) => `refused: ${why}`,
   noResource: "no resource",
   gone: (/** @type {string[]} */ names) => `Removed: ${names.join(", ")}`,
   save: { ready: "Save", going: "Writing\u2026", done: "Written", failed: "Not written" },
-  saveToolsSays: (/** @type {string} */ name) => `Calls of these tools of ${name} are checked by this from now on. A wrong entry lets calls through unchecked: review each "guess".`,
+  saveToolsSays: (/** @type {string} */ name) => `Calls to ${name} will be checked against these definitions. A wrong entry lets calls through unchecked, so review every "guess".`,
 
   // Tools that it changed
   changedTools: "Changed tools",
@@ -222,7 +222,7 @@ export const SERVERS = {
   removeLabel: (/** @type {string} */ name) => `Remove\u2026 ${name}`,
   removing: (/** @type {string} */ name) => `Remove ${name}`,
   revokeToo: (/** @type {number} */ n) => `Revoke its ${count(n, "permission")} too`,
-  laterServer: "A later server with the same name would get them.",
+  laterServer: "A new server with this name would inherit them.",
   removeNow: { ready: "Remove it", going: "Removing\u2026", done: "Removed", failed: "Not removed" },
   removeNowLabel: (/** @type {string} */ name) => `Remove it: ${name}`,
   notAllRevoked: (/** @type {number} */ n) => `${count(n, "permission")} could not be revoked; see Permissions.`,
