@@ -4,6 +4,7 @@ use crate::client::TIMEOUT;
 use ironcurtain_testkit::wait::{eventually, until};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command};
@@ -13,6 +14,8 @@ use tempfile::TempDir;
 
 pub struct Terminal {
     own: File,
+    /// The session of the program started last.
+    session: RefCell<Arc<Mutex<Option<Leader>>>>,
     shown: Arc<Mutex<Vec<u8>>>,
     /// Number of output bytes that the test has already matched.
     seen: usize,
@@ -27,9 +30,12 @@ mv "$1/code" "$1/status"
 exec sleep 1000
 "#;
 
+/// Leader of a terminal's session. Dropping it ends the session.
+struct Leader(Child);
+
 /// A program on a terminal. Dropping it ends the session.
 pub struct Started {
-    leader: Child,
+    session: Arc<Mutex<Option<Leader>>>,
     notes: TempDir,
 }
 
@@ -53,13 +59,15 @@ impl Terminal {
                 }
             }
         });
-        let terminal = Self { own: own.into(), shown, seen: 0 };
+        let terminal = Self { own: own.into(), session: RefCell::default(), shown, seen: 0 };
         terminal.resize(rows, columns);
         terminal
     }
 
-    /// Starts a program in the terminal's foreground.
+    /// Starts a program in the terminal's foreground. The session of the previous program ends first, because only
+    /// root can take a terminal from a session.
     pub fn start(&self, program: &Command) -> Started {
+        self.session.borrow().lock().unwrap().take();
         let notes = tempfile::tempdir().unwrap();
         let mut leader = Command::new("setsid");
         leader.args(["--ctty", "sh", "-c", LEADER, "leader"]).arg(notes.path());
@@ -73,7 +81,10 @@ impl Terminal {
         }
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let other = || ioctl_tiocgptpeer(&self.own, flags).unwrap();
-        Started { leader: leader.stdin(other()).stdout(other()).stderr(other()).spawn().unwrap(), notes }
+        let leader = leader.stdin(other()).stdout(other()).stderr(other()).spawn().unwrap();
+        let session = Arc::new(Mutex::new(Some(Leader(leader))));
+        self.session.replace(session.clone());
+        Started { session, notes }
     }
 
     pub fn types(&mut self, text: &str) {
@@ -165,7 +176,13 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let _ = self.leader.kill();
-        let _ = self.leader.wait();
+        self.session.lock().unwrap().take();
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

@@ -3,6 +3,7 @@
 
 use ironcurtain_config::home::Home;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 pub struct TestHome {
@@ -49,6 +50,16 @@ impl TestHome {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path
+    }
+}
+
+impl Drop for TestHome {
+    fn drop(&mut self) {
+        // The folders of installed packages are not writable. Only root can remove them as they are.
+        if self.home.data.join("installs").exists() {
+            // Ignores the error: leftover files are harmless.
+            let _ = Command::new("chmod").args(["-R", "u+w"]).arg(&self.base).status();
+        }
     }
 }
 

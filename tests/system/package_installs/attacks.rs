@@ -101,6 +101,7 @@ fn modified_installation_is_not_started_until_reinstalled() {
     assert_eq!(install(&world.home, "tiny"), folder);
     world.restart();
     assert_eq!(report_version(&world), "1.0.0");
+    chmod(script.parent().unwrap(), 0o755);
     std::fs::remove_file(&script).unwrap();
     let refused = refusal(&world, "tiny");
     assert!(refused.contains(&format!("files in `{}` changed", folder.display())), "{refused}");

@@ -7,6 +7,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
+use std::process::Command;
 
 fn newer(registry: &Registry) {
     let package = Package { description: "Does more.", more: &["extra"], ..Package::default() };
@@ -100,6 +101,8 @@ fn permissions_survive_reinstall_and_update() {
         assert_eq!(marks, [(None, 0)]);
     };
     // A damaged package is not started. Reinstalling it yields the same archive.
+    // The folders of a package are not writable.
+    assert!(Command::new("chmod").args(["-R", "u+w"]).arg(&folder).status().unwrap().success());
     std::fs::remove_dir_all(&folder).unwrap();
     install(&world.home, "tiny");
     applies("1.0.0");

@@ -60,7 +60,7 @@ fn has_display() -> bool {
 }
 
 /// Returns `true` if this process runs as root, judging by the owner of its `/proc` entry.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)
 }

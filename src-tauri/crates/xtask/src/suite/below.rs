@@ -1,6 +1,8 @@
-//! Repeats tests that could depend on the location of the checkout or the home directory, using copies of the programs
-//! below `/tmp`.
+//! Repeats tests that could depend on the location of the checkout, the home directory or the user, using copies of the
+//! programs below `/tmp`.
 //!
+//! - If root runs the suite, as in CI, these tests run as an ordinary user. Root could, for example, open a file whose
+//!   path the user cannot reach, or take a terminal from another session.
 //! - Every sandbox has a private `/tmp`, so a home directory, program or grant below the host's `/tmp` is mounted
 //!   differently.
 //! - Programs and server packages are linked or copied, not built again.
@@ -10,19 +12,39 @@ use super::runner;
 use crate::cargo::Built;
 use crate::parts;
 use crate::process::{self, command};
+use crate::programs;
 use crate::totals::Totals;
 use anyhow::Context;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Directory that is private in each sandbox.
 const TMP: &str = "/tmp";
 
-/// Test programs to repeat, each with its modules about mounts, views, home directories and protected
-/// paths.
+/// Id of a user and a group that own no files.
+const ORDINARY_USER: &str = "12345";
+
+/// Test programs to repeat, each with its modules about mounts, views, home directories, protected paths, and starting
+/// programs.
 const TESTS: [(&str, &[&str]); 2] = [
     ("sandbox", &["grants::", "host_read::", "runtimes::", "special::", "view::"]),
-    ("system", &["containment::", "mount_stability::", "protected::", "visibility::", "workspace::"]),
+    (
+        "system",
+        &[
+            "attach::background::",
+            "attach::permitted::",
+            "containment::",
+            "managed::denied_folders::",
+            "mount_stability::",
+            "package_installs::attacks::",
+            "protected::",
+            "run_terminal::",
+            "visibility::",
+            "workspace::",
+        ],
+    ),
 ];
 
 /// Returns `true` if the checkout is already below `/tmp`.
@@ -36,12 +58,23 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
     let copies = place.copy(built)?;
     let programs: Vec<&Built> = copies.iter().collect();
     let report = runner::run_all(&programs, 1, |tests| {
-        let mut program = runner::program(tests, &tests.program);
-        program.args(modules(&tests.name));
+        let mut program = as_ordinary_user(runner::program(tests, &tests.program));
+        program.args(modules(&tests.name)).current_dir(&place.0);
         program
     });
     anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
     Ok(report)
+}
+
+/// Returns the command that runs another one as an ordinary user, or that command if the current user is not root.
+fn as_ordinary_user(command: Command) -> Command {
+    if !programs::is_root() {
+        return command;
+    }
+    let mut user = Command::new("setpriv");
+    user.args(["--reuid", ORDINARY_USER, "--regid", ORDINARY_USER, "--clear-groups"]);
+    user.args(["env", "HOME=/nonexistent"]).arg(command.get_program()).args(command.get_args());
+    user
 }
 
 fn modules(program: &str) -> &'static [&'static str] {
@@ -55,7 +88,9 @@ impl CheckoutCopy {
     fn new() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
         let made = made.context("failed to create a folder below `/tmp`")?;
-        Ok(Self(PathBuf::from(made.trim_end())))
+        let place = Self(PathBuf::from(made.trim_end()));
+        std::fs::set_permissions(&place.0, Permissions::from_mode(0o755))?;
+        Ok(place)
     }
 
     /// Copies programs and packages to the paths that tests expect. Returns the copied test programs.
