@@ -12,7 +12,7 @@ import { planning } from "./plan_slots.js";
 import { knownProfiles, loadProfiles } from "./profile_list.js";
 import { focusOn, redraw } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
-import { waysAround } from "./ways_around.js";
+import { findBypasses } from "./bypasses.js";
 
 /** @typedef {import("./types.js").FoundClient} FoundClient */
 /** @typedef {import("./types.js").ClientWish} ClientWish */
@@ -70,8 +70,8 @@ export const hasLookedForClients = () => hasLooked;
 
 export const foundClients = () => found;
 
-/** Returns the ways around IronCurtain. @param {import("./types.js").Snapshot} snapshot */
-export const currentWays = ({ sessions }) => waysAround(sessions, found);
+/** Finds the bypasses of the live sessions and of the agents' settings. @param {import("./types.js").Snapshot} snapshot */
+export const currentBypasses = ({ sessions }) => findBypasses(sessions, found);
 
 /**
  * Returns the agents whose settings could not be read, or null if none could be. Their servers may bypass IronCurtain.
@@ -91,8 +91,8 @@ export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(prob
 export function foundRows(wanted, none, then, onlyServers = false) {
   if (problem) return lookProblem();
   if (!isLoaded) return nothing;
-  const there = found.filter((one) => one.state !== "missing" && wanted(one));
-  return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, (one) => connectRow(one, onlyServers)));
+  const installed = found.filter((one) => one.state !== "missing" && wanted(one));
+  return installed.length === 0 ? parts.empty(none, then) : parts.group(repeat(installed, (one) => one.id, (one) => connectRow(one, onlyServers)));
 }
 
 /**

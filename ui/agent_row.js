@@ -8,7 +8,7 @@ import { openable } from "./opened.js";
 import * as parts from "./parts.js";
 import { state } from "./state.js";
 import { AGENTS } from "./texts/agents.js";
-import { waysAround } from "./ways_around.js";
+import { findBypasses } from "./bypasses.js";
 import { list, named } from "./words.js";
 
 /** @typedef {import("./agent_list.js").Agent} Agent */
@@ -36,12 +36,12 @@ function presence({ sessions }) {
 
 /** @param {Agent} agent */
 function protection({ found, sessions }) {
-  const ways = waysAround(sessions, found ? [found] : []);
-  const open = ways.filter((way) => !way.isRemote).length;
+  const bypasses = findBypasses(sessions, found ? [found] : []);
+  const open = bypasses.filter((bypass) => !bypass.isRemote).length;
   if (open > 0) return parts.chip(AGENTS.reachesAll(open), "bad", "shield-off");
   if (found?.state === "drifted") return parts.chip(AGENTS.drifted, "asks", "shield-alert");
   if (found?.state === "unreadable") return parts.chip(AGENTS.unreadable, "bad", "triangle-alert");
-  if (ways.length > 0) return parts.chip(AGENTS.partly, "asks", "shield-alert");
+  if (bypasses.length > 0) return parts.chip(AGENTS.partly, "asks", "shield-alert");
   // The settings of an agent that IronCurtain does not know cannot be checked.
   if (!found && sessions.length > 0) return parts.chip(AGENTS.serversSandboxed, "good", "shield-check");
   if (sessions.length > 0 || found?.state === "connected") return parts.chip(AGENTS.protected, "good", "shield-check");

@@ -1,7 +1,7 @@
 // Draws the frame and the selected page, and redraws them when something changes.
 
 import { drawingButtons } from "./action_button.js";
-import { currentWays, hasLookedForClients, loadClients, refreshClients, uncheckedAgents } from "./agent_connect.js";
+import { currentBypasses, hasLookedForClients, loadClients, refreshClients, uncheckedAgents } from "./agent_connect.js";
 import * as backend from "./backend.js";
 import { brake } from "./brake.js";
 import { followPresses } from "./double_press.js";
@@ -132,7 +132,7 @@ function drawPage(snapshot) {
   document.title = FRAME.title(current.name);
   const keepFocus = keptFocus(document.body);
   for (const one of PAGES) drawLink(one, current, snapshot);
-  const { mood, word } = protectionState(snapshot, currentWays(snapshot), uncheckedAgents());
+  const { mood, word } = protectionState(snapshot, currentBypasses(snapshot), uncheckedAgents());
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
   render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${failureList()}${content(current, snapshot, part)}</div>`, page);

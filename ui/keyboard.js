@@ -43,9 +43,9 @@ function stepped(on, key) {
   const line = on.closest("#nav li, main .row");
   if (!step || !line) return undefined;
   const lines = [...document.querySelectorAll(line.matches("li") ? "#nav li" : "main .row")].filter((one) => controls(one).some(isThere));
-  const there = lines[step(lines.indexOf(line), lines.length - 1)];
-  if (!there || there === line) return undefined;
-  const all = controls(there).filter(isThere);
+  const target = lines[step(lines.indexOf(line), lines.length - 1)];
+  if (!target || target === line) return undefined;
+  const all = controls(target).filter(isThere);
   return all.find((one) => kind(one) === kind(on)) ?? all[0];
 }
 

@@ -61,7 +61,7 @@ export function map(all, isExample = false) {
   return html`
     <div class="map">
       <svg viewBox="0 0 ${columns.width} ${y}" role="group" aria-label=${MAP.label}>
-        ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(columns, agent, middle, one)))}
+        ${placed.map(({ agent, servers, middle }) => servers.map((one) => connections(columns, agent, middle, one)))}
         ${placed.map((one) => svg`${agentNode(columns, node, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, node, at))}`)}
       </svg>
       <ul class="map-words">${agents.flatMap(sentences).map(({ text, isOpen }) => html`<li>${isOpen ? html`<span class="bad">${icon("triangle-alert")} ${text}</span>` : text}</li>`)}</ul>
@@ -93,9 +93,9 @@ const drawn = (name, x, y, size = 16) =>
  * @param {number} from
  * @param {{ server: ServerNode, y: number, height: number }} at
  */
-function ways({ agent, server: box, target }, { name, asks, reachesAll }, from, { server, y, height }) {
+function connections({ agent, server: box, target }, { name, asks, reachesAll }, from, { server, y, height }) {
   const to = y + height / 2;
-  const kind = `way ${look(server)} ${server.paused || server.stopped ? "idle" : ""}`;
+  const kind = `way ${serverClass(server)} ${server.paused || server.stopped ? "idle" : ""}`;
   const into = curve(nameEnd(agent, [name, ...agentStates(agent, asks, reachesAll)]), from, box.x, to);
   return svg`
     <path class=${kind} d=${into} />${isOpen(server) ? svg`<path class="core" d=${into} />` : nothing}
@@ -165,7 +165,7 @@ function serverNodes(columns, node, { server, y, height }) {
   const state = stateWords(server);
   const sign = isOpen(server) ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
   return svg`
-    ${node(server.page, [server.name, state, how(server)].filter(Boolean).join(", "), `server ${look(server)}`, svg`
+    ${node(server.page, [server.name, state, how(server)].filter(Boolean).join(", "), `server ${serverClass(server)}`, svg`
       <rect class="box" x=${x} y=${top} width=${width} height=${BOX} rx="8" />
       ${drawn(sign, x + 12, top + 13, 18)}
       <text class="name" x=${x + 40} y=${top + 19}>${cut(nameOf(server, letters), state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
@@ -176,11 +176,11 @@ function serverNodes(columns, node, { server, y, height }) {
 /** @param {ServerNode} server */
 const stateWords = ({ paused, stopped }) => (stopped ? MAP.stopped : paused ? MAP.paused : "");
 
-/** Returns `true` for a way around the sandbox. @param {ServerNode} server */
+/** Returns `true` for a server that no sandbox contains. @param {ServerNode} server */
 const isOpen = (server) => server.how === "open" || server.how === "bypass";
 
 /** Returns the class of a server and of its lines. @param {ServerNode} server */
-const look = (server) => (isOpen(server) ? "open" : server.how);
+const serverClass = (server) => (isOpen(server) ? "open" : server.how);
 
 /** @param {ServerNode} server */
 const how = (server) => (server.how === "bypass" ? MAP.bypass(server.count) : MAP[server.how]);

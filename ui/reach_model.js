@@ -18,10 +18,10 @@ const MAX_ITEMS = 4;
 /**
  * Returns the agents with their servers and targets. Sessions of the same agent with the same server are combined.
  * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "grants" | "home">} snapshot
- * @param {import("./ways_around.js").WayAround[]} ways
+ * @param {import("./bypasses.js").Bypass[]} bypasses
  * @returns {AgentNode[]}
  */
-export function reachModel({ sessions, waiting, grants, home }, ways) {
+export function reachModel({ sessions, waiting, grants, home }, bypasses) {
   /** @type {Map<string, Map<string, Session[]>>} */
   const agents = new Map();
   for (const session of sessions) {
@@ -29,16 +29,16 @@ export function reachModel({ sessions, waiting, grants, home }, ways) {
     servers.set(session.server, [...(servers.get(session.server) ?? []), session]);
     agents.set(session.client.name, servers);
   }
-  for (const { agent } of ways) if (!agents.has(agent)) agents.set(agent, new Map());
+  for (const { agent } of bypasses) if (!agents.has(agent)) agents.set(agent, new Map());
   // The map draws only the first agents, so those that need attention come first.
-  const isExposed = (/** @type {[string, unknown]} */ [name]) => ways.some((way) => way.agent === name);
+  const isExposed = (/** @type {[string, unknown]} */ [name]) => bypasses.some((bypass) => bypass.agent === name);
   const sorted = [...agents].sort((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
   return sorted.map(([name, servers]) => {
-    const own = ways.filter((way) => way.agent === name);
+    const own = bypasses.filter((bypass) => bypass.agent === name);
     return {
       name,
       asks: waiting.some(({ client }) => client === name),
-      reachesAll: own.some((way) => !way.isRemote),
+      reachesAll: own.some((bypass) => !bypass.isRemote),
       servers: [...servers].map(([server, all]) => node(server, all, grantedPaths(grants, all), home)).concat(bypassNode(name, own)),
     };
   });
@@ -47,15 +47,15 @@ export function reachModel({ sessions, waiting, grants, home }, ways) {
 /**
  * Returns a node for the servers that an agent starts without IronCurtain.
  * @param {string} agent
- * @param {import("./ways_around.js").WayAround[]} ways
+ * @param {import("./bypasses.js").Bypass[]} bypasses
  * @returns {ServerNode[]}
  */
-function bypassNode(agent, ways) {
-  const past = ways.filter((way) => way.how === "bypass");
+function bypassNode(agent, bypasses) {
+  const past = bypasses.filter((bypass) => bypass.how === "bypass");
   if (past.length === 0) return [];
   const page = pageOf(agent);
-  const kind = past.every((way) => way.isRemote) ? "sent" : "all";
-  return [{ name: list(past.map((way) => named(way.server))), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
+  const kind = past.every((bypass) => bypass.isRemote) ? "sent" : "all";
+  return [{ name: list(past.map((bypass) => named(bypass.server))), how: "bypass", count: past.length, paused: false, stopped: false, page, targets: [{ kind, text: "", full: "", access: [], page }] }];
 }
 
 /** Returns the page of an agent. @param {string} name */

@@ -61,15 +61,15 @@ function sourceButton(source, name) {
 
 /**
  * Returns a menu item that moves a rule by one position, as an alternative to dragging.
- * @param {"earlier" | "later"} way
+ * @param {"earlier" | "later"} direction
  * @param {string} name
  * @param {number} at
  * @param {number} to
  * @param {number} of
  */
-const moveButton = (way, name, at, to, of) =>
-  parts.button(`${way}:${name}`, html`${parts.icon(way === "earlier" ? "arrow-up" : "arrow-down")}${RULES[way]}`, () => move(name, at, to, of), {
-    label: way === "earlier" ? RULES.earlierLabel(name) : RULES.laterLabel(name),
+const moveButton = (direction, name, at, to, of) =>
+  parts.button(`${direction}:${name}`, html`${parts.icon(direction === "earlier" ? "arrow-up" : "arrow-down")}${RULES[direction]}`, () => move(name, at, to, of), {
+    label: direction === "earlier" ? RULES.earlierLabel(name) : RULES.laterLabel(name),
     off: to < 0 || to >= of,
   });
 

@@ -2,7 +2,7 @@
 
 import { html, render, repeat } from "./html.js";
 
-export const LINE_PX = 32;
+const LINE_PX = 32;
 /** Number of lines drawn above and below those in view. */
 const BEYOND = 8;
 /** Number of lines scrolled before new ones are drawn. Drawing a few lines in each frame avoids one slow frame. */
@@ -120,9 +120,9 @@ export class VirtualList {
     if (step === undefined) return;
     event.preventDefault();
     const to = Math.max(0, Math.min(last, step));
-    const there = shown.items[to];
-    if (there === undefined) return;
-    this.#active = shown.key(there);
+    const target = shown.items[to];
+    if (target === undefined) return;
+    this.#active = shown.key(target);
     const y = to * LINE_PX;
     if (y < scroller.scrollTop) scroller.scrollTop = y;
     else if (y + LINE_PX > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = y + LINE_PX - scroller.clientHeight;

@@ -123,7 +123,7 @@ const keys = {
     const isChosen = () => browser.run(`document.activeElement.value === ${JSON.stringify(to)}`);
     if (await browser.run(`document.activeElement.matches("select")`)) {
       const all = await browser.run(`document.activeElement.options.length`);
-      for (const way of [DOWN, UP]) for (let n = 0; n < all && !(await isChosen()); n += 1) await browser.keys(way);
+      for (const direction of [DOWN, UP]) for (let n = 0; n < all && !(await isChosen()); n += 1) await browser.keys(direction);
     } else {
       await browser.chord(CONTROL, "a");
       await browser.keys(...to);

@@ -40,3 +40,15 @@ test("the texts before the first drawing are those of the frame", () => {
   assert.match(page(), new RegExp(`id="loading">${FRAME.loading}<`));
   assert.match(page(), new RegExp(`<nav class="frame" aria-label="${FRAME.pagesLabel}">`));
 });
+
+test("every export of the window is used", () => {
+  const files = readdirSync(UI, { recursive: true }).filter((file) => file.endsWith(".js") && !file.startsWith("vendor/"));
+  const all = new Map(files.map((file) => [file, code(file)]));
+  const others = (/** @type {string} */ file) => [...all].filter(([other]) => other !== file).map(([, text]) => text).join("\n") + page();
+  const unused = [...all].flatMap(([file, text]) => {
+    const names = [...text.matchAll(/export (?:async )?(?:function|const|let|class) (\w+)/g)].map(([, name]) => name);
+    const elsewhere = others(file);
+    return names.filter((name) => !new RegExp(`\\b${name}\\b`).test(elsewhere)).map((name) => `${file}: ${name}`);
+  });
+  assert.deepEqual(unused, []);
+});

@@ -8,8 +8,8 @@ import { hue, initials } from "../../ui/initials.js";
 import { connectedLine, protectionState } from "../../ui/protection_state.js";
 import { RULES } from "../../ui/texts/rules.js";
 import { fitted, reachModel } from "../../ui/reach_model.js";
-import { waysAround } from "../../ui/ways_around.js";
-import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
+import { findBypasses } from "../../ui/bypasses.js";
+import { ago, count, folderOf, list, pathParts } from "../../ui/words.js";
 
 const MINUTE = 60_000;
 
@@ -17,9 +17,6 @@ test("relative times change at most once a minute", () => {
   assert.equal(ago(0, 59_999), "just now");
   assert.equal(ago(0, 2 * MINUTE), "2 min ago");
   assert.equal(ago(0, 180 * MINUTE), "3 h ago");
-  assert.equal(left(14 * MINUTE, 0), "14 min left");
-  assert.equal(left(5_000, 0), "less than a minute left");
-  assert.equal(left(0, 1), "ending");
 });
 
 test("numbers and lists are spelled out", () => {
@@ -38,7 +35,7 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], changed_tools: [], ...more });
 
 test("protection is not claimed before an agent is connected", () => {
-  const word = (/** @type {object} */ more, /** @type {object[]} */ ways = []) => protectionState(snapshot(more), ways, []).word;
+  const word = (/** @type {object} */ more, /** @type {object[]} */ bypasses = []) => protectionState(snapshot(more), bypasses, []).word;
   assert.equal(word({}), "Not protected");
   assert.equal(word({ clients: [{}] }), "No agent connected");
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
@@ -57,9 +54,9 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   const found = { name: "A", entries: [entry("jira"), entry("maps"), entry("files", { past: false })] };
   const shown = (/** @type {object[]} */ sessions, /** @type {object[]} */ clients) => {
     const all = snapshot({ sessions, grants: [], home: "/h" });
-    const ways = waysAround(sessions, clients);
-    const { word, title, text, warning } = protectionState(all, ways, []);
-    const nodes = reachModel(all, ways).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
+    const bypasses = findBypasses(sessions, clients);
+    const { word, title, text, warning } = protectionState(all, bypasses, []);
+    const nodes = reachModel(all, bypasses).map((agent) => [agent.name, agent.reachesAll, agent.servers.filter((server) => server.targets.some(({ kind }) => kind === "all")).map((server) => [server.name, server.count])]);
     return [word, title, text || warning, nodes];
   };
   assert.deepEqual(shown([one, open, open], [found]), [
@@ -85,15 +82,15 @@ test("protection is not claimed if agents' settings could not be read", () => {
 
 test("a lockdown, a changed server and a problem do not hide the ways around IronCurtain", () => {
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
-  const ways = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
+  const bypasses = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
   const reach = "Can reach everything you can: jira of A.";
   const states = [{ status: { protection: "lockdown", lockdown: true, troubles: [] } }, { status: { protection: "degraded", troubles: [] }, changed_servers: ["notes"] }, { status: { protection: "degraded", troubles: ["x"] } }];
-  for (const more of states) assert.equal(protectionState(snapshot({ sessions: [one], ...more }), ways, []).warning, reach, JSON.stringify(more));
+  for (const more of states) assert.equal(protectionState(snapshot({ sessions: [one], ...more }), bypasses, []).warning, reach, JSON.stringify(more));
 });
 
 test("a server's name cannot be read as part of a sentence", () => {
-  const ways = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
-  const { warning } = protectionState(snapshot({ sessions: [] }), ways, []);
+  const bypasses = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
+  const { warning } = protectionState(snapshot({ sessions: [] }), bypasses, []);
   assert.equal(warning, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
 });
 

@@ -1,7 +1,7 @@
 // The state of protection at a glance: the map, what needs the user, the 24-hour chart, and recent calls.
 
 import { cells } from "../activity_line.js";
-import { currentWays, loadClients, uncheckedAgents } from "../agent_connect.js";
+import { currentBypasses, loadClients, uncheckedAgents } from "../agent_connect.js";
 import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
@@ -22,14 +22,14 @@ export const home = {
   count: (snapshot) => (needs(snapshot) > 0 ? "!" : 0),
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
-    const ways = currentWays(snapshot);
-    const { title, text, warning } = protectionState(snapshot, ways, uncheckedAgents());
+    const bypasses = currentBypasses(snapshot);
+    const { title, text, warning } = protectionState(snapshot, bypasses, uncheckedAgents());
     return html`
       ${parts.heading(title)}
       ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
       ${warning ? html`<p class="lead-in bad">${parts.foreign(warning)}</p>` : nothing}
       ${[status.other_home, ...status.troubles].map((one) => (one ? trouble(one) : nothing))}
-      ${sessions.length + ways.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot, ways))}
+      ${sessions.length + bypasses.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot, bypasses))}
       ${needsYou(snapshot)}
       ${day === null ? nothing : lastDay(day)}
       ${recent.length === 0 ? nothing : html`

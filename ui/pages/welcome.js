@@ -10,7 +10,7 @@ import { focusOn, state } from "../state.js";
 import { FRAME } from "../texts/frame.js";
 import { WELCOME } from "../texts/welcome.js";
 import { count } from "../words.js";
-import { currentWays, foundRows, loadClients } from "../agent_connect.js";
+import { currentBypasses, foundRows, loadClients } from "../agent_connect.js";
 
 /** @type {{ title: string, view: (snapshot: import("../types.js").Snapshot) => unknown }[]} */
 const STEPS = [
@@ -25,7 +25,7 @@ let at = 0;
 /** @type {"" | "allowed" | "denied" | "unanswered"} */
 let practised = "";
 /** @type {import("../types.js").PrivateFolderAttempt | null} */
-let look = null;
+let attempt = null;
 let picked = "";
 
 /** @type {import("../app.js").Page} */
@@ -79,7 +79,7 @@ const EXAMPLE = [{
 /** @param {import("../types.js").Snapshot} snapshot */
 function intro(snapshot) {
   return html`
-    ${map(snapshot.sessions.length > 0 ? reachModel(snapshot, currentWays(snapshot)) : EXAMPLE, true)}
+    ${map(snapshot.sessions.length > 0 ? reachModel(snapshot, currentBypasses(snapshot)) : EXAMPLE, true)}
     <ul class="points">${WELCOME.intro.map((one) => html`<li>${parts.icon(one.icon, "big")}<span>${one.text}</span></li>`)}</ul>
     ${snapshot.sessions.length > 0 ? nothing : html`<p class="asks">${parts.icon("triangle-alert")} ${WELCOME.notYet}</p>`}`;
 }
@@ -138,15 +138,15 @@ function practice({ sessions }) {
         parts.icon("circle-question-mark", "big"),
       )}
       ${parts.row(
-        html`${parts.title(WELCOME.look)}${parts.facts(WELCOME.lookText)}${look ? seen(look) : nothing}`,
-        actButton({ key: "look", ready: WELCOME.tryIt, label: WELCOME.tryLabel, going: WELCOME.looking, done: WELCOME.tried, failed: WELCOME.notTried, again: true, act: async () => { look = await backend.tryPrivateFolder(); } }),
+        html`${parts.title(WELCOME.look)}${parts.facts(WELCOME.lookText)}${attempt ? attemptResult(attempt) : nothing}`,
+        actButton({ key: "look", ready: WELCOME.tryIt, label: WELCOME.tryLabel, going: WELCOME.looking, done: WELCOME.tried, failed: WELCOME.notTried, again: true, act: async () => { attempt = await backend.tryPrivateFolder(); } }),
         parts.icon("lock", "big"),
       )}`)}
     ${sessions.length === 0 ? html`<p class="asks">${parts.icon("info")} ${WELCOME.noAgent}</p>` : nothing}`;
 }
 
 /** @param {import("../types.js").PrivateFolderAttempt} one */
-const seen = (one) =>
+const attemptResult = (one) =>
   one.seen === 0
     ? html`<p class="good" role="status">${parts.icon("check")} ${WELCOME.refused} ${count(one.there, "name")} ${WELCOME.refusedIn} ${parts.path(one.folder)}${WELCOME.refusedNone}</p>${one.said ? html`<pre tabindex="0" aria-label=${WELCOME.programSaid}>${one.said}</pre>` : nothing}`
     : html`<p class="bad" role="alert">${parts.icon("triangle-alert")} ${WELCOME.notRefused} ${count(one.seen, "name")} ${WELCOME.of} ${one.there} ${WELCOME.refusedIn} ${parts.path(one.folder)}. ${WELCOME.noSandbox}</p>`;
