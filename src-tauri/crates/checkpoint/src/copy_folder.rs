@@ -1,8 +1,8 @@
 //! Copies a folder into a checkpoint.
 
-use crate::record::{Before, CheckpointInfo, Copied, NotCopied, Stamp, kind, permissions};
+use crate::record::{Before, CheckpointInfo, CopiedEntry, NotCopied, Stamp, kind, permissions};
 use crate::tree::{ListError, Tree};
-use crate::{CheckpointError, MAX_BYTES, MAX_ENTRIES, at};
+use crate::{CheckpointError, MAX_BYTES, MAX_ENTRIES, io_error};
 use rustix::fs::{FileType, Stat, fstat, ioctl_ficlone};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MAX_ATTEMPTS: usize = 3;
 
 /// Copies the folder's files into `copies`.
-pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
+pub(crate) fn copy_folder(folder: &Path, copies: &Path) -> Result<Before, CheckpointError> {
     // A trailing slash would follow a symbolic link.
     let folder = folder.components().as_path();
     let name = folder.to_str().ok_or_else(|| CheckpointError::NotUtf8(folder.to_owned()))?.to_owned();
-    let failed = |error: Errno| at(folder)(error.into());
+    let failed = |error: Errno| io_error(folder)(error.into());
     let tree = Tree::open(folder).map_err(failed)?;
     let listing = tree.list(MAX_ENTRIES).map_err(|error| match error {
         ListError::TooMany => CheckpointError::TooMany(name.clone()),
@@ -28,18 +28,18 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
     })?;
     let mut not_copied = listing.not_copied;
     let (mut entries, mut number) = (BTreeMap::new(), 0);
-    let mut copier = Copier { tree: &tree, copies, name: &name, left: MAX_BYTES };
+    let mut copier = Copier { tree: &tree, copies, name: &name, remaining_bytes: MAX_BYTES };
     for (path, stat) in listing.entries {
         let copied = match kind(&stat) {
-            FileType::Directory => Ok(Copied::Folder { mode: permissions(&stat) }),
-            FileType::Symlink => tree.link(&path).map(|target| Copied::Link { target }),
+            FileType::Directory => Ok(CopiedEntry::Folder { mode: permissions(&stat) }),
+            FileType::Symlink => tree.read_link(&path).map(|target| CopiedEntry::Link { target }),
             FileType::RegularFile => {
                 number += 1;
                 let copied = copier.copy(&path, number)?;
-                copied.map(|stat| Copied::File {
+                copied.map(|stat| CopiedEntry::File {
                     mode: permissions(&stat),
                     copy: number,
-                    stamp: Stamp::of(&stat),
+                    stamp: Stamp::from_stat(&stat),
                 })
             }
             FileType::Fifo
@@ -55,7 +55,7 @@ pub(crate) fn take(folder: &Path, copies: &Path) -> Result<Before, CheckpointErr
             Ok(copied) => _ = entries.insert(path, copied),
             // The path was removed concurrently.
             Err(Errno::NOENT) => {}
-            Err(error) => not_copied.push(NotCopied::of(path, error)),
+            Err(error) => not_copied.push(NotCopied::from_error(path, error)),
         }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -70,7 +70,7 @@ struct Copier<'a> {
     copies: &'a Path,
     /// Path of the folder, for error messages.
     name: &'a str,
-    left: u64,
+    remaining_bytes: u64,
 }
 
 impl Copier<'_> {
@@ -85,30 +85,30 @@ impl Copier<'_> {
                 Err(error) => return Ok(Err(error)),
             };
             let created = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&copy);
-            let mut created = created.map_err(at(&copy))?;
-            let size = copy_content(&file, &mut created, self.left).map_err(at(&copy))?;
-            if size > self.left {
+            let mut created = created.map_err(io_error(&copy))?;
+            let size = copy_content(&file, &mut created, self.remaining_bytes).map_err(io_error(&copy))?;
+            if size > self.remaining_bytes {
                 return Err(CheckpointError::TooLarge(self.name.to_owned()));
             }
-            let after = fstat(&file).map_err(|error| at(path)(error.into()))?;
+            let after = fstat(&file).map_err(|error| io_error(path)(error.into()))?;
             last = Some((size, after));
-            if Stamp::of(&before) == Stamp::of(&after) {
+            if Stamp::from_stat(&before) == Stamp::from_stat(&after) {
                 break;
             }
         }
         // If the file keeps changing, the last copy is kept. It may mix several states.
         let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
-        self.left -= size;
+        self.remaining_bytes -= size;
         Ok(Ok(stat))
     }
 }
 
-/// Copies a file's content, sharing its blocks if the file system supports that. Stops after `most` bytes. Returns the
+/// Copies a file's content, sharing its blocks if the file system supports that. Stops after `max_bytes` bytes. Returns the
 /// size.
-fn copy_content(file: &File, copy: &mut File, most: u64) -> io::Result<u64> {
+fn copy_content(file: &File, copy: &mut File, max_bytes: u64) -> io::Result<u64> {
     let size = file.metadata()?.len();
-    if size > most || ioctl_ficlone(&*copy, file).is_ok() {
+    if size > max_bytes || ioctl_ficlone(&*copy, file).is_ok() {
         return Ok(size);
     }
-    io::copy(&mut file.take(most + 1), copy)
+    io::copy(&mut file.take(max_bytes + 1), copy)
 }
