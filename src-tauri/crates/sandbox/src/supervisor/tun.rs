@@ -69,12 +69,12 @@ impl Drop for ServedTun {
 /// Creates the device in a child process, because a process cannot return from a network namespace.
 fn create(network: &OwnedFd) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    sys::process::try_in_fork(|| {
+    sys::process::try_run_in_fork(|| {
         enter(network)?;
         let device = sys::tun::create(NAME, ADDRESS)
             .map_err(|error| io::Error::other(format!("`{DEVICE_FILE}`: {error}")))?;
         for (setting, value) in SETTINGS {
-            // Ignores the error, as described above.
+            // Ignores the error, because the settings are not essential.
             let _ = fs::write(setting, value);
         }
         fd_passing::send(&theirs, device)

@@ -30,18 +30,18 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
     /// Returns the identity of the file at `path`, without following a symlink there.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        lstat(path).ok().map(|stat| Self::of(&stat))
+        lstat(path).ok().map(|stat| Self::from_stat(&stat))
     }
 }
 
 impl FileKind {
-    pub(crate) fn of(stat: &Stat) -> Option<Self> {
+    pub(crate) fn from_stat(stat: &Stat) -> Option<Self> {
         let file_type = FileType::from_raw_mode(stat.st_mode);
         if file_type.is_dir() {
             return Some(Self::Directory);
@@ -51,20 +51,20 @@ impl FileKind {
 }
 
 /// Opens a path with `O_PATH`. Fails if any component is a symlink.
-pub(crate) fn open_plain(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_no_symlinks(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
 /// Opens a path with `O_PATH`. The last component may be a symlink, which is then opened itself.
-pub(crate) fn open_plain_end(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_nofollow(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
 /// Returns the id of the descriptor's mount, as in `/proc/PID/mountinfo`.
-pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
-    Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
+pub(crate) fn mount_id(fd: impl AsFd) -> Result<u64, Errno> {
+    Ok(statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 /// Returns `true` if `path` is strictly below `above`.

@@ -30,14 +30,14 @@ pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommand
             _ => return Ok(usage()),
         }
     }
-    let around = CommandContext::look()?;
-    let (found, limits) = check_with_limits(Path::new(&around.program), &around.state_dir()?, allow_root);
+    let context = CommandContext::detect()?;
+    let (found, limits) = check_with_limits(Path::new(&context.program), &context.state_dir()?, allow_root);
     let text = if json {
         serde_json::to_string_pretty(&CheckReport { found: &found, limits: &limits })
             .map_err(io::Error::from)?
             + "\n"
     } else {
-        in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
+        describe_availability(&found) + &limits.map(describe_limits).unwrap_or_default()
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -51,9 +51,9 @@ struct CheckReport<'a> {
     limits: &'a Option<SandboxEvent>,
 }
 
-fn limits_in_words(event: SandboxEvent) -> String {
+fn describe_limits(event: SandboxEvent) -> String {
     let SandboxEvent::Limited { memory, cpu, processes } = event else { return String::new() };
-    let line = |what: &str, by| {
+    let line = |name: &str, by| {
         let by = match by {
             Enforcement::Cgroup => "enforced by a control group, for all processes of a sandbox together",
             Enforcement::Sandbox => "enforced by the user namespace, for all processes of a sandbox together",
@@ -61,13 +61,13 @@ fn limits_in_words(event: SandboxEvent) -> String {
             Enforcement::Unlimited => "not requested",
             Enforcement::Unenforced => "cannot be enforced on this machine",
         };
-        format!("  {what}: {by}\n")
+        format!("  {name}: {by}\n")
     };
     ["limits\n".to_owned(), line("memory", memory), line("processor time", cpu), line("processes", processes)]
         .concat()
 }
 
-fn in_words(found: &Availability) -> String {
+fn describe_availability(found: &Availability) -> String {
     let verdict = if found.usable {
         "This machine can create sandboxes."
     } else {
@@ -99,7 +99,7 @@ mod tests {
             warnings: vec!["running as root".into()],
         };
         let expected = "This machine cannot create sandboxes.\n  missing: bubblewrap is not installed\n  to fix this, run: sudo apt install bubblewrap\n  warning: running as root\n";
-        assert_eq!(in_words(&found), expected);
+        assert_eq!(describe_availability(&found), expected);
     }
 
     #[test]
@@ -110,6 +110,6 @@ mod tests {
             processes: Enforcement::Cgroup,
         };
         let expected = "limits\n  memory: enforced by a resource limit, for each process separately\n  processor time: cannot be enforced on this machine\n  processes: enforced by a control group, for all processes of a sandbox together\n";
-        assert_eq!(limits_in_words(limited), expected);
+        assert_eq!(describe_limits(limited), expected);
     }
 }

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 /// Running child and the parent's ends of its standard streams.
 #[derive(Debug)]
-pub struct BoundChild {
+pub struct LinkedChild {
     /// Write end of the child's standard input.
     pub stdin: OwnedFd,
     /// Read end of the child's standard output.
@@ -30,17 +30,17 @@ pub struct BoundChild {
     /// Process id of the child, for display.
     pub pid: u32,
     /// Guard that kills the child when dropped.
-    pub hold: Hold,
+    pub guard: KillOnDrop,
 }
 
-/// Kill-on-drop guard of a [`BoundChild`]. Kills the child's whole process group.
+/// Kill-on-drop guard of a [`LinkedChild`]. Kills the child's whole process group.
 #[derive(Debug)]
-pub struct Hold {
+pub struct KillOnDrop {
     leader: Option<Pid>,
     _until: mpsc::Sender<Infallible>,
 }
 
-impl Hold {
+impl KillOnDrop {
     /// Returns the child's exit status (128 + the signal number), or `None` while it is running. Does not reap the
     /// child.
     #[must_use]
@@ -51,7 +51,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // Ignores the error: the whole group has already exited.
         let _ = self.leader.map(|leader| kill_process_group(leader, Signal::KILL));
@@ -59,7 +59,7 @@ impl Drop for Hold {
 }
 
 /// Spawns `command` with pipes for its standard streams.
-pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
+pub fn spawn_linked(mut command: Command) -> io::Result<LinkedChild> {
     if !cfg!(target_os = "linux") {
         return Err(io::Error::new(io::ErrorKind::Unsupported, SandboxLaunchError::Unsupported));
     }
@@ -67,7 +67,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     #[cfg(target_os = "linux")]
     crate::sys::process::die_with_parent(&mut command);
     let (started, start) = mpsc::channel();
-    let (until, let_go) = mpsc::channel();
+    let (release, released) = mpsc::channel();
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
@@ -86,14 +86,14 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
             }
         };
         // Nothing is ever sent: `recv` returns when the hold is dropped, after the child was killed.
-        let _: Result<Infallible, _> = let_go.recv();
+        let _: Result<Infallible, _> = released.recv();
         let _ = child.kill();
         let _ = child.wait();
     })?;
-    let gone = |_| io::Error::other("the spawning thread has exited");
-    let ([stdin, stdout, stderr], pid) = start.recv().map_err(gone)??;
+    let thread_exited = |_| io::Error::other("the spawning thread has exited");
+    let ([stdin, stdout, stderr], pid) = start.recv().map_err(thread_exited)??;
     let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    Ok(BoundChild { stdin, stdout, stderr, pid, hold: Hold { leader, _until: until } })
+    Ok(LinkedChild { stdin, stdout, stderr, pid, guard: KillOnDrop { leader, _until: release } })
 }
 
 fn streams(child: &mut Child) -> Option<[OwnedFd; 3]> {
@@ -110,17 +110,17 @@ mod tests {
 
     use super::*;
 
-    fn script(script: &str) -> BoundChild {
+    fn script(script: &str) -> LinkedChild {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        spawn_bound(command).unwrap()
+        spawn_linked(command).unwrap()
     }
 
     /// Reads until EOF. By then, the last process that holds the write end has exited.
     fn rest(stdout: OwnedFd) -> String {
-        let mut said = String::new();
-        File::from(stdout).read_to_string(&mut said).unwrap();
-        said
+        let mut output = String::new();
+        File::from(stdout).read_to_string(&mut output).unwrap();
+        output
     }
 
     #[test]
@@ -135,13 +135,13 @@ mod tests {
         let child = script("sleep 1000 & echo up; wait");
         let mut stdout = File::from(child.stdout);
         stdout.read_exact(&mut [0; 3]).unwrap();
-        drop(child.hold);
+        drop(child.guard);
         assert_eq!(rest(stdout.into()), "");
     }
 
     #[test]
     fn missing_program_is_an_error() {
-        let error = spawn_bound(Command::new("/nonexistent/program")).unwrap_err();
+        let error = spawn_linked(Command::new("/nonexistent/program")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }
