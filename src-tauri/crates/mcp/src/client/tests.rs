@@ -55,13 +55,13 @@ impl Talk {
     }
 
     fn session_receives(&mut self) -> Vec<Value> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Ok(for_session) = self.for_session.try_recv() {
             if let ToSession::Line(line, _) = for_session {
-                heard.extend(serde_json::from_slice(&line).ok());
+                received.extend(serde_json::from_slice(&line).ok());
             }
         }
-        heard
+        received
     }
 
     /// Calls `ask`, lets the server request input, and returns the state that the client receives.
@@ -69,9 +69,9 @@ impl Talk {
         self.client_sends(&call(id, json!({}), &elicits()));
         assert_eq!(self.session_receives()[0]["method"], "tools/call");
         self.session_sends(&elicitation("a"));
-        let heard = self.client_receives();
-        assert_eq!(heard[0]["result"]["resultType"], "input_required", "{heard:?}");
-        heard[0]["result"]["requestState"].as_str().unwrap().to_owned()
+        let received = self.client_receives();
+        assert_eq!(received[0]["result"]["resultType"], "input_required", "{received:?}");
+        received[0]["result"]["requestState"].as_str().unwrap().to_owned()
     }
 }
 

@@ -16,8 +16,8 @@ fn a_servers_input_required_result_is_an_error() {
     ] {
         talk.client_sends(&call(5, json!({}), &elicits()));
         talk.session_sends(&json!({ "jsonrpc": "2.0", "id": 5, "result": result }));
-        let heard = talk.client_receives();
-        assert_eq!(heard[0]["error"]["code"], -32603, "{heard:?}");
+        let received = talk.client_receives();
+        assert_eq!(received[0]["error"]["code"], -32603, "{received:?}");
     }
     let twice =
         br#"{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","resultType":"input_required"}}"#;
@@ -52,8 +52,8 @@ fn every_refusal_is_reported_with_its_request_and_reason() {
         (call(10, json!({ "task": { "ttl": 1 } }), &json!({})), "tasks are not available"),
     ] {
         talk.client_sends(&request);
-        let heard = talk.client_receives();
-        let message = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
+        let received = talk.client_receives();
+        let message = received[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{received:?}"));
         let Ok(ToSession::Refused(refused)) = talk.for_session.try_recv() else {
             panic!("no error with: {message}")
         };
@@ -144,13 +144,13 @@ proptest! {
                     prop_assert_eq!(calls, 0, "a retry is never a new call");
                 }
             }
-            for heard in talk.client_receives() {
-                if heard["result"]["resultType"] == "input_required" {
-                    let state = heard["result"]["requestState"].as_str().unwrap().to_owned();
+            for received in talk.client_receives() {
+                if received["result"]["resultType"] == "input_required" {
+                    let state = received["result"]["requestState"].as_str().unwrap().to_owned();
                     prop_assert!(!states.contains(&state) && state.len() >= 32);
                     states.push(state);
                 }
-                prop_assert!(heard.get("id").is_none() || heard.get("method").is_none(), "{}", heard);
+                prop_assert!(received.get("id").is_none() || received.get("method").is_none(), "{}", received);
             }
         }
     }

@@ -10,13 +10,16 @@ fn the_core_is_initialized_for_a_stateless_client() {
     discover["params"]["_meta"][meta_key::CLIENT_INFO] = json!({ "name": "c", "version": "2" });
     talk.client_sends(&discover);
     talk.client_sends(&request(&json!(7), "tools/list", json!({ "_meta": { "x": 1 } }), &capabilities));
-    let heard = talk.session_receives();
+    let received = talk.session_receives();
     let expected = json!({ "protocolVersion": "2026-07-28", "clientInfo": { "name": "c", "version": "2" },
         "capabilities": { "elicitation": {}, "extensions": { "x/y": {} } } });
-    assert_eq!((heard.len(), &heard[0]["method"], &heard[0]["params"]), (1, &json!("initialize"), &expected));
+    assert_eq!(
+        (received.len(), &received[0]["method"], &received[0]["params"]),
+        (1, &json!("initialize"), &expected)
+    );
     let initialized = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {}, "tasks": {} },
         "serverInfo": { "name": "s", "version": "1" }, "instructions": "be kind" });
-    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": heard[0]["id"], "result": initialized }));
+    talk.session_sends(&json!({ "jsonrpc": "2.0", "id": received[0]["id"], "result": initialized }));
     assert_eq!(
         talk.session_receives(),
         [
@@ -62,9 +65,9 @@ fn a_request_without_protocol_fields_is_refused_with_the_missing_ones() {
         let mut bad = good.clone();
         bad["params"]["_meta"].as_object_mut().unwrap().remove(key);
         talk.client_sends(&bad);
-        let heard = talk.client_receives();
-        assert_eq!(heard[0]["error"]["code"], code, "{heard:?}");
-        assert!(heard[0]["error"]["message"].as_str().unwrap().contains(message), "{heard:?}");
+        let received = talk.client_receives();
+        assert_eq!(received[0]["error"]["code"], code, "{received:?}");
+        assert!(received[0]["error"]["message"].as_str().unwrap().contains(message), "{received:?}");
     }
     let mut other = good.clone();
     other["params"]["_meta"][meta_key::PROTOCOL_VERSION] = json!("2099-01-01");
@@ -111,12 +114,12 @@ fn log_messages_go_only_to_requests_that_want_them() {
     talk.session_sends(&message("error"));
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.client_sends(&call(6, json!({ "_meta": { (meta_key::LOG_LEVEL): "warning" } }), &json!({})));
-    let heard = talk.session_receives();
+    let received = talk.session_receives();
     assert_eq!(
-        (&heard[0]["method"], &heard[0]["params"]),
+        (&received[0]["method"], &received[0]["params"]),
         (&json!("logging/setLevel"), &json!({ "level": "warning" }))
     );
-    assert_eq!(heard[1]["params"].get("_meta"), None);
+    assert_eq!(received[1]["params"].get("_meta"), None);
     talk.session_sends(&message("error"));
     talk.session_sends(&message("info"));
     assert_eq!(talk.client_receives(), [message("error")]);
@@ -125,13 +128,13 @@ fn log_messages_go_only_to_requests_that_want_them() {
 #[test]
 fn notifications_go_to_subscribers_with_their_subscription_id() {
     let mut talk = Talk::initialized(&json!({}));
-    let listen = |id: &str, wanted: Value| {
+    let subscription = |id: &str, wanted: Value| {
         request(&json!(id), "subscriptions/listen", json!({ "notifications": wanted }), &json!({}))
     };
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     talk.session_sends(&changed);
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
-    talk.client_sends(&listen("l1", json!({ "toolsListChanged": true, "promptsListChanged": false })));
+    talk.client_sends(&subscription("l1", json!({ "toolsListChanged": true, "promptsListChanged": false })));
     let stamp = json!({ "io.modelcontextprotocol/subscriptionId": "l1" });
     let acknowledged = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
         "params": { "notifications": { "toolsListChanged": true }, "_meta": stamp } });
@@ -144,7 +147,7 @@ fn notifications_go_to_subscribers_with_their_subscription_id() {
         ]
     );
 
-    talk.client_sends(&listen("l2", json!({ "resourceSubscriptions": ["memo://a", "file:///x"] })));
+    talk.client_sends(&subscription("l2", json!({ "resourceSubscriptions": ["memo://a", "file:///x"] })));
     let asked = talk.session_receives();
     assert_eq!(asked.iter().map(|m| &m["params"]["uri"]).collect::<Vec<_>>(), ["file:///x", "memo://a"]);
     talk.session_sends(
@@ -165,18 +168,18 @@ fn notifications_go_to_subscribers_with_their_subscription_id() {
     talk.client_sends(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "l2" } }),
     );
-    let heard = talk.session_receives();
+    let received = talk.session_receives();
     assert_eq!(
-        (&heard[0]["method"], &heard[0]["params"]["uri"]),
+        (&received[0]["method"], &received[0]["params"]["uri"]),
         (&json!("resources/unsubscribe"), &json!("memo://a"))
     );
     talk.session_sends(&updated("memo://a"));
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     for n in 0..31 {
-        talk.client_sends(&listen(&format!("m{n}"), json!({})));
+        talk.client_sends(&subscription(&format!("m{n}"), json!({})));
     }
     talk.client_receives();
-    talk.client_sends(&listen("m31", json!({})));
+    talk.client_sends(&subscription("m31", json!({})));
     assert!(
         talk.client_receives()[0]["error"]["message"].as_str().unwrap().contains("32 subscriptions are open")
     );

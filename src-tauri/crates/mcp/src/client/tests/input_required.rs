@@ -11,9 +11,9 @@ async fn an_input_request_ends_the_request_and_the_retry_continues_the_call() {
     let answer = json!({ "action": "accept", "content": { "x": 1 } });
     assert_eq!(talk.session_receives(), [json!({ "jsonrpc": "2.0", "id": "a", "result": answer })]);
     talk.session_sends(&done(5));
-    let heard = talk.client_receives();
+    let received = talk.client_receives();
     assert_eq!(
-        (heard.len(), &heard[0]["id"], &heard[0]["result"]["resultType"]),
+        (received.len(), &received[0]["id"], &received[0]["result"]["resultType"]),
         (1, &json!(6), &json!("complete"))
     );
 }
@@ -24,9 +24,9 @@ async fn a_request_state_is_valid_once_for_its_own_call() {
     let state = talk.asked(5);
     let refused = |talk: &mut Talk, message: &Value, because: &str| {
         talk.client_sends(message);
-        let heard = talk.client_receives();
-        assert_eq!(heard[0]["error"]["code"], -32602, "{heard:?}");
-        assert!(heard[0]["error"]["message"].as_str().unwrap().contains(because), "{heard:?}");
+        let received = talk.client_receives();
+        assert_eq!(received[0]["error"]["code"], -32602, "{received:?}");
+        assert!(received[0]["error"]["message"].as_str().unwrap().contains(because), "{received:?}");
         assert_eq!(talk.session_receives(), [] as [Value; 0]);
     };
     let mut other = retry(6, &state);
@@ -59,10 +59,10 @@ async fn missing_input_is_requested_again_with_a_new_state() {
     talk.session_sends(&elicitation("b"));
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.client_sends(&retry(6, &first));
-    let heard = talk.client_receives();
-    let requests = heard[0]["result"]["inputRequests"].as_object().unwrap();
-    assert_eq!(requests.keys().collect::<Vec<_>>(), ["input-2"], "{heard:?}");
-    let second = heard[0]["result"]["requestState"].as_str().unwrap().to_owned();
+    let received = talk.client_receives();
+    let requests = received[0]["result"]["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.keys().collect::<Vec<_>>(), ["input-2"], "{received:?}");
+    let second = received[0]["result"]["requestState"].as_str().unwrap().to_owned();
     assert_ne!(first, second);
     assert_eq!(talk.session_receives()[0]["id"], "a");
     // The call may complete before the input arrives.
@@ -80,8 +80,8 @@ async fn too_many_input_requests_end_the_call() {
     let refused = loop {
         let id = 100 + rounds;
         talk.client_sends(&call(id, json!({ "requestState": state }), &elicits()));
-        let heard = talk.client_receives();
-        let Some(next) = heard[0]["result"]["requestState"].as_str() else { break heard };
+        let received = talk.client_receives();
+        let Some(next) = received[0]["result"]["requestState"].as_str() else { break received };
         state = next.to_owned();
         rounds += 1;
         assert!(rounds < 100, "the call must end");
@@ -90,10 +90,10 @@ async fn too_many_input_requests_end_the_call() {
         refused[0]["error"]["message"].as_str().unwrap().contains("asked for input 32 times"),
         "{refused:?}"
     );
-    let heard = talk.session_receives();
-    assert_eq!(heard[0], json!({ "jsonrpc": "2.0", "id": "a", "result": { "action": "cancel" } }));
+    let received = talk.session_receives();
+    assert_eq!(received[0], json!({ "jsonrpc": "2.0", "id": "a", "result": { "action": "cancel" } }));
     assert_eq!(
-        (&heard[1]["method"], &heard[1]["params"]["requestId"]),
+        (&received[1]["method"], &received[1]["params"]["requestId"]),
         (&json!("notifications/cancelled"), &json!(5))
     );
 }
@@ -107,9 +107,9 @@ async fn a_call_without_its_input_times_out() {
     assert_eq!(talk.session_receives(), [] as [Value; 0]);
     tokio::time::advance(Duration::from_secs(2)).await;
     talk.conversation.expire(&mut |_| panic!());
-    let heard = talk.session_receives();
-    assert_eq!(heard[0]["result"], json!({ "action": "cancel" }));
-    assert_eq!(heard[1]["params"]["requestId"], 5);
+    let received = talk.session_receives();
+    assert_eq!(received[0]["result"], json!({ "action": "cancel" }));
+    assert_eq!(received[1]["params"]["requestId"], 5);
     talk.client_sends(&retry(6, &state));
     assert!(talk.client_receives()[0]["error"]["message"].as_str().unwrap().contains("has expired"));
 }
@@ -120,11 +120,11 @@ async fn only_declared_capabilities_are_requested_and_only_during_a_call() {
     let refused = |talk: &mut Talk, message: &Value| {
         talk.session_sends(message);
         assert_eq!(talk.client_receives(), [] as [Value; 0]);
-        let heard = talk.session_receives();
+        let received = talk.session_receives();
         assert_eq!(
-            (&heard[0]["id"], &heard[0]["error"]["code"]),
+            (&received[0]["id"], &received[0]["error"]["code"]),
             (&message["id"], &json!(-32601)),
-            "{heard:?}"
+            "{received:?}"
         );
     };
     refused(&mut talk, &elicitation("a"));
@@ -188,6 +188,6 @@ async fn a_late_error_of_a_cancelled_call_does_not_answer_a_new_one_with_its_id(
 async fn a_disconnected_client_leaves_no_pending_call() {
     let mut talk = Talk::initialized(&elicits());
     talk.asked(5);
-    assert!(talk.conversation.hung_up(&mut |_| panic!()));
+    assert!(talk.conversation.handle_eof(&mut |_| panic!()));
     assert_eq!(talk.session_receives()[1]["params"]["requestId"], 5);
 }

@@ -6,14 +6,14 @@ mod hosts;
 mod logout;
 mod renewal;
 
-use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin};
+use super::{CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StartedLogin, StoredLogin};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hosts::{Hosts, got};
 use sha2::{Digest, Sha256};
 
 /// Starts a login that registers a client and opens a port.
-async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
+async fn begun(server: LoginServer) -> Result<(StartedLogin, CallbackListener), LoginError> {
     let listener = CallbackListener::open(None).await?;
     let offer = LoginOffer::discover(server).await?;
     Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
@@ -64,7 +64,7 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
         (hosts.url().as_str(), hosts.auth.base.as_str(), &["read".to_owned()][..])
     );
     assert!(!format!("{login:?}").contains("access-1"));
-    assert_eq!(StoredLogin::parse(&login.text()), Some(login));
+    assert_eq!(StoredLogin::parse(&login.to_json()), Some(login));
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
     hosts.mcp.set("/mcp", 405, "", "");
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     assert_eq!(
-        (offer.issuer(), offer.is_elsewhere()),
+        (offer.issuer(), offer.has_other_host()),
         (hosts.auth.base.as_str(), false),
         "both are on 127.0.0.1"
     );

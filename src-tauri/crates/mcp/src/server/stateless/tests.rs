@@ -1,8 +1,8 @@
 //! Tests of servers that require input, within and beyond the limits.
 
 use super::*;
-use crate::server::{ClientAnswer, ConnectionOptions, NoAnswer, ServerRequest};
-use crate::wire::{Id, Input, Memory, Output};
+use crate::server::{ClientAnswer, ConnectionOptions, NoResponse, ServerRequest};
+use crate::wire::{Id, Input, MemoryBudget, Output};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// Conversation with a server that the test controls.
 struct Talk {
     connection: ServerConnection,
-    heard: BufReader<PipeReader>,
+    received: BufReader<PipeReader>,
     says: PipeWriter,
     client: BufReader<PipeReader>,
     /// Kept alive with the conversation.
@@ -20,48 +20,48 @@ struct Talk {
 
 impl Talk {
     fn new() -> Self {
-        let (heard, stdin) = std::io::pipe().unwrap();
+        let (received, stdin) = std::io::pipe().unwrap();
         let (stdout, says) = std::io::pipe().unwrap();
         let (to_client, way) = std::io::pipe().unwrap();
         let roots: Arc<dyn RootsSource> = Arc::new(crate::server::RootList::default());
         let takes = HashSet::from(["elicitation/create".to_owned()]);
-        let (takes, client_takes) = watch::channel(takes);
+        let (takes, client_supports) = watch::channel(takes);
         let (sampling, _) = mpsc::unbounded_channel();
         let client = Outbox::new(Output::new(way.into()).unwrap());
         let from_server = ConnectionOptions {
             stdout: Input::new(stdout.into()).unwrap(),
             client: client.clone(),
-            memory: Memory::new(64, 16).allowance(1),
+            memory: MemoryBudget::new(64, 16).allowance(1),
             roots: roots.clone(),
-            client_takes: client_takes.clone(),
+            client_supports: client_supports.clone(),
             sampling: sampling.clone(),
-            noise: Arc::new(drop),
+            log_invalid: Arc::new(drop),
         };
         let (connection, reading) = ServerConnection::start(Output::new(stdin.into()).unwrap(), from_server);
         let raw = |value: Value| to_raw_value(&value).unwrap();
-        let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
-        let client_side = ClientSide { client, roots, client_takes, sampling };
-        connection.set_stateless(StatelessServer::new(
-            stamp,
-            client_side,
-            &raw(json!({ "capabilities": {} })),
-        ));
+        let meta =
+            MetaFields::from_initialize(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } })))
+                .unwrap();
+        let client = ClientHandle { outbox: client, roots, client_supports, sampling };
+        connection.set_stateless(StatelessServer::new(meta, client, &raw(json!({ "capabilities": {} }))));
         let kept: Vec<Box<dyn std::any::Any>> = vec![Box::new(takes), Box::new(reading)];
-        let (heard, client) = (BufReader::new(heard), BufReader::new(to_client));
-        Self { connection, heard, says, client, _kept: kept }
+        let (received, client) = (BufReader::new(received), BufReader::new(to_client));
+        Self { connection, received, says, client, _kept: kept }
     }
 
     fn ask(&self, method: &str) -> oneshot::Receiver<ServerAnswer> {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&json!({ "name": "t", "requestState": "forged" })).unwrap();
-        self.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
-            drop(send.send(answer))
-        });
+        self.connection.forward_request(
+            ServerRequest::unchecked(method, Some(params)),
+            None,
+            move |answer, _| drop(send.send(answer)),
+        );
         answer
     }
 
     fn receives(&mut self) -> Value {
-        line_of(&mut self.heard)
+        line_of(&mut self.received)
     }
 
     fn answers(&mut self, to: &Value, result: &str) {
@@ -108,15 +108,17 @@ async fn an_excessive_or_malformed_input_request_fails_the_call() {
         ),
     ] {
         let answer = talk.ask(method);
-        let heard = talk.receives();
-        assert_eq!(heard["params"].get("requestState"), None);
-        talk.answers(&heard, &result);
-        let ServerAnswer::Failed(NoAnswer::Input(why)) = answer.await.unwrap() else { panic!("{result}") };
+        let received = talk.receives();
+        assert_eq!(received["params"].get("requestState"), None);
+        talk.answers(&received, &result);
+        let ServerAnswer::Failed(NoResponse::InvalidInputRequest(why)) = answer.await.unwrap() else {
+            panic!("{result}")
+        };
         assert!(why.contains(because), "{why}");
     }
     let answer = talk.ask("tools/call");
-    let heard = talk.receives();
-    talk.answers(&heard, r#"{"resultType":"complete","n":1.0}"#);
+    let received = talk.receives();
+    talk.answers(&received, r#"{"resultType":"complete","n":1.0}"#);
     let ServerAnswer::Response(Response::Result(result)) = answer.await.unwrap() else { panic!() };
     assert_eq!(result.get(), r#"{"resultType":"complete","n":1.0}"#);
 }
@@ -136,7 +138,7 @@ async fn a_retry_has_the_answers_and_the_servers_state() {
             &json!({ "requestedSchema": { "properties": { "x": {} } }, "n": 1.0 })
         )
     );
-    let id = Id::text(question["id"].as_str().unwrap());
+    let id = Id::from_string(question["id"].as_str().unwrap());
     let result = RawValue::from_string(r#"{"action":"accept","content":{"x":1.0}}"#.to_owned()).unwrap();
     let request = talk.connection.take_client_request(&id).unwrap();
     assert!(talk.connection.take_client_request(&id).is_none(), "it can be answered only once");
@@ -182,9 +184,11 @@ async fn task_methods_of_a_handshake_client_are_refused() {
     ] {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&params).unwrap();
-        talk.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
-            drop(send.send(answer))
-        });
+        talk.connection.forward_request(
+            ServerRequest::unchecked(method, Some(params)),
+            None,
+            move |answer, _| drop(send.send(answer)),
+        );
         let ServerAnswer::Response(Response::Error(error)) = answer.await.unwrap() else {
             panic!("{method}")
         };
@@ -206,7 +210,7 @@ async fn a_call_fails_when_its_server_exits_during_an_input_request() {
     );
     let question = line_of(&mut talk.client);
     drop(talk.says);
-    assert!(matches!(answer.await.unwrap(), ServerAnswer::Failed(NoAnswer::Ended(_))));
+    assert!(matches!(answer.await.unwrap(), ServerAnswer::Failed(NoResponse::ServerExited(_))));
     let over = line_of(&mut talk.client);
     assert_eq!(
         (&over["method"], &over["params"]["requestId"]),
@@ -224,8 +228,8 @@ proptest! {
         runtime.block_on(async {
             let mut talk = Talk::new();
             let answer = talk.ask("tools/call");
-            let heard = talk.receives();
-            talk.answers(&heard, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
+            let received = talk.receives();
+            talk.answers(&received, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
             answer.await.unwrap();
         });
     }

@@ -62,7 +62,7 @@ async fn tokens_renewed_during_a_logout_are_revoked() {
         kept.set("first", before.clone());
         let (there, at) = (kept.login.clone(), hosts.auth.count("/revoke"));
         hosts.auth.before("/token", move || there.lock().unwrap().clone_from(&now));
-        assert_eq!(login.after(first.as_ref()).await.unwrap(), None);
+        assert_eq!(login.header_after_refusal(first.as_ref()).await.unwrap(), None);
         let received = hosts.auth.received();
         let sent = received
             .iter()
@@ -80,11 +80,11 @@ async fn a_server_that_refuses_every_token_causes_a_limited_number_of_renewals()
     let mut now = login.header().await.unwrap();
     for number in 2..7 {
         hosts.auth.json("/token", &tokens(number, "read"));
-        now = login.after(now.as_ref()).await.unwrap();
+        now = login.header_after_refusal(now.as_ref()).await.unwrap();
         assert_eq!(bearer(now.clone()), format!("Bearer access-{number}"));
     }
     let sent = hosts.auth.count("/token");
-    let refused = login.after(now.as_ref()).await.unwrap_err();
+    let refused = login.header_after_refusal(now.as_ref()).await.unwrap_err();
     assert!(matches!(refused, LoginError::Step { .. }), "{refused}");
     assert!(refused.to_string().contains("it was renewed 5 times within a minute"), "{refused}");
     assert_eq!((hosts.auth.count("/token"), bearer(login.header().await.unwrap())), (sent, bearer(now)));

@@ -7,8 +7,8 @@
 const SCHEME: &str = "ironcurtain://";
 
 /// Returns the qualified URI of a server's resource.
-pub(crate) fn qualified(server: &str, uri: &str) -> String {
-    format!("{SCHEME}{}/{uri}", encoded(server))
+pub(crate) fn qualify(server: &str, uri: &str) -> String {
+    format!("{SCHEME}{}/{uri}", encode(server))
 }
 
 /// Returns `true` if a URI uses our scheme.
@@ -18,13 +18,13 @@ pub(crate) fn is_reserved(uri: &str) -> bool {
 
 /// Splits a qualified URI into its server, which must be one of `servers`, and the server's own URI.
 pub fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
-    let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
-    let server = servers.iter().find(|known| encoded(known) == server)?;
-    Some((server, own))
+    let (server, server_uri) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let server = servers.iter().find(|known| encode(known) == server)?;
+    Some((server, server_uri))
 }
 
 /// Percent-encodes a server name for use in a URI.
-fn encoded(server: &str) -> String {
+fn encode(server: &str) -> String {
     let mut text = String::new();
     for byte in server.bytes() {
         match byte {
@@ -43,7 +43,7 @@ mod tests {
     fn a_qualified_address_maps_back_to_its_server() {
         let servers = ["a".to_owned(), "a/b".to_owned()];
         for (server, uri) in [("a", "memo://1"), ("a/b", "memo://1"), ("a", "ironcurtain://a/x")] {
-            let one = qualified(server, uri);
+            let one = qualify(server, uri);
             assert_eq!(parse(&one, &servers), Some((server, uri)), "{one}");
             assert!(is_reserved(&one));
         }

@@ -34,10 +34,10 @@ impl fmt::Display for ServerExit {
 
 /// Reason a request to a server has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
+pub enum NoResponse {
     /// The server exited, with the details if they are known.
-    #[error("the server stopped before it answered{}", how(.0))]
-    Ended(Option<Arc<ServerExit>>),
+    #[error("the server stopped before it answered{}", exit_suffix(.0))]
+    ServerExited(Option<Arc<ServerExit>>),
     /// The response exceeds the size limit.
     #[error("the server's answer exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
@@ -45,18 +45,18 @@ pub enum NoAnswer {
     #[error(
         "not enough memory for a long message from the server, because other sessions are using it; try again, or increase `memoryMib` in `config.json`"
     )]
-    NoRoom,
+    NoMemory,
     /// The response is not a valid message.
     #[error("the server's answer is invalid: {0}")]
-    NotUnderstood(String),
+    InvalidResponse(String),
     /// The server's request for input is invalid.
     #[error("the server's request for input is invalid: {0}")]
-    Input(String),
+    InvalidInputRequest(String),
     /// The server responded with an unknown id.
     #[error("the server answered with the unknown id {0}")]
-    WrongId(String),
+    UnknownId(String),
 }
 
-fn how(ending: &Option<Arc<ServerExit>>) -> String {
-    ending.as_ref().map(|ending| format!(": {ending}")).unwrap_or_default()
+fn exit_suffix(exit: &Option<Arc<ServerExit>>) -> String {
+    exit.as_ref().map(|exit| format!(": {exit}")).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
 //! Detects a server's protocol version and initializes it.
 //!
 //! - Unless the server's protocol version is known, the client's version is tried first: a handshake for a handshake
-//!   client, so that its servers receive no unknown methods, and `server/discover` for a stateless client.
+//!   client so that its servers receive no unknown methods, and `server/discover` for a stateless client.
 //! - INVARIANT: a process receives at most one handshake. After the handshake fails or times out, only
 //!   `server/discover` follows.
 //! - INVARIANT: the client's `initialize` is answered once, and a server counts as stateless only if that answer was
 //!   derived from its `server/discover` response.
 
-use super::{ClientSide, Stamp, StatelessServer};
+use super::{ClientHandle, MetaFields, StatelessServer};
 use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};
 use crate::wire::{Fields, HANDSHAKE_VERSIONS, KnownVersions, ProtocolVersion, Response, STATELESS_VERSION};
 use serde::Deserialize;
@@ -23,7 +23,7 @@ const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Delay after which `server/discover` is sent to a server that has not answered the handshake, because the server may
 /// be stateless.
-const SILENCE: Duration = Duration::from_secs(4);
+const PROBE_DELAY: Duration = Duration::from_secs(4);
 
 /// Negotiation of a protocol version with one server process.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct Negotiation {
     /// Parameters of the client's `initialize`.
     pub initialize: Box<RawValue>,
     /// Client side of the connection.
-    pub client_side: ClientSide,
+    pub client: ClientHandle,
     /// Protocol versions that programs are known to use.
     pub versions: KnownVersions,
     /// Command line of the server, as the key in `versions`.
@@ -44,38 +44,38 @@ pub struct Negotiation {
 
 /// Initializes a server. Passes a response in the form of an `initialize` response to `then`.
 pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
-    let wanted = match revision(&negotiation.initialize).as_deref() {
+    let wanted = match protocol_version(&negotiation.initialize).as_deref() {
         Some(STATELESS_VERSION) => ProtocolVersion::Stateless,
         _ => ProtocolVersion::Handshake,
     };
-    match negotiation.versions.of(&negotiation.program).unwrap_or(wanted) {
-        ProtocolVersion::Handshake => negotiation.shake_hands(then),
-        ProtocolVersion::Stateless => negotiation.probe(then),
+    match negotiation.versions.get(&negotiation.program).unwrap_or(wanted) {
+        ProtocolVersion::Handshake => negotiation.handshake_first(then),
+        ProtocolVersion::Stateless => negotiation.discover_first(then),
     }
 }
 
 impl Negotiation {
     /// Tries the handshake first. A stateless server may reject or ignore it.
-    fn shake_hands(self, then: OnAnswer) {
-        let (connection, params) = (self.connection.clone(), self.handshake());
-        let first = Arc::new(Mutex::new(Some(then)));
-        let asking = self.ask_when_silent(first.clone());
-        let answered = move |answer, held| {
-            let Some(then) = take(&first) else { return };
-            if let Some(asking) = asking {
+    fn handshake_first(self, then: OnAnswer) {
+        let (connection, params) = (self.connection.clone(), self.handshake_params());
+        let callback = Arc::new(Mutex::new(Some(then)));
+        let probe_task = self.probe_when_silent(callback.clone());
+        let answered = move |answer, share| {
+            let Some(then) = take_once(&callback) else { return };
+            if let Some(probe_task) = probe_task {
                 // The task must stop, because it holds a handle to the connection.
-                asking.abort();
+                probe_task.abort();
             }
             match answer {
-                ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, held, then),
+                ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, share, then),
                 ServerAnswer::Response(Response::Result(_)) => {
                     if self.is_probed.swap(false, Ordering::Relaxed) {
                         // The server is slow, but does not need `server/discover`.
-                        self.versions.remember(&self.program, ProtocolVersion::Handshake);
+                        self.versions.insert(&self.program, ProtocolVersion::Handshake);
                     }
-                    then(answer, held);
+                    then(answer, share);
                 }
-                ServerAnswer::Failed(_) => then(answer, held),
+                ServerAnswer::Failed(_) => then(answer, share),
             }
         };
         connection.send_request("initialize", params, None, Box::new(answered));
@@ -83,82 +83,82 @@ impl Negotiation {
 
     /// Sends `server/discover` to a silent server, unless the server is known to use the handshake. The first of the
     /// two responses is used.
-    fn ask_when_silent(&self, first: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
-        if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
+    fn probe_when_silent(&self, callback: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
+        if self.versions.get(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
         }
         let runtime = tokio::runtime::Handle::try_current().ok()?;
         let negotiation = self.clone();
-        let asking = runtime.spawn(async move {
-            tokio::time::sleep(SILENCE).await;
+        let probe_task = runtime.spawn(async move {
+            tokio::time::sleep(PROBE_DELAY).await;
             negotiation.is_probed.store(true, Ordering::Relaxed);
-            if let Some((server, welcome)) = negotiation.discovered().await
-                && let Some(then) = take(&first)
+            if let Some((server, initialize_result)) = negotiation.discover().await
+                && let Some(then) = take_once(&callback)
             {
                 negotiation.connection.set_stateless(server);
-                negotiation.versions.remember(&negotiation.program, ProtocolVersion::Stateless);
-                then(welcome, None);
+                negotiation.versions.insert(&negotiation.program, ProtocolVersion::Stateless);
+                then(initialize_result, None);
             }
-            if !negotiation.connection.is_over() {
+            if !negotiation.connection.is_closed() {
                 negotiation.is_probed.store(false, Ordering::Relaxed);
             }
         });
-        Some(asking.abort_handle())
+        Some(probe_task.abort_handle())
     }
 
     /// Tries `server/discover` after the handshake failed with the response `refused`.
-    fn discover_instead(self, refused: ServerAnswer, held: MemoryShare, then: OnAnswer) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, held) };
+    fn discover_instead(self, refused: ServerAnswer, share: MemoryShare, then: OnAnswer) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, share) };
         runtime.spawn(async move {
-            match self.discovered().await {
-                Some((server, welcome)) => {
+            match self.discover().await {
+                Some((server, initialize_result)) => {
                     self.connection.set_stateless(server);
-                    self.versions.remember(&self.program, ProtocolVersion::Stateless);
-                    then(welcome, None);
+                    self.versions.insert(&self.program, ProtocolVersion::Stateless);
+                    then(initialize_result, None);
                 }
                 None => {
-                    self.versions.forget(&self.program);
-                    then(refused, held);
+                    self.versions.remove(&self.program);
+                    then(refused, share);
                 }
             }
         });
     }
 
     /// Tries `server/discover` first, and then the handshake.
-    fn probe(self, then: OnAnswer) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.shake_hands(then) };
+    fn discover_first(self, then: OnAnswer) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.handshake_first(then) };
         self.is_probed.store(true, Ordering::Relaxed);
         runtime.spawn(async move {
-            if let Some((server, welcome)) = self.discovered().await {
+            if let Some((server, initialize_result)) = self.discover().await {
                 self.connection.set_stateless(server);
-                return then(welcome, None);
+                return then(initialize_result, None);
             }
-            self.versions.remember(&self.program, ProtocolVersion::Handshake);
-            if self.connection.is_over() {
+            self.versions.insert(&self.program, ProtocolVersion::Handshake);
+            if self.connection.is_closed() {
                 // The owner of the process restarts it and then tries the handshake.
                 return;
             }
             self.is_probed.store(false, Ordering::Relaxed);
-            self.shake_hands(then);
+            self.handshake_first(then);
         });
     }
 
     /// Sends `server/discover`. If the server is stateless, returns its state and an equivalent `initialize`
     /// response.
-    async fn discovered(&self) -> Option<(StatelessServer, ServerAnswer)> {
-        let stamp = Stamp::of(&self.initialize).ok()?;
-        let params = stamp.stamped(None, None).ok()?;
+    async fn discover(&self) -> Option<(StatelessServer, ServerAnswer)> {
+        let meta = MetaFields::from_initialize(&self.initialize).ok()?;
+        let params = meta.with_meta(None, None).ok()?;
         let answer = self.connection.send_and_wait("server/discover", Some(params));
         let answer = tokio::time::timeout(DISCOVER_TIMEOUT, answer).await.ok()?;
         let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
-        let welcome = welcome(&result, revision(&self.initialize).as_deref())?;
-        let server = StatelessServer::new(stamp, self.client_side.clone(), &result);
-        Some((server, ServerAnswer::Response(Response::Result(welcome))))
+        let result = initialize_result(&result, protocol_version(&self.initialize).as_deref())?;
+        let server = StatelessServer::new(meta, self.client.clone(), &result);
+        Some((server, ServerAnswer::Response(Response::Result(result))))
     }
 
     /// Returns the parameters of the `initialize` request to the server.
-    fn handshake(&self) -> Option<Box<RawValue>> {
-        if revision(&self.initialize).as_deref() != Some(STATELESS_VERSION) {
+    fn handshake_params(&self) -> Option<Box<RawValue>> {
+        if protocol_version(&self.initialize).as_deref() != Some(STATELESS_VERSION) {
             return Some(self.initialize.clone());
         }
         let mut params: Fields = serde_json::from_str(self.initialize.get()).ok()?;
@@ -167,19 +167,19 @@ impl Negotiation {
     }
 }
 
-/// Takes the callback, unless it was already taken, so that it is called at most once.
-fn take(first: &Mutex<Option<OnAnswer>>) -> Option<OnAnswer> {
-    first.lock().unwrap_or_else(PoisonError::into_inner).take()
+/// Takes the callback, unless it was already taken so that it is called at most once.
+fn take_once(callback: &Mutex<Option<OnAnswer>>) -> Option<OnAnswer> {
+    callback.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Returns the protocol version in `initialize` parameters.
-pub(super) fn revision(initialize: &RawValue) -> Option<String> {
+pub(super) fn protocol_version(initialize: &RawValue) -> Option<String> {
     let initialize: Fields = serde_json::from_str(initialize.get()).ok()?;
     serde_json::from_str(initialize.get("protocolVersion")?.get()).ok()
 }
 
 /// Converts a `server/discover` result to an `initialize` result.
-pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawValue>> {
+pub(super) fn initialize_result(result: &RawValue, requested: Option<&str>) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Versions {
@@ -189,22 +189,24 @@ pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawV
     if !versions.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
         return None;
     }
-    let mut welcome: Fields = serde_json::from_str(result.get()).ok()?;
-    welcome.remove("supportedVersions");
-    let revision =
-        HANDSHAKE_VERSIONS.iter().find(|known| Some(**known) == asked).or(HANDSHAKE_VERSIONS.first())?;
-    welcome.set("protocolVersion", to_raw_value(revision).ok()?);
-    let meta: Option<Fields> = welcome.get("_meta").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let mut initialize_result: Fields = serde_json::from_str(result.get()).ok()?;
+    initialize_result.remove("supportedVersions");
+    let protocol_version =
+        HANDSHAKE_VERSIONS.iter().find(|known| Some(**known) == requested).or(HANDSHAKE_VERSIONS.first())?;
+    initialize_result.set("protocolVersion", to_raw_value(protocol_version).ok()?);
+    let meta: Option<Fields> =
+        initialize_result.get("_meta").and_then(|raw| serde_json::from_str(raw.get()).ok());
     let info = meta.and_then(|mut meta| meta.take(crate::wire::meta_key::SERVER_INFO));
     let info = match info {
         Some(info) => info,
         None => to_raw_value(&json!({ "name": "unnamed", "version": "" })).ok()?,
     };
-    welcome.set("serverInfo", info);
-    let capabilities = welcome.get("capabilities").map(|raw| serde_json::from_str::<Fields>(raw.get()));
+    initialize_result.set("serverInfo", info);
+    let capabilities =
+        initialize_result.get("capabilities").map(|raw| serde_json::from_str::<Fields>(raw.get()));
     let mut capabilities = capabilities.transpose().ok()?.unwrap_or_default();
     // Tasks of this protocol version are different and not supported.
     capabilities.remove("tasks");
-    welcome.set("capabilities", to_raw_value(&capabilities).ok()?);
-    to_raw_value(&welcome).ok()
+    initialize_result.set("capabilities", to_raw_value(&capabilities).ok()?);
+    to_raw_value(&initialize_result).ok()
 }

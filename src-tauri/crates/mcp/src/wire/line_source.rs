@@ -2,79 +2,79 @@
 //!
 //! - A line from a channel already holds its memory share, so no second share is acquired for it.
 
-use super::memory::{Allowance, Share};
+use super::memory_budget::{Allowance, Share};
 use super::{Input, Line, Lines};
 use std::io;
 use tokio::sync::mpsc;
 
 /// Line without its line feed, and its memory share.
-pub type HandedLine = (Vec<u8>, Option<Share>);
+pub type ReceivedLine = (Vec<u8>, Option<Share>);
 
 /// Source of incoming lines.
 #[derive(Debug)]
-pub enum Inlet {
+pub enum LineSource {
     /// A stream to read from.
     Stream(Input),
     /// A channel to receive from.
-    Memory(mpsc::UnboundedReceiver<HandedLine>),
+    Channel(mpsc::UnboundedReceiver<ReceivedLine>),
 }
 
 /// Reader of incoming lines.
 #[derive(Debug)]
-pub enum Listening {
+pub enum LineReader {
     /// Reads from a stream.
     Stream(Box<Lines<Input>>),
     /// Receives from a channel.
-    Memory(mpsc::UnboundedReceiver<HandedLine>),
+    Channel(mpsc::UnboundedReceiver<ReceivedLine>),
 }
 
-impl Inlet {
+impl LineSource {
     /// Creates a reader of lines of at most `bound` bytes that takes memory from `allowance` and starts with the
     /// bytes in `unread`. The limits do not apply to lines from a channel, which already hold their memory.
     #[must_use]
-    pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
+    pub fn into_reader(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> LineReader {
         match self {
-            Self::Stream(input) => {
-                Listening::Stream(Box::new(Lines::within(allowance, input, bound).after(unread)))
-            }
-            Self::Memory(lines) => Listening::Memory(lines),
+            Self::Stream(input) => LineReader::Stream(Box::new(
+                Lines::with_allowance(allowance, input, bound).with_buffered(unread),
+            )),
+            Self::Channel(lines) => LineReader::Channel(lines),
         }
     }
 }
 
-impl Listening {
+impl LineReader {
     /// Returns the next line, or `None` at the end of the input. Cancel safe.
     ///
     /// # Errors
     /// Returns the stream's I/O error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         match self {
-            Self::Memory(lines) => Ok(lines.recv().await.map(|(line, share)| Line::Whole(line, share))),
+            Self::Channel(lines) => Ok(lines.recv().await.map(|(line, share)| Line::Whole(line, share))),
             Self::Stream(lines) => lines.next().await,
         }
     }
 
-    /// Returns the next line if it is already available; see [`Lines::next_now`].
-    pub fn next_now(&mut self) -> Option<Line> {
+    /// Returns the next line if it is already available; see [`Lines::try_next`].
+    pub fn try_next(&mut self) -> Option<Line> {
         match self {
-            Self::Memory(lines) => lines.try_recv().ok().map(|(line, share)| Line::Whole(line, share)),
-            Self::Stream(lines) => lines.next_now(),
+            Self::Channel(lines) => lines.try_recv().ok().map(|(line, share)| Line::Whole(line, share)),
+            Self::Stream(lines) => lines.try_next(),
         }
     }
 
     /// Returns `true` if the source is a channel. A channel delivers complete lines and has an explicit end.
     #[must_use]
-    pub fn is_handed_over(&self) -> bool {
-        matches!(self, Self::Memory(_))
+    pub fn is_channel(&self) -> bool {
+        matches!(self, Self::Channel(_))
     }
 
     /// Returns the bytes that were read beyond the last complete line, or `None` if an overlong line was being
     /// skipped.
     #[must_use]
-    pub fn rest(self) -> Option<Vec<u8>> {
+    pub fn into_unread(self) -> Option<Vec<u8>> {
         match self {
-            Self::Stream(lines) => lines.rest(),
-            Self::Memory(_) => Some(Vec::new()),
+            Self::Stream(lines) => lines.into_unread(),
+            Self::Channel(_) => Some(Vec::new()),
         }
     }
 }
@@ -82,8 +82,8 @@ impl Listening {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        Incoming, Memory, Outbox, Outgoing, Outlet, Response, error_line, notification_line, request_parts,
-        response_parts,
+        Incoming, LineSink, MemoryBudget, Outbox, Outgoing, Response, error_line, notification_line,
+        request_parts, response_parts,
     };
     use super::*;
     use serde_json::value::RawValue;
@@ -91,9 +91,9 @@ mod tests {
     #[tokio::test]
     async fn a_channel_line_brings_its_memory_share() {
         let (hand, lines) = mpsc::unbounded_channel();
-        let allowance = Memory::new(64, 1).allowance(1);
-        let mut lines = Inlet::Memory(lines).lines(allowance.clone(), 10, Vec::new());
-        let share = allowance.take(1000).await.unwrap();
+        let allowance = MemoryBudget::new(64, 1).allowance(1);
+        let mut lines = LineSource::Channel(lines).into_reader(allowance.clone(), 10, Vec::new());
+        let share = allowance.acquire(1000).await.unwrap();
         hand.send((b"ping".to_vec(), Some(share))).unwrap();
         drop(hand);
         let Some(Line::Whole(line, Some(share))) = lines.next().await.unwrap() else { panic!() };
@@ -106,12 +106,12 @@ mod tests {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let (outbox, (lines, mut handed)) = (Outbox::unopened(), mpsc::unbounded_channel());
         outbox.send(response_parts(&7.into(), Response::Result(raw(r#"{"a":1}"#))));
-        outbox.open_to(Outlet::Memory(lines));
+        outbox.open_sink(LineSink::Channel(lines));
         outbox.send(response_parts(&8.into(), Response::Error(raw(r#"{"code":1}"#))));
         outbox.send(request_parts(&9.into(), "elicitation/create", Some(raw("{\"m\":\n2}"))));
         outbox.send(Outgoing::line(notification_line("notifications/message", Some(&raw("{}")))));
         outbox.send(Outgoing::line(error_line(None, -32700, "no")));
-        let mut next = async || Incoming::of_line(handed.recv().await.unwrap());
+        let mut next = async || Incoming::from_outgoing(handed.recv().await.unwrap());
         let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) = next().await else {
             panic!()
         };

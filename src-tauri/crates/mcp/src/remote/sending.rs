@@ -6,7 +6,7 @@
 
 use super::exchange::Exchange;
 use super::fault::Fault;
-use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, id_in};
+use crate::wire::{Allowance, Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Share, id_in_truncated};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -21,56 +21,56 @@ const MAX_REQUESTS: usize = 128;
 const MAX_ANSWERS: usize = 32;
 
 /// Sending side of a connection.
-struct Conversation {
+struct LineSender {
     exchange: Arc<Exchange>,
-    waiting: Arc<Waiting>,
+    in_flight: Arc<InFlightTasks>,
     answers: JoinSet<()>,
     others: JoinSet<()>,
-    listens: bool,
+    is_listening: bool,
 }
 
 /// Tasks of the requests in flight, by request id.
 #[derive(Default)]
-struct Waiting(Mutex<HashMap<Id, AbortHandle>>);
+struct InFlightTasks(Mutex<HashMap<Id, AbortHandle>>);
 
-impl Waiting {
-    fn all(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+impl InFlightTasks {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Sends lines until either side closes the connection, then closes the session.
-pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, end: CancellationToken) {
+pub(super) async fn run(exchange: Exchange, input: Input, memory: Allowance, end: CancellationToken) {
     let exchange = Arc::new(exchange);
-    let mut conversation = Conversation {
+    let mut sender = LineSender {
         exchange: exchange.clone(),
-        waiting: Arc::default(),
+        in_flight: Arc::default(),
         answers: JoinSet::new(),
         others: JoinSet::new(),
-        listens: false,
+        is_listening: false,
     };
-    let mut lines = Lines::within(memory, from_us, MAX_LINE_BYTES);
-    let sent = async { while conversation.send(lines.next().await.ok().flatten()).await.is_some() {} };
+    let mut lines = Lines::with_allowance(memory, input, MAX_LINE_BYTES);
+    let sending = async { while sender.send(lines.next().await.ok().flatten()).await.is_some() {} };
     tokio::select! {
         biased;
         () = end.cancelled() => {}
-        () = exchange.over.cancelled() => {}
-        () = sent => {}
+        () = exchange.closed.cancelled() => {}
+        () = sending => {}
     }
     // Requests in flight fail when the connection closes.
-    drop(conversation);
-    exchange.goodbye().await;
+    drop(sender);
+    exchange.close_session().await;
 }
 
-impl Conversation {
+impl LineSender {
     /// Sends one line. Returns `None` at the end of the input.
     async fn send(&mut self, line: Option<Line>) -> Option<()> {
-        let (line, held) = match line? {
-            Line::Whole(line, held) => (line, held),
+        let (line, share) = match line? {
+            Line::Whole(line, share) => (line, share),
             // Our own lines are never too long.
-            Line::TooLong { head, .. } | Line::NoRoom { head } => {
-                return match id_in(&head) {
-                    Some(id) => self.exchange.refuse(&id, &Fault::NoRoom).await.ok(),
+            Line::TooLong { head, .. } | Line::NoMemory { head } => {
+                return match id_in_truncated(&head) {
+                    Some(id) => self.exchange.refuse(&id, &Fault::NoMemory).await.ok(),
                     None => Some(()),
                 };
             }
@@ -80,22 +80,22 @@ impl Conversation {
         match &message {
             Incoming::Request { id, .. } => {
                 let id = id.clone();
-                self.request(id, message, line, held).await;
+                self.request(id, message, line, share).await;
             }
             Incoming::Notification { method, params } => {
-                let begins = method == "notifications/initialized";
+                let is_initialized = method == "notifications/initialized";
                 let cancelled = cancelled(method, params.as_deref());
                 self.send_other(&message, line).await;
-                if let Some(task) = cancelled.and_then(|id| self.waiting.all().remove(&id)) {
+                if let Some(task) = cancelled.and_then(|id| self.in_flight.lock().remove(&id)) {
                     task.abort();
                 }
-                if begins && !std::mem::replace(&mut self.listens, true) {
+                if is_initialized && !std::mem::replace(&mut self.is_listening, true) {
                     let exchange = self.exchange.clone();
                     self.others.spawn(async move { exchange.listen().await });
                 }
             }
             Incoming::Response { .. } if self.answers.len() >= MAX_ANSWERS => {
-                self.exchange.say("dropped a response: the server does not accept any at the moment").await;
+                self.exchange.log("dropped a response: the server does not accept any at the moment").await;
             }
             Incoming::Response { .. } => {
                 let exchange = self.exchange.clone();
@@ -107,27 +107,27 @@ impl Conversation {
         Some(())
     }
 
-    async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
-        if self.waiting.all().len() >= MAX_REQUESTS {
+    async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, share: Option<Share>) {
+        if self.in_flight.lock().len() >= MAX_REQUESTS {
             // This fails if the reader was dropped, which closes the connection anyway.
             let _ = self.exchange.refuse(&id, &Fault::TooMany(MAX_REQUESTS)).await;
             return;
         }
-        let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());
-        // The lock is held until the request is inserted, so that the request's task cannot remove it earlier.
-        let mut all = self.waiting.all();
+        let (exchange, in_flight, entered) = (self.exchange.clone(), self.in_flight.clone(), id.clone());
+        // The lock is held until the request is inserted so that the request's task cannot remove it earlier.
+        let mut tasks = self.in_flight.lock();
         let task = self.others.spawn(async move {
-            let outcome = exchange.request(&id, message, line, held).await;
+            let outcome = exchange.request(&id, message, line, share).await;
             match outcome {
                 Ok(()) => {}
                 // The failure is reported when the connection closes. The next call then opens a new connection.
-                Err(Fault::Forgotten) => exchange.forget(),
+                Err(Fault::SessionLost) => exchange.close_lost_session(),
                 // This fails if the reader was dropped, which closes the connection anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
-            waiting.all().remove(&id);
+            in_flight.lock().remove(&id);
         });
-        all.insert(entered, task);
+        tasks.insert(entered, task);
     }
 
     async fn send_other(&self, message: &Incoming, line: Vec<u8>) {
@@ -139,8 +139,8 @@ impl Conversation {
 async fn log_outcome(exchange: &Exchange, outcome: Result<(), Fault>) {
     match outcome {
         Ok(()) => {}
-        Err(Fault::Forgotten) => exchange.forget(),
-        Err(fault) => exchange.say(&format!("failed to send a message: {fault}")).await,
+        Err(Fault::SessionLost) => exchange.close_lost_session(),
+        Err(fault) => exchange.log(&format!("failed to send a message: {fault}")).await,
     }
 }
 

@@ -14,30 +14,30 @@ pub(super) const MAX_MESSAGE_LEN: usize = 300;
 /// Result of checking a response head.
 pub(super) enum Head {
     /// The body contains messages.
-    Good,
+    Accepted,
     /// The request failed with this fault.
-    Faulty(Fault),
+    Failed(Fault),
     /// The request failed with this fault, and the body may explain why.
-    Explained(Fault),
+    FailedWithBody(Fault),
 }
 
 impl Head {
     /// Checks a response head. `is_awaited` is `true` if a message must follow; `foreign` sanitizes server text for
     /// display.
-    pub(super) fn of<B>(
+    pub(super) fn check<B>(
         answer: &Response<B>,
         is_awaited: bool,
         has_session: bool,
         refused: &RefusedLogin,
-        foreign: impl Fn(&[u8]) -> String,
+        sanitize: impl Fn(&[u8]) -> String,
     ) -> Self {
         let status = answer.status();
-        let text = |name: HeaderName| Some(foreign(answer.headers().get(name)?.as_bytes()));
-        Self::Faulty(match status {
-            StatusCode::OK => return Self::Good,
-            StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Good,
-            StatusCode::NOT_FOUND if has_session => Fault::Forgotten,
-            StatusCode::NOT_FOUND => return Self::Explained(Fault::NotFound),
+        let text = |name: HeaderName| Some(sanitize(answer.headers().get(name)?.as_bytes()));
+        Self::Failed(match status {
+            StatusCode::OK => return Self::Accepted,
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Accepted,
+            StatusCode::NOT_FOUND if has_session => Fault::SessionLost,
+            StatusCode::NOT_FOUND => return Self::FailedWithBody(Fault::NotFound),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let scope = text(WWW_AUTHENTICATE).and_then(|challenge| required_scope(&challenge));
                 let (status, scope) = (status.as_u16(), scope.as_deref());
@@ -51,7 +51,12 @@ impl Head {
                 let to = to.split(['?', '#']).next().unwrap_or_default().to_owned();
                 Fault::Moved { status: status.as_u16(), to }
             }
-            _ => return Self::Explained(Fault::Status { status: status.as_u16(), said: String::new() }),
+            _ => {
+                return Self::FailedWithBody(Fault::Status {
+                    status: status.as_u16(),
+                    explanation: String::new(),
+                });
+            }
         })
     }
 }
@@ -69,7 +74,7 @@ fn required_scope(challenge: &str) -> Option<String> {
 
 /// Format of a response body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum BodyFormat {
     Message,
     Events,
     WebPage,
@@ -77,31 +82,31 @@ pub(super) enum Form {
 }
 
 /// Returns the body format that the headers declare.
-pub(super) fn form(headers: &HeaderMap) -> Form {
-    let form = headers.get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
-    let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match form.as_str() {
-        "application/json" => Form::Message,
-        "text/event-stream" => Form::Events,
-        "text/html" => Form::WebPage,
-        "" => Form::Other("nothing".to_owned()),
-        _ => Form::Other(visible::head(&visible::line(&form), MAX_MESSAGE_LEN)),
+pub(super) fn body_format(headers: &HeaderMap) -> BodyFormat {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match content_type.as_str() {
+        "application/json" => BodyFormat::Message,
+        "text/event-stream" => BodyFormat::Events,
+        "text/html" => BodyFormat::WebPage,
+        "" => BodyFormat::Other("nothing".to_owned()),
+        _ => BodyFormat::Other(visible::head(&visible::line(&content_type), MAX_MESSAGE_LEN)),
     }
 }
 
 /// Returns `true` if `text` is the response to the request `awaited`.
-pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
+pub(super) fn is_response_to(text: &[u8], awaited: &Id) -> bool {
     matches!(Incoming::parse(text), Ok(Incoming::Response { id, .. }) if id == *awaited)
 }
 
 /// Returns the explanation in an error body: the message of a JSON-RPC error, or else the whole text.
-pub(super) fn explanation_of(reason: &[u8]) -> Vec<u8> {
+pub(super) fn error_explanation(reason: &[u8]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Refusal {
-        error: Words,
+        error: ErrorObject,
     }
     #[derive(Deserialize)]
-    struct Words {
+    struct ErrorObject {
         message: String,
     }
     let refusal = serde_json::from_slice::<Refusal>(reason).ok();

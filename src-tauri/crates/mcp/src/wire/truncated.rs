@@ -8,18 +8,18 @@ use std::fmt;
 
 /// Returns the id of a truncated message, if the top-level `id` is complete.
 #[must_use]
-pub fn id_in(head: &[u8]) -> Option<Id> {
+pub fn id_in_truncated(head: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(head);
     let mut found = None;
     // Parsing always fails, because the message is truncated.
-    let _ = serde_json::Deserializer::from_str(&text).deserialize_map(OwnId(&mut found));
+    let _ = serde_json::Deserializer::from_str(&text).deserialize_map(IdVisitor(&mut found));
     found
 }
 
 /// Visits the top-level fields of a truncated message, and stores the `id`.
-struct OwnId<'a>(&'a mut Option<Id>);
+struct IdVisitor<'a>(&'a mut Option<Id>);
 
-impl<'de> Visitor<'de> for OwnId<'_> {
+impl<'de> Visitor<'de> for IdVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_id_of_an_overlong_message_is_found_at_its_start() {
-        let found = |head: &[u8]| id_in(head).map(|id| id.as_json().to_owned());
+        let found = |head: &[u8]| id_in_truncated(head).map(|id| id.as_json().to_owned());
         assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
         assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
         assert_eq!(found(br#"{"id":"a b, {c}","params":"#), Some("\"a b, {c}\"".into()));
