@@ -33,7 +33,7 @@ async fn an_unknown_name_is_asked_about_and_the_answer_holds_for_this_connection
     let (stage, person, _peer, target) = stage(&[]).await;
     person.says(Some(HostAnswer::Once));
     works(&mut stage.tunnel(&target).await).await;
-    person.says(Some(HostAnswer::No { why: "the person said no".into() }));
+    person.says(Some(HostAnswer::Denied { why: "the person said no".into() }));
     let (status, code, text) = stage.refusal(&target).await;
     assert_eq!((status, code.as_str()), (403, "said-no"));
     assert_eq!(text, format!("IronCurtain: `{target}` was not allowed: the person said no.\n"));
@@ -100,7 +100,7 @@ async fn a_revoked_connection_is_cut_and_asked_about_again() {
     assert_eq!(rest(&mut tunnel).await, "");
     works(&mut kept).await;
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
-    person.says(Some(HostAnswer::No { why: "no".into() }));
+    person.says(Some(HostAnswer::Denied { why: "no".into() }));
     assert_eq!(stage.refusal(&target).await.1, "said-no");
     // The answer has no effect without a grant in the rules.
     person.says(Some(HostAnswer::Granted));
@@ -159,11 +159,13 @@ async fn revoked_connections_are_closed_when_all_within_completes() {
     let mut tunnel = stage.tunnel(&target).await;
     works(&mut tunnel).await;
     let without = Arc::new(stage.rules.borrow().with_grants(vec![]));
-    assert!(timeout(Duration::from_millis(50), stage.connections.all_within(&without)).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(50), stage.connections.wait_until_allowed(&without)).await.is_err()
+    );
     stage.rules.send_replace(without.clone());
-    timeout(TIMEOUT, stage.connections.all_within(&without)).await.unwrap();
+    timeout(TIMEOUT, stage.connections.wait_until_allowed(&without)).await.unwrap();
     // By now, the refusal is recorded and the target has seen the connection close.
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
-    assert_eq!(peer.heard(1).await, ["x"]);
+    assert_eq!(peer.received(1).await, ["x"]);
     works(&mut kept).await;
 }

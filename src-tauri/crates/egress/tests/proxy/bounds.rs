@@ -39,10 +39,10 @@ async fn a_slow_client_is_disconnected() {
         }
         std::future::pending::<()>().await;
     };
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let hung_up = tokio::select! {
         () = drip => unreachable!(),
-        ended = timeout(TIMEOUT, read.read_to_end(&mut heard)) => ended.is_ok(),
+        ended = timeout(TIMEOUT, read.read_to_end(&mut received)) => ended.is_ok(),
     };
     assert!(hung_up);
     drop(stage.tunnel(&target).await);
@@ -93,10 +93,10 @@ async fn each_direction_of_a_tunnel_closes_separately() {
         write.write_all(sent.as_bytes()).await.unwrap();
         write.shutdown().await.unwrap();
     };
-    let mut heard = String::new();
-    let ((), read) = tokio::join!(send, timeout(TIMEOUT, read.read_to_string(&mut heard)));
+    let mut received = String::new();
+    let ((), read) = tokio::join!(send, timeout(TIMEOUT, read.read_to_string(&mut received)));
     read.unwrap().unwrap();
-    assert!(heard == sent && peer.heard(1).await[0] == sent);
+    assert!(received == sent && peer.received(1).await[0] == sent);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn stopping_the_proxy_closes_its_connections() {
     assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
     drop(stage);
     assert_eq!(rest(&mut tunnel).await, "");
-    assert_eq!(peer.heard(1).await, ["x"]);
+    assert_eq!(peer.received(1).await, ["x"]);
 }
 
 #[tokio::test]

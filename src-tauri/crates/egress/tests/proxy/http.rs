@@ -30,8 +30,8 @@ async fn a_plain_request_is_forwarded_without_proxy_headers() {
         kept.iter().all(|k| lower.contains(k)) && !lower.contains("x-hop") && !lower.contains("keep-alive"),
         "{answer}"
     );
-    let heard = peer.heard(1).await;
-    let mut lines: Vec<_> = heard[0].trim_end().split("\r\n").map(str::to_lowercase).collect();
+    let received = peer.received(1).await;
+    let mut lines: Vec<_> = received[0].trim_end().split("\r\n").map(str::to_lowercase).collect();
     lines.sort();
     let expected = [
         "connection: close".to_owned(),
@@ -61,7 +61,7 @@ async fn bodies_pass_and_a_connection_carries_several_requests() {
     let (status, code, text) = refusal_of(&rest(&mut stream).await);
     assert_eq!((status, code.as_str()), (403, "unknown-domain"));
     assert_eq!(text, "IronCurtain: `other.test:80` is not on the list of allowed domains.\n");
-    assert!(peer.heard(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
+    assert!(peer.received(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
     assert_eq!(stage.names.asked(), ["files.test"], "refused names are not resolved");
 }
 
@@ -96,7 +96,7 @@ async fn ambiguous_requests_are_refused() {
         );
     }
     assert!(stage.say(&get(&url, &host, "")).await.ends_with("hi"), "the unambiguous request passes");
-    assert_eq!(peer.heard(1).await.len(), 1);
+    assert_eq!(peer.received(1).await.len(), 1);
 }
 
 #[tokio::test]
@@ -107,11 +107,11 @@ async fn a_chunked_request_with_a_length_is_forwarded_as_chunked_only() {
         "POST http://{host}/ HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
     );
     let answer = stage.say(request.as_bytes()).await;
-    let heard = match answer.starts_with("HTTP/1.1 200") {
-        true => peer.heard(1).await.remove(0).to_lowercase(),
+    let received = match answer.starts_with("HTTP/1.1 200") {
+        true => peer.received(1).await.remove(0).to_lowercase(),
         false => String::new(),
     };
-    assert!(!heard.contains("content-length") && !heard.contains("get / "), "{answer}\n{heard}");
+    assert!(!received.contains("content-length") && !received.contains("get / "), "{answer}\n{received}");
 }
 
 #[tokio::test]

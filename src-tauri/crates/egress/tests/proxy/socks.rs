@@ -55,7 +55,7 @@ async fn names_are_judged_and_addresses_must_be_written_out() {
         let (code, mut stream) = ask(&stage, &request).await;
         assert_eq!((code, rest(&mut stream).await.as_str()), (2, ""), "{request:?}");
     }
-    assert!(other.heard.borrow().is_empty());
+    assert!(other.received.borrow().is_empty());
     let lines = stage.events.lines(12).await;
     assert_eq!(lines[3], "socks5 other.test:443 refused unknown-domain []");
     assert_eq!(lines[4], format!("socks5 127.0.0.1:{unspelled} refused address-literal []"));

@@ -106,7 +106,7 @@ pub fn refusal_of(answer: &str) -> (u16, String, String) {
 pub async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A reset counts as a close.
-    let _ = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the other side hangs up");
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the peer hangs up");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -123,7 +123,7 @@ pub async fn head(stream: &mut TcpStream) -> String {
 /// Loopback server that sends each connection the same response and records the received bytes.
 pub struct Peer {
     pub port: u16,
-    pub heard: watch::Receiver<Vec<Vec<u8>>>,
+    pub received: watch::Receiver<Vec<Vec<u8>>>,
     task: JoinHandle<()>,
 }
 
@@ -137,11 +137,11 @@ impl Peer {
     /// Reads one request head, responds, and reads the rest.
     pub async fn http(answer: &'static str) -> Self {
         Self::start(move |mut stream, say| async move {
-            let mut heard = head(&mut stream).await.into_bytes();
+            let mut received = head(&mut stream).await.into_bytes();
             stream.write_all(answer.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
-            let _ = stream.read_to_end(&mut heard).await;
-            say.send_modify(|all| all.push(heard));
+            let _ = stream.read_to_end(&mut received).await;
+            say.send_modify(|all| all.push(received));
         })
         .await
     }
@@ -149,13 +149,13 @@ impl Peer {
     /// Echoes until the client closes the connection.
     pub async fn echo() -> Self {
         Self::start(|mut stream, say| async move {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = stream.read(&mut buffer).await {
-                heard.extend_from_slice(&buffer[..n]);
+                received.extend_from_slice(&buffer[..n]);
                 let _ = stream.write_all(&buffer[..n]).await;
             }
-            say.send_modify(|all| all.push(heard));
+            say.send_modify(|all| all.push(received));
         })
         .await
     }
@@ -166,19 +166,19 @@ impl Peer {
     {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (say, heard) = watch::channel(Vec::new());
+        let (say, received) = watch::channel(Vec::new());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, say.clone()));
             }
         });
-        Self { port, heard, task }
+        Self { port, received, task }
     }
 
     /// Waits until `connections` connections have closed, and returns the bytes received on each.
-    pub async fn heard(&self, connections: usize) -> Vec<String> {
-        let mut heard = self.heard.clone();
-        let all = timeout(TIMEOUT, heard.wait_for(|all| all.len() >= connections))
+    pub async fn received(&self, connections: usize) -> Vec<String> {
+        let mut received = self.received.clone();
+        let all = timeout(TIMEOUT, received.wait_for(|all| all.len() >= connections))
             .await
             .expect("it is heard")
             .unwrap();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Starts a proxy whose user answers as `person` does.
 fn asking(person: &Arc<Person>) -> Stage {
-    let rules = HostRules::asking();
+    let rules = HostRules::ask_for_all();
     Stage::with(Options { rules, limits: ProxyLimits::default(), ask: Some(person.clone()) })
 }
 
@@ -44,7 +44,7 @@ async fn a_connection_to_an_allowed_name_carries_data_both_ways() {
         kernel.tcp(4000, to, fin);
         while kernel.segment().await.control != TcpControl::Fin {}
         kernel.tcp(4000, to, segment(107, Some(next + 6), b""));
-        assert_eq!(peer.heard(1).await, ["hello"]);
+        assert_eq!(peer.received(1).await, ["hello"]);
     })
     .await;
     let expected =
@@ -89,7 +89,7 @@ async fn a_question_suspends_the_connection_and_repeated_syns_are_one_question()
         kernel.resolve("c.example.test").await;
         assert_eq!(*person.asked.lock().unwrap(), ["a.example.test:8443"]);
         assert!(stage.names.asked().is_empty());
-        person.says(Some(HostAnswer::No { why: "no".into() }));
+        person.says(Some(HostAnswer::Denied { why: "no".into() }));
         kernel.refused(4000, to).await;
         assert_eq!(person.asked.lock().unwrap().len(), 1);
     })
@@ -132,7 +132,7 @@ async fn a_thousand_connections_are_bounded() {
         for port in 1..=1000 {
             kernel.syn(4000, (address, port));
             if port % 50 == 0 {
-                // Waits until the stack has handled the segments, so that none is lost.
+                // Waits until the stack has handled the segments so that none is lost.
                 kernel.resolve("b.example.test").await;
             }
         }
@@ -140,7 +140,7 @@ async fn a_thousand_connections_are_bounded() {
         kernel.resolve("c.example.test").await;
         assert_eq!(person.asked.lock().unwrap().len(), 256);
         // After the refusal of the waiting connections, there is room for others.
-        person.says(Some(HostAnswer::No { why: "no".into() }));
+        person.says(Some(HostAnswer::Denied { why: "no".into() }));
         for _ in 0..256 {
             assert_eq!(kernel.segment().await.control, TcpControl::Rst);
         }
@@ -187,7 +187,7 @@ async fn hostile_packets_change_nothing() {
         let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
         let bytes = proptest::collection::vec(any::<u8>(), 0..100);
         for round in 0..2_000 {
-            // Valid segments of the connection, with random changes. The ports stay, so that the connection gets them.
+            // Valid segments of the connection, with random changes. The ports stay so that the connection gets them.
             let repr = segment(101 + (round % 7) * 1000, Some(next + 3), b"some data");
             let repr = TcpRepr { src_port: 4000, dst_port: to.1, ..repr };
             let mut tcp = vec![0; repr.buffer_len()];
@@ -203,7 +203,7 @@ async fn hostile_packets_change_nothing() {
                 kernel.device.write_all(&noise).unwrap();
             }
             if round % 20 == 0 {
-                // Discards the answers, so that the queue does not fill.
+                // Discards the answers so that the queue does not fill.
                 kernel.udp((RESOLVER, 53), b"");
                 let mut packet = vec![0; MTU];
                 tokio::task::yield_now().await;

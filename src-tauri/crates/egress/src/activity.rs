@@ -11,44 +11,44 @@ use tokio::time::Instant;
 
 /// Stream that updates its [`Activity`] on each read and write.
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct ActivityStream<T> {
     inner: T,
-    seen: Activity,
+    activity: Activity,
 }
 
 /// Time of a stream's last read or write.
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
-    began: Instant,
+    start: Instant,
     last: Arc<AtomicU64>,
 }
 
-impl<T> Watched<T> {
+impl<T> ActivityStream<T> {
     pub(crate) fn new(inner: T) -> (Self, Activity) {
-        let seen = Activity { began: Instant::now(), last: Arc::default() };
-        (Self { inner, seen: seen.clone() }, seen)
+        let activity = Activity { start: Instant::now(), last: Arc::default() };
+        (Self { inner, activity: activity.clone() }, activity)
     }
 }
 
 impl Activity {
     /// Waits until the stream has been idle for `bound`.
-    pub(crate) async fn silence(&self, bound: Duration) {
+    pub(crate) async fn wait_idle(&self, timeout: Duration) {
         loop {
-            let ends = self.began + Duration::from_millis(self.last.load(Ordering::Relaxed)) + bound;
-            if ends <= Instant::now() {
+            let deadline = self.start + Duration::from_millis(self.last.load(Ordering::Relaxed)) + timeout;
+            if deadline <= Instant::now() {
                 return;
             }
-            tokio::time::sleep_until(ends).await;
+            tokio::time::sleep_until(deadline).await;
         }
     }
 
-    fn note(&self) {
-        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last.store(passed, Ordering::Relaxed);
+    fn record(&self) {
+        let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(elapsed, Ordering::Relaxed);
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for ActivityStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -56,17 +56,17 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
         if polled.is_ready() {
-            self.seen.note();
+            self.activity.record();
         }
         polled
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
         if polled.is_ready() {
-            self.seen.note();
+            self.activity.record();
         }
         polled
     }
@@ -88,8 +88,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_is_counted_from_the_last_byte() {
         let (near, mut far) = tokio::io::duplex(8);
-        let (mut near, activity) = Watched::new(near);
-        let began = Instant::now();
+        let (mut near, activity) = ActivityStream::new(near);
+        let start = Instant::now();
         let talk = async {
             tokio::time::sleep(Duration::from_secs(8)).await;
             far.write_all(b"x").await.unwrap();
@@ -98,8 +98,8 @@ mod tests {
         };
         tokio::select! {
             () = talk => {}
-            () = activity.silence(Duration::from_secs(10)) => {}
+            () = activity.wait_idle(Duration::from_secs(10)) => {}
         }
-        assert_eq!(began.elapsed(), Duration::from_secs(18));
+        assert_eq!(start.elapsed(), Duration::from_secs(18));
     }
 }

@@ -28,15 +28,15 @@ impl ConnectingSockets {
         if self.tables.is_empty() {
             return None;
         }
-        let mut found = HashSet::new();
+        let mut flows = HashSet::new();
         for table in &mut self.tables {
             let text = read(table).ok()?;
             if u64::try_from(text.len()).is_ok_and(|length| length >= MAX_TABLE_LEN) {
                 return None;
             }
-            found.extend(text.lines().skip(1).filter_map(connecting));
+            flows.extend(text.lines().skip(1).filter_map(parse_connecting));
         }
-        Some(found)
+        Some(flows)
     }
 }
 
@@ -49,7 +49,7 @@ fn read(mut table: &File) -> io::Result<String> {
 
 /// Parses a line (`proc_pid_net(5)`). Addresses are numbers in the byte order of the machine. Those of IPv6 sockets with
 /// an IPv4 target end with the IPv4 address.
-fn connecting(line: &str) -> Option<Flow> {
+fn parse_connecting(line: &str) -> Option<Flow> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
     let number = |digits: &str| u16::from_str_radix(digits, 16).ok();
@@ -83,7 +83,7 @@ mod tests {
             ("5: 020012C6 010112C6:01BB 02", None),
             ("", None),
         ] {
-            assert_eq!(connecting(line), expected, "{line}");
+            assert_eq!(parse_connecting(line), expected, "{line}");
         }
     }
 }

@@ -43,7 +43,7 @@ impl Dialer {
 
 impl DialPermit {
     /// Waits until the rules no longer allow the connection, and returns the reason.
-    pub async fn withdrawn(&mut self) -> ConnectionRefusal {
-        self.0.withdrawn().await
+    pub async fn revoked(&mut self) -> ConnectionRefusal {
+        self.0.revoked().await
     }
 }
