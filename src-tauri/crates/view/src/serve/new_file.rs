@@ -5,11 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Basis, Call, Stop, absolute};
+use super::{Basis, Call, Incomplete, absolute};
 use crate::{
-    companions::{is_made_up, owners},
+    companions::{is_generated, owners},
+    created_files::Origin,
     gate::{AccessKind, WantedAccess},
-    made::Origin,
     nodes::FileId,
     server::Server,
 };
@@ -23,17 +23,17 @@ pub(super) struct NewFile {
 
 impl Server {
     /// Requires permission to create a file or, if it belongs to an existing file, to change that file.
-    pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Stop> {
+    pub(super) fn permit_new(&self, call: &Call<'_>, path: &Path) -> Result<NewFile, Incomplete> {
         let access = WantedAccess { path: absolute(path), kind: AccessKind::Write };
         let owner = if self.gate.permits(&access) { None } else { self.owner(path) };
-        let Some((owner, facts)) = owner else {
+        let Some((owner, stat)) = owner else {
             let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
             return Ok(NewFile { access, basis, origin: Origin::Created });
         };
-        let (access, basis) = self.permit(call, &owner, AccessKind::ReadWrite, Some(&facts))?;
+        let (access, basis) = self.permit(call, &owner, AccessKind::ReadWrite, Some(&stat))?;
         let origin = match basis {
             Basis::Standing => Origin::Created,
-            Basis::Once => Origin::CreatedFor(owner, FileId::of(&facts)),
+            Basis::Once => Origin::CreatedFor(owner, FileId::new(&stat)),
         };
         Ok(NewFile { access, basis, origin })
     }
@@ -53,21 +53,20 @@ impl Server {
             return None;
         }
         let existing = |owner: PathBuf| {
-            let place = self.tree.find(&owner).ok().filter(|place| place.facts.is_file())?;
-            Some((owner, place.facts))
+            let found = self.tree.find(&owner).ok().filter(|found| found.stat.is_file())?;
+            Some((owner, found.stat))
         };
-        let mut named = owners(name).into_iter().map(|(owner, is_brief)| (folder.join(owner), is_brief));
-        let found = named.find_map(
-            |(owner, is_brief)| {
-                if is_brief || self.used.has(&owner) { existing(owner) } else { None }
-            },
-        );
-        found.or_else(|| if is_made_up(name) { existing(self.used.last(folder)?) } else { None })
+        let mut named =
+            owners(name).into_iter().map(|(owner, is_temporary)| (folder.join(owner), is_temporary));
+        let found = named.find_map(|(owner, is_temporary)| {
+            if is_temporary || self.recent_files.contains(&owner) { existing(owner) } else { None }
+        });
+        found.or_else(|| if is_generated(name) { existing(self.recent_files.last(folder)?) } else { None })
     }
 
     /// Returns `true` if the move renames a file to a backup name in the same folder, as programs do before they
     /// replace a file.
-    pub(super) fn is_aside(&self, path: &Path, new_path: &Path) -> bool {
+    pub(super) fn is_backup_rename(&self, path: &Path, new_path: &Path) -> bool {
         path.parent() == new_path.parent()
             && new_path
                 .file_name()

@@ -32,36 +32,36 @@ pub(crate) enum Origin {
 
 /// Origins of files that the run created or moved aside.
 #[derive(Debug, Default)]
-pub(crate) struct Made(Mutex<HashMap<(FileId, SystemTime), Origin>>);
+pub(crate) struct CreatedFiles(Mutex<HashMap<(FileId, SystemTime), Origin>>);
 
-impl Made {
+impl CreatedFiles {
     fn lock(&self) -> MutexGuard<'_, HashMap<(FileId, SystemTime), Origin>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, facts: &Metadata, origin: Origin) {
-        let mut made = self.lock();
-        if made.len() < MAX_COUNT {
-            made.extend(identity(facts).map(|file| (file, origin)));
+    pub(crate) fn add(&self, stat: &Metadata, origin: Origin) {
+        let mut origins = self.lock();
+        if origins.len() < MAX_COUNT {
+            origins.extend(identity(stat).map(|file| (file, origin)));
         }
     }
 
-    pub(crate) fn origin(&self, facts: &Metadata) -> Option<Origin> {
-        self.lock().get(&identity(facts)?).cloned()
+    pub(crate) fn origin(&self, stat: &Metadata) -> Option<Origin> {
+        self.lock().get(&identity(stat)?).cloned()
     }
 
     /// Returns `true` if the run created the file.
-    pub(crate) fn has(&self, facts: &Metadata) -> bool {
-        self.origin(facts).is_some_and(|origin| matches!(origin, Origin::Created | Origin::CreatedFor(..)))
+    pub(crate) fn contains(&self, stat: &Metadata) -> bool {
+        self.origin(stat).is_some_and(|origin| matches!(origin, Origin::Created | Origin::CreatedFor(..)))
     }
 
     /// Removes a file's recorded origin.
-    pub(crate) fn remove(&self, facts: &Metadata) {
-        let mut made = self.lock();
-        identity(facts).iter().for_each(|file| _ = made.remove(file));
+    pub(crate) fn remove(&self, stat: &Metadata) {
+        let mut origins = self.lock();
+        identity(stat).iter().for_each(|file| _ = origins.remove(file));
     }
 }
 
-fn identity(facts: &Metadata) -> Option<(FileId, SystemTime)> {
-    Some((FileId::of(facts), facts.created().ok()?))
+fn identity(stat: &Metadata) -> Option<(FileId, SystemTime)> {
+    Some((FileId::new(stat), stat.created().ok()?))
 }
