@@ -1,7 +1,7 @@
-//! Tests whether this machine can create sandboxes. Runs at startup, and again on demand after a failure, so that a
+//! Tests whether this machine can create sandboxes. Runs at startup, and again on demand after a failure so that a
 //! user who installs a missing program does not have to restart the daemon.
 
-use crate::health::{Concern, Health};
+use crate::health::{Health, HealthComponent};
 use ironcurtain_config::{SandboxBackend, SandboxPolicy};
 use ironcurtain_containment::check_srt;
 use ironcurtain_sandbox::Availability;
@@ -11,18 +11,18 @@ use tokio::sync::watch;
 
 /// Shared test result. Clones refer to the same result.
 #[derive(Debug, Clone)]
-pub struct Machine(Arc<Inner>);
+pub struct SandboxProbe(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    options: watch::Sender<MachineOptions>,
-    found: watch::Sender<Option<Availability>>,
+    options: watch::Sender<SandboxProbeOptions>,
+    result: watch::Sender<Option<Availability>>,
     health: Health,
 }
 
 /// Settings for the sandbox test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MachineOptions {
+pub struct SandboxProbeOptions {
     /// Program that creates the sandboxes.
     pub backend: SandboxBackend,
     /// Policy for servers if no sandbox can be created.
@@ -32,18 +32,18 @@ pub struct MachineOptions {
     /// Directory for files that all sandboxes share.
     pub sandboxes: PathBuf,
     /// Private directory for testing `srt`.
-    pub trial: PathBuf,
+    pub srt_test_dir: PathBuf,
     /// Permits root to create sandboxes.
     pub allow_root: bool,
 }
 
-impl Machine {
+impl SandboxProbe {
     /// Creates the handle and starts the first test.
     #[must_use]
-    pub fn new(options: MachineOptions, health: Health) -> Self {
+    pub fn new(options: SandboxProbeOptions, health: Health) -> Self {
         let machine = Self(Arc::new(Inner {
             options: watch::Sender::new(options),
-            found: watch::Sender::new(None),
+            result: watch::Sender::new(None),
             health,
         }));
         tokio::spawn(machine.clone().recheck());
@@ -63,25 +63,25 @@ impl Machine {
     }
 
     /// Sets the backend and the policy. Tests again if either of them changed.
-    pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
+    pub fn set_backend(&self, backend: SandboxBackend, policy: SandboxPolicy) {
         let changed = self.0.options.send_if_modified(|options| {
             let changed = (options.backend, options.policy) != (backend, policy);
             (options.backend, options.policy) = (backend, policy);
             changed
         });
         if changed {
-            self.0.found.send_replace(None);
+            self.0.result.send_replace(None);
             tokio::spawn(self.clone().recheck());
         }
     }
 
     /// Returns the test result. Tests again if the last test failed.
-    pub async fn look(&self) -> Availability {
-        let mut found = self.0.found.subscribe();
+    pub async fn check(&self) -> Availability {
+        let mut result = self.0.result.subscribe();
         // `self` holds the sender, so the channel cannot close.
-        let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        let first = result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         match first {
-            Some(found) if found.usable => found,
+            Some(result) if result.usable => result,
             Some(_) | None => self.clone().recheck().await,
         }
     }
@@ -89,33 +89,33 @@ impl Machine {
     async fn recheck(self) -> Availability {
         loop {
             let options = self.0.options.borrow().clone();
-            let found = options.run_check().await;
+            let result = options.run_check().await;
             // Tests again if the options changed during the test.
             if *self.0.options.borrow() == options {
-                self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
-                self.0.found.send_replace(Some(found.clone()));
-                return found;
+                self.0.health.set(HealthComponent::Sandbox, trouble(&result, options.policy));
+                self.0.result.send_replace(Some(result.clone()));
+                return result;
             }
         }
     }
 }
 
-impl MachineOptions {
+impl SandboxProbeOptions {
     async fn run_check(&self) -> Availability {
         let (supervisor, allow_root) = (self.programs.join("ironcurtain-sandbox"), self.allow_root);
-        let tried = match self.backend {
-            SandboxBackend::Srt => return check_srt(&self.programs, &self.trial).await,
+        let result = match self.backend {
+            SandboxBackend::Srt => return check_srt(&self.programs, &self.srt_test_dir).await,
             SandboxBackend::Native => {
                 let state = self.sandboxes.display().to_string();
-                let trial = move || {
+                let srt_test_dir = move || {
                     // Must happen before the first launch, which uses the control groups that exist at that time.
                     ironcurtain_sandbox::prepare_control_groups();
                     ironcurtain_sandbox::check(&supervisor, &state, allow_root)
                 };
-                tokio::task::spawn_blocking(trial).await
+                tokio::task::spawn_blocking(srt_test_dir).await
             }
         };
-        tried.unwrap_or_else(|problem| Availability {
+        result.unwrap_or_else(|problem| Availability {
             usable: false,
             missing: vec![format!("the check failed: {problem}")],
             fix_command: None,
@@ -125,12 +125,12 @@ impl MachineOptions {
 }
 
 /// Returns a message about the problem, or `None` if sandboxes can be created.
-fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
-    if found.usable {
+fn trouble(result: &Availability, policy: SandboxPolicy) -> Option<String> {
+    if result.usable {
         return None;
     }
-    let missing = found.missing.join("; ");
-    let fix = found.fix_command.as_ref().map(|command| format!(" Run: {command}")).unwrap_or_default();
+    let missing = result.missing.join("; ");
+    let fix = result.fix_command.as_ref().map(|command| format!(" Run: {command}")).unwrap_or_default();
     Some(match policy {
         SandboxPolicy::Enforce => {
             format!("This machine cannot sandbox servers, so none is started: {missing}.{fix}")
@@ -147,30 +147,30 @@ mod tests {
 
     async fn broken(policy: SandboxPolicy) -> (Availability, Vec<String>) {
         let state = tempfile::tempdir().unwrap();
-        let options = MachineOptions {
+        let options = SandboxProbeOptions {
             backend: SandboxBackend::Native,
             policy,
             programs: "/nonexistent".into(),
             sandboxes: state.path().join("sandboxes"),
-            trial: "/nonexistent".into(),
+            srt_test_dir: "/nonexistent".into(),
             allow_root: true,
         };
         let health = Health::default();
-        let found = Machine::new(options, health.clone()).look().await;
-        (found, health.all())
+        let result = SandboxProbe::new(options, health.clone()).check().await;
+        (result, health.all())
     }
 
     #[tokio::test]
     async fn a_machine_that_cannot_sandbox_is_a_problem() {
-        let (found, all) = broken(SandboxPolicy::Enforce).await;
-        assert!(!found.usable);
+        let (result, all) = broken(SandboxPolicy::Enforce).await;
+        assert!(!result.usable);
         assert!(all.len() == 1 && all[0].starts_with("This machine cannot sandbox servers"), "{all:?}");
     }
 
     #[tokio::test]
     async fn running_without_a_sandbox_is_a_problem_too() {
-        let (found, all) = broken(SandboxPolicy::Warn).await;
-        assert!(!found.usable);
+        let (result, all) = broken(SandboxPolicy::Warn).await;
+        assert!(!result.usable);
         assert!(all.len() == 1 && all[0].starts_with("Servers run WITHOUT a sandbox"), "{all:?}");
     }
 }
