@@ -9,11 +9,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 /// Running servers, killed on drop.
-pub struct Outside {
+pub struct ExternalServers {
     servers: Child,
 }
 
-impl Outside {
+impl ExternalServers {
     /// Starts the servers, waits until they print `ready`, and connects the networks.
     ///
     /// `near` and `far` are the addresses of the test's and the servers' end, in the format of `ip addr add`.
@@ -36,32 +36,32 @@ impl Outside {
         BufReader::new(servers.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let outside = Self { servers };
         assert_eq!(ready, "ready\n");
-        outside.wire(&texts(near), &texts(far));
+        outside.connect_networks(&texts(near), &texts(far));
         outside
     }
 
-    fn wire(&self, near: &[&str], far: &[&str]) {
+    fn connect_networks(&self, near: &[&str], far: &[&str]) {
         let id = self.servers.id();
-        let there = format!("nsenter --target {id} --net -- ip");
+        let ip_command = format!("nsenter --target {id} --net -- ip");
         let mut script = format!(
             "PATH=\"$PATH:/usr/sbin:/sbin\"
              ip link set lo up
              ip link add near type veth peer name far netns {id}
              ip link set near up
-             {there} link set lo up
-             {there} link set far up\n"
+             {ip_command} link set lo up
+             {ip_command} link set far up\n"
         );
         let mut add = |ip: &str, addresses: &[&str], end: &str| {
             for address in addresses {
                 // Skips duplicate address detection, which delays the use of an IPv6 address.
-                let at_once = if address.contains(':') { " nodad" } else { "" };
-                writeln!(script, "{ip} addr add {address} dev {end}{at_once}").unwrap();
+                let option = if address.contains(':') { " nodad" } else { "" };
+                writeln!(script, "{ip} addr add {address} dev {end}{option}").unwrap();
             }
         };
         add("ip", near, "near");
-        add(&there, far, "far");
-        let laid = Command::new("sh").args(["-ec", &script]).output().unwrap();
-        assert!(laid.status.success(), "{}", String::from_utf8_lossy(&laid.stderr));
+        add(&ip_command, far, "far");
+        let output = Command::new("sh").args(["-ec", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
 
@@ -69,7 +69,7 @@ fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
     all.iter().map(AsRef::as_ref).collect()
 }
 
-impl Drop for Outside {
+impl Drop for ExternalServers {
     fn drop(&mut self) {
         // Ignores the error: the servers have already exited, for example with their network.
         let _ = self.servers.kill();

@@ -10,8 +10,8 @@ pub struct Sample(Vec<Duration>);
 
 impl Sample {
     /// Adds the duration of one run.
-    pub fn push(&mut self, took: Duration) {
-        self.0.push(took);
+    pub fn push(&mut self, duration: Duration) {
+        self.0.push(duration);
     }
 
     /// Runs an operation and adds its duration if it succeeds.
@@ -23,12 +23,12 @@ impl Sample {
     }
 
     /// Subtracts another sample at p50 and p99. Returns the differences in microseconds.
-    pub fn less(&self, other: &Self) -> [f64; 2] {
-        [0.5, 0.99].map(|p| self.at(p) - other.at(p))
+    pub fn minus(&self, other: &Self) -> [f64; 2] {
+        [0.5, 0.99].map(|p| self.quantile(p) - other.quantile(p))
     }
 
     /// Returns the duration at a quantile from 0 to 1 in microseconds, or NaN for an empty sample.
-    fn at(&self, percentile: f64) -> f64 {
+    fn quantile(&self, percentile: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
         let last = sorted.len().saturating_sub(1);
@@ -55,12 +55,12 @@ pub struct Row {
 impl Row {
     /// Creates a row that compares IronCurtain's durations with another program's.
     pub fn compared(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
-        let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
+        let ratio = format!("{:.1}x", ours.quantile(0.5) / peer.quantile(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
     /// Creates a row with only IronCurtain's durations.
-    pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
+    pub fn ours_only(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
@@ -72,12 +72,12 @@ impl Row {
     }
 
     /// Creates a row from the text of each cell.
-    pub fn of(what: &str, ours: &str, peer: &str, ratio: &str, goal: &str) -> Self {
+    pub fn from_cells(what: &str, ours: &str, peer: &str, ratio: &str, goal: &str) -> Self {
         Self::new(what, ours.to_owned(), peer.to_owned(), ratio.to_owned(), goal)
     }
 
     /// Creates a row with a single value for IronCurtain.
-    pub fn plain(what: &str, ours: String, goal: &str) -> Self {
+    pub fn with_value(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
 
@@ -100,7 +100,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 fn text(sample: &Sample) -> String {
-    format!("p50 {}, p99 {}", unit(sample.at(0.5)), unit(sample.at(0.99)))
+    format!("p50 {}, p99 {}", unit(sample.quantile(0.5)), unit(sample.quantile(0.99)))
 }
 
 fn unit(micros: f64) -> String {
@@ -109,8 +109,8 @@ fn unit(micros: f64) -> String {
 
 /// Formats a duration with a suitable unit.
 #[must_use]
-pub fn time(took: Duration) -> String {
-    unit(took.as_secs_f64() * 1e6)
+pub fn time(duration: Duration) -> String {
+    unit(duration.as_secs_f64() * 1e6)
 }
 
 /// Formats a size in KiB as megabytes.
