@@ -11,15 +11,16 @@ use super::ReadError;
 ///
 /// # Errors
 /// Returns [`ReadError`] for the first number that some parser may read differently.
-pub fn exact(json: &str) -> Result<(), ReadError> {
+pub fn check_numbers(json: &str) -> Result<(), ReadError> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
-        let (_, here) = rest.split_at(at);
-        rest = match here.strip_prefix('"') {
-            Some(text) => after_text(text),
+        let (_, from_number) = rest.split_at(at);
+        rest = match from_number.strip_prefix('"') {
+            Some(text) => after_string(text),
             None => {
-                let (number, after) = here.split_at(here.find(is_past_number).unwrap_or(here.len()));
-                let inexact = || misread(number, json.len() - here.len(), json);
+                let (number, after) =
+                    from_number.split_at(from_number.find(ends_number).unwrap_or(from_number.len()));
+                let inexact = || inexact_number(number, json.len() - from_number.len(), json);
                 is_exact(number).then_some(after).ok_or_else(inexact)?
             }
         };
@@ -28,7 +29,7 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
 }
 
 /// Returns the text after a string literal whose opening quote has already been consumed.
-fn after_text(mut text: &str) -> &str {
+fn after_string(mut text: &str) -> &str {
     while let Some((before, after)) = text.split_once(['"', '\\']) {
         if text.as_bytes().get(before.len()) == Some(&b'"') {
             return after;
@@ -40,7 +41,7 @@ fn after_text(mut text: &str) -> &str {
     ""
 }
 
-fn is_past_number(c: char) -> bool {
+fn ends_number(c: char) -> bool {
     !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')
 }
 
@@ -50,7 +51,7 @@ fn is_exact(number: &str) -> bool {
     number.contains(['.', 'e', 'E']) || !is_long() || !rounds()
 }
 
-fn misread(number: &str, at: usize, json: &str) -> ReadError {
+fn inexact_number(number: &str, at: usize, json: &str) -> ReadError {
     let digits = number.trim_start_matches('-').len();
     let line = json.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
     let message = format!("a whole number of {digits} digits cannot be read exactly");
@@ -60,11 +61,11 @@ fn misread(number: &str, at: usize, json: &str) -> ReadError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strict::UniqueNames;
+    use crate::strict::UniqueKeys;
     use serde_json::Value;
 
     fn read(json: &str) -> Value {
-        let UniqueNames(value) = serde_json::from_str(json).unwrap();
+        let UniqueKeys(value) = serde_json::from_str(json).unwrap();
         value
     }
 
@@ -81,7 +82,7 @@ mod tests {
             let nearest: f64 = number.parse().unwrap();
             assert_eq!(read(number).as_f64(), Some(nearest), "{number}");
             assert_eq!(read(&read(number).to_string()), read(number), "{number}, written down");
-            assert_eq!(exact(number), Ok(()), "{number}");
+            assert_eq!(check_numbers(number), Ok(()), "{number}");
         }
     }
 
@@ -102,7 +103,7 @@ mod tests {
             let held = read(number).as_f64().map(|nearest| format!("{nearest:.0}"));
             let whole = read(number).as_i64().is_some() || read(number).as_u64().is_some();
             assert!(whole || zero || held.as_deref() == Some(number), "{number}");
-            assert_eq!(exact(number), Ok(()), "{number}");
+            assert_eq!(check_numbers(number), Ok(()), "{number}");
         }
         for (number, digits) in [
             ("18446744073709551617", 20),
@@ -110,17 +111,17 @@ mod tests {
             ("123456789012345678901234567890", 30),
             ("-123456789012345678901234567890", 30),
         ] {
-            let told = exact(number).unwrap_err().to_string();
-            assert_eq!(told, format!("a whole number of {digits} digits cannot be read exactly"));
+            let message = check_numbers(number).unwrap_err().to_string();
+            assert_eq!(message, format!("a whole number of {digits} digits cannot be read exactly"));
             let with_exponent = format!("{number}e0");
-            assert_eq!(exact(&with_exponent), Ok(()), "every program reads the nearest f64");
+            assert_eq!(check_numbers(&with_exponent), Ok(()), "every program reads the nearest f64");
         }
     }
 
     #[test]
     fn numbers_out_of_range_are_refused() {
         for number in ["1e400", "-1e400", &"9".repeat(400)] {
-            let error = serde_json::from_str::<UniqueNames>(number).unwrap_err().to_string();
+            let error = serde_json::from_str::<UniqueKeys>(number).unwrap_err().to_string();
             assert!(error.starts_with("number out of range"), "{error}");
         }
         assert_eq!(read("1e-400"), 0.0, "every program reads a tiny number as zero");
@@ -134,12 +135,16 @@ mod tests {
             (format!("[\"\\\\\",{long},\n{long}]"), 1),
             (format!("[\n1,\n\"é\\u0022\",-{long},\n2\n]"), 3),
         ] {
-            assert_eq!(exact(&json).unwrap_err().line, Some(line), "{json}");
-            assert_eq!(exact(&json.replace(long, "1")), Ok(()), "{json}");
-            assert_eq!(exact(&json.replace(long, &format!("\"{long}\"")).replace('-', "")), Ok(()), "{json}");
+            assert_eq!(check_numbers(&json).unwrap_err().line, Some(line), "{json}");
+            assert_eq!(check_numbers(&json.replace(long, "1")), Ok(()), "{json}");
+            assert_eq!(
+                check_numbers(&json.replace(long, &format!("\"{long}\"")).replace('-', "")),
+                Ok(()),
+                "{json}"
+            );
         }
         let texts = format!(r#"{{"{long}":"{long} \" {long} \\","\\":"\\\"{long}"}}"#);
         read(&texts);
-        assert_eq!(exact(&texts), Ok(()));
+        assert_eq!(check_numbers(&texts), Ok(()));
     }
 }

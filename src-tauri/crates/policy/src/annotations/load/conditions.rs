@@ -6,7 +6,7 @@
 //! - Numbers that programs may round differently are rejected, because the server must evaluate the condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
-use super::{ARGUMENTS, Reading};
+use super::{ARGUMENTS, ToolParser};
 use crate::json_location::JsonLocation;
 use crate::{LoadError, Role};
 use serde::Deserialize;
@@ -33,25 +33,26 @@ struct StoredGuard {
     roles: Vec<String>,
 }
 
-impl Reading<'_> {
+impl ToolParser<'_> {
     /// Parses an argument with conditional roles.
     pub(super) fn conditional(
         &self,
-        at: JsonLocation<'_>,
+        location: JsonLocation<'_>,
         stored: Value,
     ) -> Result<ArgumentRoles, LoadError> {
-        let stored: StoredConditional = self.read(at, stored)?;
-        let default = self.roles(JsonLocation::Field(&at, "default"), &stored.default)?;
-        let whens = JsonLocation::Field(&at, "when");
+        let stored: StoredConditional = self.read(location, stored)?;
+        let default = self.roles(JsonLocation::Field(&location, "default"), &stored.default)?;
+        let when_location = JsonLocation::Field(&location, "when");
         let guards = stored.when.into_iter().enumerate();
         let when = guards.map(|(index, guard)| {
-            let at = JsonLocation::Item(&whens, index);
-            let guard: StoredGuard = self.read(at, Value::Object(guard))?;
-            let of_roles = JsonLocation::Field(&at, "roles");
-            let roles = self.roles(of_roles, &guard.roles)?;
-            belong(&roles, &default).map_err(|lacking| self.error(of_roles, lacking.to_string()))?;
+            let location = JsonLocation::Item(&when_location, index);
+            let guard: StoredGuard = self.read(location, Value::Object(guard))?;
+            let roles_location = JsonLocation::Field(&location, "roles");
+            let roles = self.roles(roles_location, &guard.roles)?;
+            check_conditional_roles(&roles, &default)
+                .map_err(|problem| self.error(roles_location, problem.to_string()))?;
             let (argument, condition) =
-                self.condition(JsonLocation::Field(&at, "condition"), guard.condition)?;
+                self.condition(JsonLocation::Field(&location, "condition"), guard.condition)?;
             Ok(ConditionalRoles { argument, condition, roles })
         });
         Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
@@ -64,12 +65,12 @@ impl Reading<'_> {
         accepted: &AcceptedArguments,
     ) -> Result<(), LoadError> {
         for (name, roles) in arguments {
-            let of_argument = JsonLocation::Field(&ARGUMENTS, name);
-            let whens = JsonLocation::Field(&of_argument, "when");
+            let argument_location = JsonLocation::Field(&ARGUMENTS, name);
+            let when_location = JsonLocation::Field(&argument_location, "when");
             let mut guards = roles.when.iter().enumerate();
-            if let Some((index, guard)) = guards.find(|(_, guard)| !accepted.knows(&guard.argument)) {
-                let at = JsonLocation::Item(&whens, index);
-                let condition = JsonLocation::Field(&at, "condition");
+            if let Some((index, guard)) = guards.find(|(_, guard)| !accepted.contains(&guard.argument)) {
+                let location = JsonLocation::Item(&when_location, index);
+                let condition = JsonLocation::Field(&location, "condition");
                 let message = format!("the tool has no argument `{}`", guard.argument);
                 return Err(self.error(JsonLocation::Field(&condition, "arg"), message));
             }
@@ -79,19 +80,21 @@ impl Reading<'_> {
 
     fn condition(
         &self,
-        at: JsonLocation<'_>,
+        location: JsonLocation<'_>,
         mut stored: Map<String, Value>,
     ) -> Result<(String, ArgumentCondition), LoadError> {
-        let of_argument = JsonLocation::Field(&at, "arg");
-        let argument = stored.remove("arg").ok_or_else(|| self.error(of_argument, "is missing"))?;
-        let argument: String = self.read(of_argument, argument)?;
+        let argument_location = JsonLocation::Field(&location, "arg");
+        let argument = stored.remove("arg").ok_or_else(|| self.error(argument_location, "is missing"))?;
+        let argument: String = self.read(argument_location, argument)?;
         let mut operators = stored.into_iter();
         let condition = match (operators.next(), operators.next()) {
             (None, _) => ArgumentCondition::Never,
-            (Some((name, wanted)), None) => self.operator(JsonLocation::Field(&at, &name), &name, wanted)?,
+            (Some((name, wanted)), None) => {
+                self.operator(JsonLocation::Field(&location, &name), &name, wanted)?
+            }
             (Some((one, _)), Some((other, _))) => {
-                let message = format!("has `{one}` and `{other}`: write only one condition");
-                return Err(self.error(at, message));
+                let message = format!("has `{one}` and `{other}`; write only one condition");
+                return Err(self.error(location, message));
             }
         };
         Ok((argument, condition))
@@ -99,52 +102,52 @@ impl Reading<'_> {
 
     fn operator(
         &self,
-        at: JsonLocation<'_>,
+        location: JsonLocation<'_>,
         name: &str,
         wanted: Value,
     ) -> Result<ArgumentCondition, LoadError> {
-        if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
-            return Err(self.error(at, format!("some programs read `{number}` as another number")));
+        if let Some(number) = items_of(&wanted).find(|number| is_inexact(number)) {
+            return Err(self.error(location, format!("some programs read `{number}` as another number")));
         }
         if let ("in", Value::Array(listed)) = (name, &wanted)
             && let Some(index) = listed.iter().position(Value::is_null)
         {
             return Err(self.error(
-                JsonLocation::Item(&at, index),
-                "is null, which never matches: use `is` with `absent`",
+                JsonLocation::Item(&location, index),
+                "is null, which never matches; use `is` with `absent`",
             ));
         }
         match (name, wanted) {
             ("equals" | "in" | "is", Value::Null) => {
-                Err(self.error(at, "is null, which never matches: use `is` with `absent`"))
+                Err(self.error(location, "is null, which never matches; use `is` with `absent`"))
             }
             ("equals", wanted) => Ok(ArgumentCondition::Equals(wanted)),
-            ("in", wanted) => Ok(ArgumentCondition::In(self.read(at, wanted)?)),
+            ("in", wanted) => Ok(ArgumentCondition::In(self.read(location, wanted)?)),
             ("is", wanted) => {
-                let word: String = self.read(at, wanted)?;
-                state(&word).ok_or_else(|| {
+                let word: String = self.read(location, wanted)?;
+                parse_state(&word).ok_or_else(|| {
                     let message =
-                        format!("unknown value `{word}`: write `present`, `absent`, `truthy` or `falsy`");
-                    self.error(at, message)
+                        format!("unknown value `{word}`; write `present`, `absent`, `truthy` or `falsy`");
+                    self.error(location, message)
                 })
             }
-            _ => Err(self.error(at, "unknown condition")),
+            _ => Err(self.error(location, "unknown condition")),
         }
     }
 }
 
 /// Iterates over the items of a list, or over a single value.
-fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
+fn items_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
 /// Returns `true` if a number is so large that neighbouring integers round to the same `f64`.
-fn is_beside_others(value: &Value) -> bool {
+fn is_inexact(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
 }
 
-fn state(word: &str) -> Option<ArgumentCondition> {
+fn parse_state(word: &str) -> Option<ArgumentCondition> {
     match word {
         "present" => Some(ArgumentCondition::Present),
         "absent" => Some(ArgumentCondition::Absent),
@@ -157,15 +160,15 @@ fn state(word: &str) -> Option<ArgumentCondition> {
 /// Error for a conditional role that is missing from the default roles.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not one of the default roles")]
-struct LackingRole(Role);
+struct NotADefaultRole(Role);
 
 /// Checks that conditional roles are a subset or a superset of the default roles. The role `none`
 /// is ignored, so it removes all roles.
-fn belong(roles: &[Role], default: &[Role]) -> Result<(), LackingRole> {
+fn check_conditional_roles(roles: &[Role], default: &[Role]) -> Result<(), NotADefaultRole> {
     let named =
         |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };
     let (roles, default) = (named(roles), named(default));
     let Some(extra) = roles.iter().find(|role| !default.contains(role)) else { return Ok(()) };
     let adds = !default.is_empty() && default.iter().all(|role| roles.contains(role));
-    if adds { Ok(()) } else { Err(LackingRole(*extra)) }
+    if adds { Ok(()) } else { Err(NotADefaultRole(*extra)) }
 }

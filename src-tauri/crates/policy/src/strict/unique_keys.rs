@@ -14,9 +14,9 @@ const RESERVED: &str = "$serde_json::private::";
 
 /// JSON value whose objects have unique keys.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UniqueNames(pub Value);
+pub struct UniqueKeys(pub Value);
 
-impl<'de> Deserialize<'de> for UniqueNames {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
     }
@@ -40,7 +40,7 @@ impl<'de> Visitor<'de> for Reader {
             if fields.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("`{name}` comes twice")));
             }
-            let UniqueNames(value) = map.next_value()?;
+            let UniqueKeys(value) = map.next_value()?;
             fields.insert(name, value);
         }
         Ok(Value::Object(fields))
@@ -48,7 +48,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(UniqueNames(item)) = list.next_element()? {
+        while let Some(UniqueKeys(item)) = list.next_element()? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Value, String> {
-        serde_json::from_str(text).map(|UniqueNames(value)| value).map_err(|error| error.to_string())
+        serde_json::from_str(text).map(|UniqueKeys(value)| value).map_err(|error| error.to_string())
     }
 
     #[test]
