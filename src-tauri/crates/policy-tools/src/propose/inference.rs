@@ -1,4 +1,4 @@
-//! An argument's meaning, with the confidence in it and the reason.
+//! Inferred meaning of an argument, with a confidence level and a reason.
 
 use super::Confidence;
 use ironcurtain_policy::Role;
@@ -8,29 +8,29 @@ use ironcurtain_policy::Role;
 pub(super) enum Meaning {
     /// A file or folder. Its roles depend on the tool's effects.
     Path,
-    /// A value with this role, whatever the tool's effects.
-    Is(Role),
+    /// A value with this role, regardless of the tool's effects.
+    Role(Role),
 }
 
-/// An argument's meaning, with the confidence in it and the reason.
+/// Inferred meaning of an argument, with a confidence level and a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Inference {
     pub(super) meaning: Meaning,
     pub(super) confidence: Confidence,
     pub(super) reason: String,
 }
 
-impl Found {
+impl Inference {
     pub(super) fn new(meaning: Meaning, confidence: Confidence, reason: impl Into<String>) -> Self {
         Self { meaning, confidence, reason: reason.into() }
     }
 
     pub(super) fn none(confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self::new(Meaning::Is(Role::None), confidence, reason)
+        Self::new(Meaning::Role(Role::None), confidence, reason)
     }
 
-    pub(super) fn is(role: Role, confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self::new(Meaning::Is(role), confidence, reason)
+    pub(super) fn role(role: Role, confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Role(role), confidence, reason)
     }
 
     pub(super) fn path(confidence: Confidence, reason: impl Into<String>) -> Self {

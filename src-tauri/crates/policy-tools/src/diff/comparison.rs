@@ -5,7 +5,7 @@ use super::{DecisionChange, Difference, ProbeOutcome, probes};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, Decision, Fact, Policy, ProtectedPaths, ResolvedCall, RoleSet, Rule,
-    ServerReach, SettledBy, ToolAnnotation, explain, judge,
+    ServerReach, StepBasis, ToolAnnotation, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,33 +18,33 @@ const MAX_CALLS: usize = 20_000;
 const MAX_TRIED: usize = 24;
 
 /// Maximum number of representative values of an argument. They are combined with all values of another argument.
-const FEW: usize = 3;
+const MAX_REPRESENTATIVES: usize = 3;
 
 /// Two policies to compare, with the annotations of the tools.
-pub(super) struct Comparing<'a> {
+pub(super) struct PolicyComparison<'a> {
     pub(super) old: &'a Policy,
     pub(super) new: &'a Policy,
     pub(super) annotations: &'a Annotations,
 }
 
-impl<'a> Comparing<'a> {
-    /// Compares the outcomes of one tool's probes, using at most `looks` rule checks.
-    pub(super) fn tool(
+impl<'a> PolicyComparison<'a> {
+    /// Compares the outcomes of one tool's probes, using at most `max_rule_checks` rule checks.
+    pub(super) fn compare_tool(
         &self,
         (server, tool, annotation): (&str, &str, &ToolAnnotation),
         differing: &BTreeSet<String>,
-        looks: usize,
+        max_rule_checks: usize,
         difference: &mut Difference,
     ) {
-        let rules = self.rules_about(server, tool, differing);
+        let rules = self.rules_for_tool(server, tool, differing);
         let slots = slots::slots(annotation, &rules);
-        let most = looks.checked_div(rules.len()).unwrap_or(MAX_CALLS).clamp(1, MAX_CALLS);
-        let calls = probes::calls(&slots, most, |slot| self.few(server, tool, &slots, slot));
+        let max_calls = max_rule_checks.checked_div(rules.len()).unwrap_or(MAX_CALLS).clamp(1, MAX_CALLS);
+        let calls = probes::calls(&slots, max_calls, |slot| self.representatives(server, tool, &slots, slot));
         let mut changes: BTreeMap<_, DecisionChange> = BTreeMap::new();
         let mut judged = 0;
         for arguments in calls.arguments.into_iter().map(Arc::new) {
             let Some(call) = self.resolve(server, tool, &arguments) else { continue };
-            for reach in reaches(&rules, &call) {
+            for reach in relevant_reaches(&rules, &call) {
                 judged += 1;
                 let (before, after) = (decide(self.old, &call, *reach), decide(self.new, &call, *reach));
                 if before.0 == after.0 {
@@ -73,12 +73,12 @@ impl<'a> Comparing<'a> {
 
     /// Returns the rules from both policies that can apply to a tool. Differing rules come first; common rules appear
     /// only once.
-    fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
-        let of = |policy: &'a Policy, differs: bool| {
-            let about = policy.rules_for(server, tool);
-            about.filter(move |rule| differing.contains(rule.name().as_ref()) == differs)
+    fn rules_for_tool(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
+        let select = |policy: &'a Policy, differs: bool| {
+            let applicable = policy.rules_for(server, tool);
+            applicable.filter(move |rule| differing.contains(rule.name().as_ref()) == differs)
         };
-        of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
+        select(self.new, true).chain(select(self.old, true)).chain(select(self.new, false)).collect()
     }
 
     /// Resolves a probe, assuming that its paths are canonical. Returns `None` if the tool does not accept the probe.
@@ -93,8 +93,8 @@ impl<'a> Comparing<'a> {
     }
 
     /// Returns an argument's representative values. Each has a different outcome. Values with less strict outcomes come
-    /// first, so that they do not hide differences in other arguments.
-    fn few<'s>(
+    /// first so that they do not hide differences in other arguments.
+    fn representatives<'s>(
         &self,
         server: &str,
         tool: &str,
@@ -112,64 +112,65 @@ impl<'a> Comparing<'a> {
             arguments.remove(slot.name.as_ref());
             arguments.extend(value.iter().map(|value| (slot.name.to_string(), value.clone())));
             if let Some(call) = self.resolve(server, tool, &Arc::new(arguments)) {
-                let worst = |policy| worst(policy, &call, slot.name);
-                ranked.entry((worst(self.old), worst(self.new))).or_insert(value);
+                let strictest_outcome = |policy| strictest_outcome(policy, &call, slot.name);
+                ranked.entry((strictest_outcome(self.old), strictest_outcome(self.new))).or_insert(value);
             }
         }
-        let few: Vec<_> = ranked.into_values().take(FEW).collect();
-        if few.is_empty() { slot.values.iter().take(1).collect() } else { few }
+        let representatives: Vec<_> = ranked.into_values().take(MAX_REPRESENTATIVES).collect();
+        if representatives.is_empty() { slot.values.iter().take(1).collect() } else { representatives }
     }
 }
 
 /// Returns the distinct sets of roles that calls to a tool can have, as far as the probes show.
-pub(crate) fn situations(
+pub(crate) fn role_sets(
     annotations: &Annotations,
     server: &str,
     tool: &str,
     annotation: &ToolAnnotation,
 ) -> Vec<RoleSet> {
     let slots = slots::slots(annotation, &[]);
-    let calls = probes::calls(&slots, MAX_CALLS, |slot| slot.values.iter().take(FEW).collect());
-    let mut found = Vec::new();
+    let calls =
+        probes::calls(&slots, MAX_CALLS, |slot| slot.values.iter().take(MAX_REPRESENTATIVES).collect());
+    let mut role_sets = Vec::new();
     for arguments in calls.arguments.into_iter().map(Arc::new) {
         let Ok(plan) = annotations.plan(server, tool, &arguments) else { continue };
-        if !found.contains(&plan.carried()) {
-            found.push(plan.carried());
+        if !role_sets.contains(&plan.carried()) {
+            role_sets.push(plan.carried());
         }
     }
-    found
+    role_sets
 }
 
 /// Returns the kinds of server reach for which the rules may make different decisions on a call.
-fn reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
-    let matters = call.names_nothing() && rules.iter().any(|rule| rule.condition.reaches_nothing);
-    if matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
+fn relevant_reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
+    let reach_matters = call.has_no_resource() && rules.iter().any(|rule| rule.condition.reaches_nothing);
+    if reach_matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
 }
 
 /// Returns the strictest outcome among the values of one argument, ignoring other arguments.
-fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
+fn strictest_outcome(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
     let steps =
-        explain(policy, &by_the_rules_alone(&AllowedHosts::default(), ServerReach::Something), call.clone())
+        explain(policy, &rules_only_context(&AllowedHosts::default(), ServerReach::Something), call.clone())
             .steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);
-    let outcomes = of_argument.map(|step| match &step.settled_by {
-        SettledBy::Rule { then: Decision::Allow, .. }
-        | SettledBy::SessionFolder
-        | SettledBy::Grant(_)
-        | SettledBy::Confined => ProbeOutcome::Allow,
-        SettledBy::Rule { then: Decision::Escalate, .. } | SettledBy::Unannotated => ProbeOutcome::Escalate,
-        SettledBy::Rule { then: Decision::Deny, .. } => ProbeOutcome::Deny,
-        SettledBy::NoRule => ProbeOutcome::Uncovered,
+    let outcomes = of_argument.map(|step| match &step.basis {
+        StepBasis::Rule { then: Decision::Allow, .. }
+        | StepBasis::SessionFolder
+        | StepBasis::Grant(_)
+        | StepBasis::Confined => ProbeOutcome::Allow,
+        StepBasis::Rule { then: Decision::Escalate, .. } | StepBasis::Unannotated => ProbeOutcome::Escalate,
+        StepBasis::Rule { then: Decision::Deny, .. } => ProbeOutcome::Deny,
+        StepBasis::NoRule => ProbeOutcome::Uncovered,
     });
     outcomes.max().unwrap_or(ProbeOutcome::Allow)
 }
 
 fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOutcome, Arc<str>) {
-    let verdict = judge(policy, &by_the_rules_alone(&AllowedHosts::default(), reach), call.clone());
-    (ProbeOutcome::of(&verdict), verdict.rule().into())
+    let verdict = judge(policy, &rules_only_context(&AllowedHosts::default(), reach), call.clone());
+    (ProbeOutcome::from_verdict(&verdict), verdict.rule().into())
 }
 
 /// Creates a context without a session sandbox, grants or protected paths, because these do not depend on the policy.
-fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
-    Context { reach, ..Context::new(ProtectedPaths::NOTHING, gates) }
+fn rules_only_context(allowed_hosts: &AllowedHosts, reach: ServerReach) -> Context<'_> {
+    Context { reach, ..Context::new(ProtectedPaths::NOTHING, allowed_hosts) }
 }
