@@ -16,9 +16,9 @@ use std::os::fd::OwnedFd;
 /// Resolves a path without symlinks. Returns `None` if the path must be walked instead.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let target = match look(absolute) {
+    let target = match open_path(absolute) {
         Ok(found) => target(&found)?,
-        Err(refused) => is_the_end(refused, absolute).then_some(PathKind::Missing)?,
+        Err(error) => proves_missing(error, absolute).then_some(PathKind::Missing)?,
     };
     Some(Resolution { path, links: Vec::new(), target })
 }
@@ -26,19 +26,17 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
 /// Returns `true` if `link` is or leads to a magic link, which leads to an open file regardless of its text. The kernel
 /// can reject magic links alone, but it reports a symlink loop with the same error. If the result is ambiguous, every
 /// symlink in `/proc` counts as a magic link.
-pub(super) fn is_magic(link: &str) -> bool {
-    let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
+pub(super) fn is_magic_link(link: &str) -> bool {
+    let follow = |flags| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), flags);
     match follow(ResolveFlags::NO_MAGICLINKS) {
-        Err(Errno::LOOP) => {
-            follow(ResolveFlags::empty()).map_or_else(|refused| refused != Errno::LOOP, |_| true)
-        }
+        Err(Errno::LOOP) => follow(ResolveFlags::empty()).map_or_else(|error| error != Errno::LOOP, |_| true),
         Err(Errno::NOSYS | Errno::PERM) => link.starts_with("/proc/"),
         Ok(_) | Err(_) => false,
     }
 }
 
 /// Opens a path with `O_PATH`, failing if it contains a symlink.
-fn look(absolute: &str) -> Result<OwnedFd, Errno> {
+fn open_path(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
@@ -47,8 +45,8 @@ fn look(absolute: &str) -> Result<OwnedFd, Errno> {
 ///
 /// With `ENOENT`, the name may exist in a different Unicode form. The walk checks for that. With `ENOTDIR`, nothing can
 /// exist below the file.
-fn is_the_end(refused: Errno, absolute: &str) -> bool {
-    refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
+fn proves_missing(error: Errno, absolute: &str) -> bool {
+    error == Errno::NOTDIR || (error == Errno::NOENT && !may_have_twin(absolute))
 }
 
 fn target(found: &OwnedFd) -> Option<PathKind> {
@@ -73,7 +71,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// Creates a folder that contains every type of file, and returns it with its path.
+    /// Creates a folder that contains every type of file and returns it with its path.
     fn ground() -> (TempDir, String) {
         let mut folders = std::iter::repeat_with(|| tempfile::tempdir().unwrap());
         let kept = folders.find(|folder| !may_have_twin(folder.path().to_str().unwrap())).unwrap();
@@ -93,7 +91,7 @@ mod tests {
     #[test]
     fn paths_without_symlinks_take_the_fast_path() {
         let (_kept, base) = ground();
-        let there = ["folder", "file", "socket", "folder/file", "K"];
+        let existing = ["folder", "file", "socket", "folder/file", "K"];
         let missing = [
             "missing",
             "folder/missing",
@@ -104,7 +102,7 @@ mod tests {
             "file/K;",
             "K/x",
         ];
-        let ours = there.iter().chain(&missing).map(|name| format!("{base}/{name}"));
+        let ours = existing.iter().chain(&missing).map(|name| format!("{base}/{name}"));
         for path in ours.chain(["/", "/dev/null", "/missing"].map(str::to_owned)) {
             let walked = Walk::new(&path).run(&path).unwrap();
             assert_eq!(resolve(&path), Some(walked), "{path}");
@@ -144,7 +142,7 @@ mod tests {
     fn opened_descriptors_are_not_inherited() {
         let (_kept, base) = ground();
         for path in ["/", "/proc/version", &base, &format!("{base}/file")] {
-            let found = look(path).unwrap();
+            let found = open_path(path).unwrap();
             assert_eq!(rustix::io::fcntl_getfd(&found).unwrap(), rustix::io::FdFlags::CLOEXEC, "{path}");
         }
     }
