@@ -8,17 +8,17 @@ const MAX_COUNT: usize = 10_000;
 
 /// Decisions whose outcomes have not been read yet, by sequence number.
 #[derive(Debug, Default)]
-pub(super) struct Recall(BTreeMap<u64, Entry>);
+pub(super) struct DecisionCache(BTreeMap<u64, Entry>);
 
-impl Recall {
+impl DecisionCache {
     /// Fills in an entry's omitted fields. The fields that an outcome shares with its decision are filled in only if
     /// the decision is still stored.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
-        entry.unfold();
-        match (entry.event, entry.of) {
-            (Event::Outcome, Some(of)) => {
-                if let Some(decision) = self.0.remove(&of) {
-                    entry.is_about(&decision);
+        entry.expand();
+        match (entry.event, entry.decision_seq) {
+            (Event::Outcome, Some(decision_seq)) => {
+                if let Some(decision) = self.0.remove(&decision_seq) {
+                    entry.copy_call_from(&decision);
                 }
             }
             (Event::Decision, _) => {
@@ -35,9 +35,10 @@ impl Recall {
 
 impl Entry {
     /// Copies the call's fields from the decision.
-    pub(super) fn is_about(&mut self, decision: &Self) {
-        let Self { event, summary, seq, timestamp, of, result, duration_ms, prev, .. } = self.clone();
-        let about = decision.follow_up(event, summary);
-        *self = Self { seq, timestamp, of, result, duration_ms, prev, ..about };
+    pub(super) fn copy_call_from(&mut self, decision: &Self) {
+        let Self { event, summary, seq, timestamp, decision_seq, result, duration_ms, prev, .. } =
+            self.clone();
+        let base = decision.follow_up(event, summary);
+        *self = Self { seq, timestamp, decision_seq, result, duration_ms, prev, ..base };
     }
 }

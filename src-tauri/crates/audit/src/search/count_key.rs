@@ -11,7 +11,7 @@ pub(super) enum Kind {
 }
 
 /// Properties by which decisions are grouped for counting.
-pub(super) struct Alike {
+pub(super) struct CountKey {
     /// Index of the period, where 0 is the earliest.
     pub(super) period: u64,
     pub(super) kind: Kind,
@@ -22,7 +22,7 @@ pub(super) struct Alike {
 }
 
 impl Kind {
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn from_entry(entry: &Entry) -> Option<Self> {
         let status = entry.policy_decision.as_ref().map(|decision| &decision.status);
         match (entry.event, status) {
             (Event::Question, _) => Some(Self::Asked),
