@@ -103,8 +103,8 @@ impl Copier<'_> {
     }
 }
 
-/// Copies a file's content, sharing its blocks if the file system supports that. Stops after `max_bytes` bytes. Returns the
-/// size.
+/// Copies a file's content, sharing its blocks if the file system supports that. Stops after `max_bytes` bytes. Returns
+/// the size.
 fn copy_content(file: &File, copy: &mut File, max_bytes: u64) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size > max_bytes || ioctl_ficlone(&*copy, file).is_ok() {

@@ -90,8 +90,8 @@ impl Tree {
         readlinkat(parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder. Fails if there are more than `max_entries` entries, including those that cannot be
-    /// copied, or if their paths are longer than [`MAX_PATHS_LEN`].
+    /// Lists everything below the folder. Fails if there are more than `max_entries` entries, including those that
+    /// cannot be copied, or if their paths are longer than [`MAX_PATHS_LEN`].
     pub(crate) fn list(&self, max_entries: usize) -> Result<Listing, ListError> {
         self.list_within(max_entries, MAX_PATHS_LEN)
     }

@@ -90,8 +90,8 @@ pub(crate) fn resolv_conf() -> String {
     format!("nameserver {}\n", ironcurtain_egress::tun::RESOLVER)
 }
 
-/// Returns an `/etc/hosts` with the names of the machine itself in the host's file. The proxy resolves all other names of
-/// that file so that it judges the name instead of an address.
+/// Returns an `/etc/hosts` with the names of the machine itself in the host's file. The proxy resolves all other names
+/// of that file so that it judges the name instead of an address.
 pub(crate) fn hosts_file(host: &str) -> String {
     let is_own = |line: &&str| {
         let address = line.split_ascii_whitespace().next().and_then(|word| word.parse::<IpAddr>().ok());

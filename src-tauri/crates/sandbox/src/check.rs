@@ -65,7 +65,7 @@ pub fn check_tun() -> io::Result<()> {
 
 /// Describes the effect of a missing TUN device. `reason` names the device file.
 #[must_use]
-pub fn without_tun(reason: &str) -> String {
+pub fn describe_missing_tun(reason: &str) -> String {
     format!("programs that ignore the proxy variables have no network: {reason}")
 }
 

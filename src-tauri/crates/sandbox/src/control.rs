@@ -119,7 +119,8 @@ pub enum UnmountProof {
     Proved,
     /// The path is no longer visible, but a process still has one of its files open. Restarting the server ends that
     /// access.
-    Held,
+    #[serde(rename = "held")]
+    StillOpen,
 }
 
 /// Reason a request was refused.
@@ -256,7 +257,7 @@ mod tests {
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(
-            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: UnmountProof::Held } },
+            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: UnmountProof::StillOpen } },
             r#"{"id":8,"answer":"removed","proof":"held"}"#,
         );
         let refused = ControlAnswer::Refused { code: MountRefusal::NoMountPoint, message: "no".into() };

@@ -86,7 +86,7 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
-pub use check::{check, check_tun, without_tun};
+pub use check::{check, check_tun, describe_missing_tun};
 pub use control::{
     ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
     SandboxEvent, UnmountProof,
@@ -117,6 +117,6 @@ pub use sys::{
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, check_tun,
-    is_host_port_listening, launch, launch_run, prepare_control_groups, program, return_large_blocks,
-    without_tun,
+    describe_missing_tun, is_host_port_listening, launch, launch_run, prepare_control_groups, program,
+    return_large_blocks,
 };

@@ -29,7 +29,8 @@ pub(crate) use resolve::{LayoutError, canonicalize, canonicalize_with_kind};
 /// Change to one path of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTreatment {
-    /// Cover the path with an empty, inaccessible file or folder. `mount_points` are paths below it that are mounted later.
+    /// Cover the path with an empty, inaccessible file or folder. `mount_points` are paths below it that are mounted
+    /// later.
     Hide { kind: FileKind, mount_points: BTreeMap<String, FileKind> },
     /// Cover a pipe, a socket, or a folder that cannot be searched for pipes and sockets. Skipped if a different kind
     /// of file is at the path when the plan is applied.

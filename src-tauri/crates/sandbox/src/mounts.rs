@@ -212,7 +212,7 @@ impl Mounts {
         let proof = self.change(path, Some(before.mount_id), Some(source))?;
         self.granted.insert(path.to_owned(), granted);
         self.masks.set(path, &plan);
-        Ok(proof.unwrap_or(UnmountProof::Held))
+        Ok(proof.unwrap_or(UnmountProof::StillOpen))
     }
 
     /// Unmounts a path and checks that no process still uses it.
@@ -224,7 +224,7 @@ impl Mounts {
         self.granted.remove(path);
         self.masks.remove(path);
         self.unwatch_special(path)?;
-        Ok(proof.unwrap_or(UnmountProof::Held))
+        Ok(proof.unwrap_or(UnmountProof::StillOpen))
     }
 
     fn unwatch_special(&mut self, path: &str) -> Result<(), MountError> {
@@ -293,7 +293,7 @@ impl Mounts {
     ) -> UnmountProof {
         let held_before = self.still_read.remove(path);
         let Some(replacement) = unmount_outcome.replacement else {
-            return if held_before { UnmountProof::Held } else { unmount_outcome.proof };
+            return if held_before { UnmountProof::StillOpen } else { unmount_outcome.proof };
         };
         if held_before || unmount_outcome.still_read {
             let by = |(_, granted): &(&String, &GrantedMount)| granted.mount_id == replacement;

@@ -126,8 +126,8 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], served by the launcher with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
-    /// Like [`Proxied`](Self::Proxied). In addition, a TUN device hands the connections of programs that ignore the proxy
-    /// to the proxy, and a TCP connection to a loopback port on which nothing listens waits for the launcher's
+    /// Like [`Proxied`](Self::Proxied). In addition, a TUN device hands the connections of programs that ignore the
+    /// proxy to the proxy, and a TCP connection to a loopback port on which nothing listens waits for the launcher's
     /// permission ([`ServiceLink`](crate::ServiceLink)).
     ProxiedWithServices,
 }

@@ -98,8 +98,8 @@ pub(crate) enum SupervisorStartError {
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and the control stream; the descriptors of the
 /// socket for the proxy's listener, the connection to the view, the run link and the service link, each
-/// [`NONE`](crate::sys::process::NONE) if unused; the descriptor of the link to the watcher for pipes and sockets;
-/// and, with a control group, the descriptor of its `cgroup.procs` and its limits.
+/// [`NO_DESCRIPTOR`](crate::sys::process::NO_DESCRIPTOR) if unused; the descriptor of the link to the watcher for pipes
+/// and sockets; and, with a control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);

@@ -168,7 +168,7 @@ pub fn check_tun() -> std::io::Result<()> {
 
 /// Returns the reason.
 #[must_use]
-pub fn without_tun(reason: &str) -> String {
+pub fn describe_missing_tun(reason: &str) -> String {
     reason.to_owned()
 }
 

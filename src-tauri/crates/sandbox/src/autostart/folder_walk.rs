@@ -47,8 +47,8 @@ pub(super) struct WalkBounds {
 const MAX_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `root_path`. If `reopen` is `true`, the walk makes the user's own inaccessible folders accessible
-    /// by changing their mode, and restores the mode when it is dropped.
+    /// Starts a walk at `root_path`. If `reopen` is `true`, the walk makes the user's own inaccessible folders
+    /// accessible by changing their mode, and restores the mode when it is dropped.
     pub(super) fn new(root_path: &str, bounds: WalkBounds, reopen: bool) -> Result<Self, Errno> {
         let mut reopened = reopen.then(ReopenedFolders::default);
         let root = match &mut reopened {

@@ -3,8 +3,8 @@
 //! - Paths are strings throughout this crate. An invalid byte is encoded as a character from the end of the private
 //!   use area, which real names do not contain. If a name does contain such a character, each of its bytes is encoded
 //!   like an invalid byte.
-//! - INVARIANT: [`to_os_str`] returns exactly the bytes passed to [`from_os_bytes`], so a file can be opened and moved regardless of
-//!   its name.
+//! - INVARIANT: [`to_os_str`] returns exactly the bytes passed to [`from_os_bytes`], so a file can be opened and moved
+//!   regardless of its name.
 
 use std::{
     borrow::Cow,

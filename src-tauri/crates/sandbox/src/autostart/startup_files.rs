@@ -44,8 +44,8 @@ impl StartupFiles {
         Self { home, targets: Mutex::default() }
     }
 
-    /// Like [`autostart_condition`](super::runs_later), but also checks files on disk. `path` must not contain symlinks.
-    /// Blocking.
+    /// Like [`autostart_condition`](super::autostart_condition), but also checks files on disk. `path` must not contain
+    /// symlinks. Blocking.
     pub fn autostart_condition(&self, path: &str) -> Option<AutostartCondition> {
         let by_name = NameTable::for_home(Some(&self.home)).find(path, is_git).map(|(known, _)| known);
         let completes = || completes_repository(path).then_some(HOOK_FOLDER);

@@ -103,7 +103,7 @@ impl Watcher {
     }
 
     /// Completes the checks of processes that were killed. Returns the name, findings and journal of each sandbox.
-    /// Findings that were already reported are returned again. The journal exists until [`FinishedJournal::forget`] is
+    /// Findings that were already reported are returned again. The journal exists until [`FinishedJournal::delete`] is
     /// called.
     pub fn finish_interrupted(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::adopt_unfinished(&self.state) {
@@ -277,8 +277,8 @@ impl Watcher {
         findings.collect()
     }
 
-    /// Returns the maximum time to wait for an event before calling [`Watcher::read`] anyway, or `None` to wait
-    /// indefinitely.
+    /// Returns the maximum time to wait for an event before calling [`Watcher::process_events`] anyway, or `None` to
+    /// wait indefinitely.
     pub fn poll_timeout(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -326,7 +326,7 @@ impl Watcher {
     }
 
     /// Runs the final check of a sandbox's roots and stops watching the sandbox. The launcher records the findings,
-    /// then calls [`FinishedJournal::forget`] to remove the journal.
+    /// then calls [`FinishedJournal::delete`] to remove the journal.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();

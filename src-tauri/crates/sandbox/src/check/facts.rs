@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::{process::getuid, system::uname};
 
-use super::{Availability, bwrap_version, check_tun, without_tun};
+use super::{Availability, bwrap_version, check_tun, describe_missing_tun};
 
 /// Facts about a machine that affect sandboxing.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Facts {
         }
         let root = "running as root: only masks protect the kernel's own files, and the process limit is not enforced";
         let mut warnings = if self.root { vec![root.to_owned()] } else { vec![] };
-        warnings.extend(self.no_tun.as_deref().map(without_tun));
+        warnings.extend(self.no_tun.as_deref().map(describe_missing_tun));
         Availability { usable: false, missing, fix_command: fixes.into_iter().next(), warnings }
     }
 

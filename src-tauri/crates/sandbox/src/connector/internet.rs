@@ -1,7 +1,7 @@
 //! Connects internet sockets for programs that may stop waiting.
 //!
-//! - A connection through the TUN device takes as long as the user's answer. Meanwhile, the socket must not be held for a
-//!   program that was killed or interrupted, because its question would stay open.
+//! - A connection through the TUN device takes as long as the user's answer. Meanwhile, the socket must not be held for
+//!   a program that was killed or interrupted, because its question would stay open.
 
 use std::{
     os::fd::OwnedFd,

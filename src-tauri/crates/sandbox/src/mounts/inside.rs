@@ -243,7 +243,7 @@ impl EnteredSandbox<'_> {
         lost |= self.reattach_all(last, new.is_some())?;
         let mut unmount_outcome = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
         if let Some(unmount_outcome) = unmount_outcome.as_mut().filter(|_| lost) {
-            unmount_outcome.proof = UnmountProof::Held;
+            unmount_outcome.proof = UnmountProof::StillOpen;
         }
         self.remove_unused_points();
         Ok(MountOutcome { unmount_outcome, created_points: self.created_points })

@@ -1,7 +1,7 @@
 //! Gives a sandbox a TUN device, for programs that ignore the proxy variables.
 //!
-//! - INVARIANT: only the serving process holds the device, so the device disappears when that process dies. Programs then
-//!   have no network besides the proxy.
+//! - INVARIANT: only the serving process holds the device, so the device disappears when that process dies. Programs
+//!   then have no network besides the proxy.
 //! - The device is made from outside: nothing in the sandbox can open `/dev/net/tun` or change a network device.
 
 use std::{

@@ -51,8 +51,8 @@ fn add_default_route(socket: &UdpSocket, device: &mut libc::ifreq) -> io::Result
     (route.rt_dst, route.rt_gateway, route.rt_genmask) = (any, any, any);
     route.rt_flags = libc::RTF_UP;
     route.rt_dev = device.ifr_name.as_mut_ptr();
-    // SAFETY: the descriptor is open for the length of the call. The kernel reads the structure and the name, which ends
-    // with a zero byte. Both outlive the call.
+    // SAFETY: the descriptor is open for the length of the call. The kernel reads the structure and the name, which
+    // ends with a zero byte. Both outlive the call.
     let added = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT, &raw mut route) };
     if added < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -89,8 +89,8 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
 }
 
 fn control(descriptor: impl AsFd, operation: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the length of the call, and these operations read and write a structure of this
-    // type, which outlives the call.
+    // SAFETY: the descriptor is open for the length of the call, and these operations read and write a structure of
+    // this type, which outlives the call.
     let done = unsafe { libc::ioctl(descriptor.as_fd().as_raw_fd(), operation, &raw mut *request) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -158,7 +158,7 @@ fn repeated_grants_reveal_nothing_denied() {
     assert_eq!(probe.send_command(&format!("write {kept} x")), "err EROFS");
     assert_eq!(probe.send_command(&format!("exists {secret}")), "err EACCES");
     assert_eq!(probe.send_command(&format!("hold {file}")), "ok");
-    assert_eq!(probe.remove(&dir), UnmountProof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::StillOpen);
     assert_eq!(probe.send_command("let-go"), "ok");
     assert_eq!(probe.send_command(&format!("write {file} y")), "err EROFS");
     assert_eq!(probe.send_command(&format!("read {file}")), "ok x");

@@ -27,7 +27,7 @@ fn descriptor_in_flight_is_noticed() {
 fn working_directory_is_noticed() {
     let (fixture, mut probe, file) = granted();
     assert_eq!(probe.send_command(&format!("cd {}", fixture.path("dir"))), "ok");
-    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::Held);
+    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::StillOpen);
     assert_eq!(probe.send_command(&format!("exists {file}")), "err ENOENT");
 }
 
@@ -45,7 +45,7 @@ fn file_closed_in_time_is_not_held() {
 fn held_path_is_unmounted_and_can_be_granted_again() {
     let (fixture, mut probe, file) = granted();
     assert_eq!(probe.send_command(&format!("hold {file}")), "ok");
-    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::Held);
+    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::StillOpen);
     assert_eq!(probe.send_command(&format!("exists {}", fixture.path("dir"))), "err ENOENT");
     assert_eq!(probe.send_command("read-held"), "ok dir/file");
     probe.add(&fixture.path("dir"), ReadOnly);
@@ -80,7 +80,7 @@ fn tree_of_several_mounts_is_complete_and_not_proved() {
     late.add(&dir, ReadOnly);
     assert_eq!(late.send_command(&format!("read {below}/inner")), "ok on-it");
     assert_eq!(late.send_command(&format!("write {below}/inner x")), "err EROFS");
-    assert_eq!(late.remove(&dir), UnmountProof::Held);
+    assert_eq!(late.remove(&dir), UnmountProof::StillOpen);
     assert_eq!(late.send_command(&format!("exists {dir}")), "err ENOENT");
     drop((early, late));
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
@@ -92,7 +92,7 @@ fn noticed(how: &str) {
     assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::Proved);
     probe.add(&fixture.path("dir"), ReadOnly);
     assert_eq!(probe.send_command(&format!("{how} {file}")), "ok");
-    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::Held);
+    assert_eq!(probe.remove(&fixture.path("dir")), UnmountProof::StillOpen);
     assert_eq!(probe.send_command(&format!("exists {file}")), "err ENOENT");
 }
 

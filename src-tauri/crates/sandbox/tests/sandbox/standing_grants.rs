@@ -59,7 +59,7 @@ fn folder_under_a_changing_grant_never_disappears() {
 
 #[test]
 fn narrowing_proof_considers_writers_not_readers() {
-    for (request, proof) in [("hold", UnmountProof::Proved), ("hold-writing", UnmountProof::Held)] {
+    for (request, proof) in [("hold", UnmountProof::Proved), ("hold-writing", UnmountProof::StillOpen)] {
         let (fixture, mut probe, dir) = staring();
         let file = fixture.path("dir/file");
         probe.add(&dir, ReadWrite);
@@ -71,7 +71,7 @@ fn narrowing_proof_considers_writers_not_readers() {
         if proof == UnmountProof::Proved {
             assert_eq!(probe.send_command("read-held"), "ok dir/file");
             // A process opened the file before the change, and no other grant shows the file.
-            assert_eq!(probe.remove(&dir), UnmountProof::Held);
+            assert_eq!(probe.remove(&dir), UnmountProof::StillOpen);
         }
     }
 }
@@ -97,7 +97,7 @@ fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
     probe.add(&dir, ReadOnly);
     // A process may continue to read, but a process that can still write is detected.
     for (request, path, proof) in
-        [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::Held)]
+        [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::StillOpen)]
     {
         probe.add(path, ReadWrite);
         assert_eq!(probe.send_command(&format!("{request} {path}")), "ok");
@@ -106,7 +106,7 @@ fn removing_a_deeper_grant_leaves_the_wider_one_visible() {
     }
     assert_eq!(probe.send_command("read-held"), "ok dir/file");
     // A file that is still held through the deeper grant counts when the wider grant is removed.
-    assert_eq!(probe.remove(&dir), UnmountProof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::StillOpen);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn file_held_before_widening_counts_on_removal() {
     assert_eq!(probe.send_command(&format!("hold {}", fixture.path("dir/file"))), "ok");
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.send_command("read-held"), "ok dir/file");
-    assert_eq!(probe.remove(&dir), UnmountProof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::StillOpen);
 }
 
 #[test]

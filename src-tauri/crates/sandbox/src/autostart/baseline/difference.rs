@@ -24,9 +24,9 @@ pub(in crate::autostart) struct BaselineDifference {
 }
 
 impl Baseline {
-    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox did not change it. `is_approved` is
-    /// `true` if the user approved writing to this protected file. `is_config` is `true` for a git configuration: git
-    /// rewrites the whole file on any change.
+    /// Compares the file `now` at `path` with the baseline. Returns `None` if the sandbox did not change it.
+    /// `is_approved` is `true` if the user approved writing to this protected file. `is_config` is `true` for a git
+    /// configuration: git rewrites the whole file on any change.
     pub(in crate::autostart) fn difference<'a>(
         &self,
         path: &str,

@@ -18,8 +18,8 @@ impl NamePattern {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns `true` if the pattern matches the end of the path, below a folder that `accepts_base` accepts. `accepts_base`
-    /// receives the length of the folder's path.
+    /// Returns `true` if the pattern matches the end of the path, below a folder that `accepts_base` accepts.
+    /// `accepts_base` receives the length of the folder's path.
     pub(super) fn matches_end(&self, path: &str, accepts_base: &dyn Fn(usize) -> bool) -> bool {
         matches_suffix(&self.parts, path, accepts_base)
     }

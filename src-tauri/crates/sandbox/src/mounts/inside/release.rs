@@ -64,7 +64,7 @@ impl UnmountOutcome {
     }
 
     fn held() -> Self {
-        Self { proof: UnmountProof::Held, ..Self::proved() }
+        Self { proof: UnmountProof::StillOpen, ..Self::proved() }
     }
 }
 

@@ -69,7 +69,7 @@ fn a_held_folder_is_reported_as_held() {
         let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
         assert_eq!(shell.mount("docs"), ControlAnswer::Added);
         assert_eq!(shell.run(hold), "status 0\n", "{hold}");
-        assert_eq!(shell.unmount("docs"), UnmountProof::Held, "{hold}");
+        assert_eq!(shell.unmount("docs"), UnmountProof::StillOpen, "{hold}");
     }
     // Processes that entered the folder before the mount keep using the view, and do not hold the mount.
     let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(true)));
