@@ -32,8 +32,8 @@ mod upstream;
 mod view;
 
 pub use daemon::{
-    ChangedServers, Daemon, DaemonOptions, ENDING, GrantRequest, GrantRequestError, GrantTarget, GrantTerms,
-    RestartError, StartError, VerifiedClient, start,
+    ChangedServers, Daemon, DaemonOptions, GrantChanges, GrantRequest, GrantRequestError, GrantTarget,
+    RestartError, SHUTDOWN_TIMEOUT, StartError, VerifiedClient, start,
 };
 pub use event_log::EventLog;
 pub use ironcurtain_connection::ListenError;

@@ -24,7 +24,7 @@ pub(super) struct ReceivedQuestion {
 
 /// Result of a question, or a sign that the user is active in its dialog.
 #[derive(Debug)]
-pub(super) enum AskedAnswer {
+pub(super) enum QuestionEvent {
     Working {
         id: String,
     },
@@ -42,24 +42,24 @@ pub(super) enum AskedAnswer {
 /// Asks the question and sends the answer. Dropping the sender of `withdrawn` withdraws the question.
 pub(super) async fn ask(
     services: Services,
-    asked: ReceivedQuestion,
+    received: ReceivedQuestion,
     withdrawn: oneshot::Receiver<()>,
-    answers: mpsc::Sender<AskedAnswer>,
+    answers: mpsc::Sender<QuestionEvent>,
 ) {
-    let ReceivedQuestion { host, id, digest, question } = asked;
-    let working = || {
+    let ReceivedQuestion { host, id, digest, question } = received;
+    let report_activity = || {
         // If the queue is full, this sign of activity is dropped. Another one follows while the user is active.
-        let _ = answers.try_send(AskedAnswer::Working { id: id.clone() });
+        let _ = answers.try_send(QuestionEvent::Working { id: id.clone() });
     };
-    let outcome = outcome(&services, &host, question, withdrawn, working).await;
+    let outcome = ask_user(&services, &host, question, withdrawn, report_activity).await;
     let answer = match outcome {
-        Ok(QuestionOutcome::TimedOut | QuestionOutcome::Settled) => AskedAnswer::Unanswered { id },
-        Ok(QuestionOutcome::Closed) => AskedAnswer::Answered { id, digest, answer: None },
+        Ok(QuestionOutcome::TimedOut | QuestionOutcome::Settled) => QuestionEvent::Unanswered { id },
+        Ok(QuestionOutcome::Closed) => QuestionEvent::Answered { id, digest, answer: None },
         Ok(QuestionOutcome::Allowed { offer, lifetime }) => {
-            AskedAnswer::Answered { id, digest, answer: Some(Answer::Allow { offer, lifetime }) }
+            QuestionEvent::Answered { id, digest, answer: Some(Answer::Allow { offer, lifetime }) }
         }
         Ok(QuestionOutcome::Denied { note, reach }) => {
-            AskedAnswer::Answered { id, digest, answer: Some(Answer::Deny { note, reach }) }
+            QuestionEvent::Answered { id, digest, answer: Some(Answer::Deny { note, reach }) }
         }
         Ok(QuestionOutcome::Stopped(stop)) => unavailable(id, digest, stop.to_string()),
         Ok(QuestionOutcome::Unavailable(why)) => unavailable(id, digest, why),
@@ -69,32 +69,32 @@ pub(super) async fn ask(
     let _ = answers.send(answer).await;
 }
 
-fn unavailable(id: String, digest: QuestionDigest, why: String) -> AskedAnswer {
-    AskedAnswer::Answered { id, digest, answer: Some(Answer::Unavailable { why }) }
+fn unavailable(id: String, digest: QuestionDigest, why: String) -> QuestionEvent {
+    QuestionEvent::Answered { id, digest, answer: Some(Answer::Unavailable { why }) }
 }
 
 /// Reason a question was not asked.
 #[derive(Debug, thiserror::Error)]
-enum NotAsked {
+enum AskError {
     #[error(transparent)]
     Received(#[from] ReceivedError),
     #[error(transparent)]
     Exchange(#[from] ironcurtain_consent::ExchangeError),
 }
 
-async fn outcome(
+async fn ask_user(
     services: &Services,
     host: &str,
     question: Result<Question, ReceivedError>,
     withdrawn: oneshot::Receiver<()>,
-    working: impl Fn(),
-) -> Result<QuestionOutcome, NotAsked> {
+    report_activity: impl Fn(),
+) -> Result<QuestionOutcome, AskError> {
     let question = question?;
     let principal = Principal {
         session: host.to_owned(),
         // All agents on a remote machine share the same question limits.
         client: Client { key: format!("remote:{host}"), view: question.client.clone() },
-        says_it_is: Arc::default(),
+        claimed_name: Arc::default(),
         server: question.server.clone(),
         server_command: question.server_command.clone(),
         sandboxed: question.sandboxed,
@@ -106,12 +106,12 @@ async fn outcome(
     entry.summary = format!("a question of {host}: {effect}");
     entry.tool_name = question.tool.clone();
     let inquiry = Inquiry {
-        identity: QuestionKey::alone(&question),
+        identity: QuestionKey::unique(&question),
         call: DeniedKey::of(&principal, &question.id, &Map::new()),
         scope: DenialScope::of_remote(),
         entry,
         question,
     };
     let withdrawn = async { drop(withdrawn.await) };
-    Ok(services.exchange(&principal).ask_remote(&inquiry, withdrawn, working).await?)
+    Ok(services.exchange(&principal).ask_remote(&inquiry, withdrawn, report_activity).await?)
 }

@@ -8,7 +8,7 @@ use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Phrases that programs print when they cannot resolve or reach a host.
-const NO_HOST: [&str; 6] = [
+const UNREACHABLE_PHRASES: [&str; 6] = [
     "getaddrinfo",
     "EAI_AGAIN",
     "Temporary failure in name resolution",
@@ -29,39 +29,39 @@ pub(super) enum Network<'a> {
 }
 
 /// Returns the response with a hint, or `None` if no hint applies.
-pub(super) fn marked(answered: &ServerAnswer, offline: Network<'_>) -> Option<ServerAnswer> {
+pub(super) fn with_hint(answered: &ServerAnswer, network: Network<'_>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
-            marked_result(result, offline).map(|result| ServerAnswer::Response(Response::Result(result)))
+            result_with_hint(result, network).map(|result| ServerAnswer::Response(Response::Result(result)))
         }
-        ServerAnswer::Response(Response::Error(error)) => {
-            marked_text(error, "message", offline).map(|error| ServerAnswer::Response(Response::Error(error)))
-        }
+        ServerAnswer::Response(Response::Error(error)) => text_with_hint(error, "message", network)
+            .map(|error| ServerAnswer::Response(Response::Error(error))),
         ServerAnswer::Failed(_) => None,
     }
 }
 
 /// Adds a hint to the first matching text of a result.
-fn marked_result(result: &RawValue, offline: Network<'_>) -> Option<Box<RawValue>> {
+fn result_with_hint(result: &RawValue, network: Network<'_>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
     if !is_error {
         return None;
     }
     let mut blocks: Vec<Box<RawValue>> = serde_json::from_str(fields.get("content")?.get()).ok()?;
-    let (block, text) =
-        blocks.iter_mut().find_map(|block| marked_text(block, "text", offline).map(|text| (block, text)))?;
+    let (block, text) = blocks
+        .iter_mut()
+        .find_map(|block| text_with_hint(block, "text", network).map(|text| (block, text)))?;
     *block = text;
     fields.set("content", to_raw_value(&blocks).ok()?);
     to_raw_value(&fields).ok()
 }
 
-fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<Box<RawValue>> {
+fn text_with_hint(object: &RawValue, field: &str, network: Network<'_>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(object.get()).ok()?;
     let text: String = serde_json::from_str(fields.get(field)?.get()).ok()?;
-    let unreachable = || match offline {
-        Network::Offline(server) => without_network(&text, server),
-        Network::Proxied => past_the_proxy(&text),
+    let unreachable = || match network {
+        Network::Offline(server) => no_network_hint(&text, server),
+        Network::Proxied => proxy_hint(&text),
         Network::Other => None,
     };
     let marked = annotate(&text, true).or_else(unreachable)?;
@@ -69,10 +69,10 @@ fn marked_text(object: &RawValue, field: &str, offline: Network<'_>) -> Option<B
     to_raw_value(&fields).ok()
 }
 
-/// Appends a hint to a text that reports an unreachable host although the server has a proxy. Host names can be
+/// Appends a hint to a message that reports an unreachable host although the server has a proxy. Host names can be
 /// resolved only through the proxy.
-fn past_the_proxy(text: &str) -> Option<String> {
-    let is_unreachable = NO_HOST.iter().any(|words| text.contains(words));
+fn proxy_hint(text: &str) -> Option<String> {
+    let is_unreachable = UNREACHABLE_PHRASES.iter().any(|words| text.contains(words));
     is_unreachable.then(|| {
         format!(
             "{text}\n\nIronCurtain: the server did not use the sandbox proxy, so the connection failed and you were not asked. Programs have to follow HTTPS_PROXY; Node.js does from version 24 on."
@@ -81,8 +81,8 @@ fn past_the_proxy(text: &str) -> Option<String> {
 }
 
 /// Appends advice for the user to an error text that reports an unreachable host. Returns `None` for any other text.
-fn without_network(text: &str, server: &str) -> Option<String> {
-    if !NO_HOST.iter().any(|words| text.contains(words)) {
+fn no_network_hint(text: &str, server: &str) -> Option<String> {
+    if !UNREACHABLE_PHRASES.iter().any(|words| text.contains(words)) {
         return None;
     }
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-'));
@@ -96,11 +96,11 @@ fn without_network(text: &str, server: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_mcp::server::NoAnswer;
+    use ironcurtain_mcp::server::NoResponse;
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        match marked(&ServerAnswer::Response(Response::Result(raw)), Network::Other)? {
+        match with_hint(&ServerAnswer::Response(Response::Result(raw)), Network::Other)? {
             ServerAnswer::Response(Response::Result(result)) => Some(result.get().to_owned()),
             other @ (ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_)) => {
                 panic!("{other:?}")
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn only_the_matching_text_changes() {
-        let told = r#"{ "_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"EACCES: no","x":  2}] ,"isError":true}"#;
+        let response = r#"{ "_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"EACCES: no","x":  2}] ,"isError":true}"#;
         let expected = r#"{"_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"[SANDBOX BLOCKED] EACCES: no","x":2}],"isError":true}"#;
-        assert_eq!(result(told), Some(expected.to_owned()));
+        assert_eq!(result(response), Some(expected.to_owned()));
         for other in [
             r#"{"content":[{"type":"text","text":"EACCES"}]}"#,
             r#"{"content":[{"type":"text","text":"EACCES"}],"isError":false}"#,
@@ -126,22 +126,22 @@ mod tests {
 
     #[test]
     fn an_offline_server_gets_a_hint_how_to_open_a_host() {
-        let said = "Error: getaddrinfo EAI_AGAIN api.firecrawl.dev";
+        let text = "Error: getaddrinfo EAI_AGAIN api.firecrawl.dev";
         let hint = "IronCurtain: this server has no network. If it needs some: ironcurtain servers open fire --host api.firecrawl.dev";
-        assert_eq!(without_network(said, "fire"), Some(format!("{said}\n\n{hint}")));
-        let nameless = without_network("Could not resolve host", "fire").unwrap();
+        assert_eq!(no_network_hint(text, "fire"), Some(format!("{text}\n\n{hint}")));
+        let nameless = no_network_hint("Could not resolve host", "fire").unwrap();
         assert!(nameless.ends_with("ironcurtain servers open fire --host HOST"), "{nameless}");
-        assert_eq!(without_network("no such page at api.firecrawl.dev", "fire"), None);
+        assert_eq!(no_network_hint("no such page at api.firecrawl.dev", "fire"), None);
         let answer = || {
             let failed =
-                serde_json::json!({ "content": [{ "type": "text", "text": said }], "isError": true });
+                serde_json::json!({ "content": [{ "type": "text", "text": text }], "isError": true });
             ServerAnswer::Response(Response::Result(to_raw_value(&failed).unwrap()))
         };
-        assert!(marked(&answer(), Network::Offline("fire")).is_some());
-        assert!(marked(&answer(), Network::Other).is_none());
-        let proxied = past_the_proxy(said).unwrap();
+        assert!(with_hint(&answer(), Network::Offline("fire")).is_some());
+        assert!(with_hint(&answer(), Network::Other).is_none());
+        let proxied = proxy_hint(text).unwrap();
         assert!(proxied.contains("did not use the sandbox proxy"), "{proxied}");
-        assert!(marked(&answer(), Network::Proxied).is_some());
+        assert!(with_hint(&answer(), Network::Proxied).is_some());
     }
 
     #[test]
@@ -149,12 +149,12 @@ mod tests {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
         let Some(ServerAnswer::Response(Response::Error(marked))) =
-            marked(&ServerAnswer::Response(Response::Error(raw)), Network::Other)
+            with_hint(&ServerAnswer::Response(Response::Error(raw)), Network::Other)
         else {
             panic!("it is not marked");
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None)), Network::Other).is_none());
+        assert!(with_hint(&ServerAnswer::Failed(NoResponse::ServerExited(None)), Network::Other).is_none());
     }
 }

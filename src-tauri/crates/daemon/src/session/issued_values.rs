@@ -16,7 +16,7 @@ const MAX_COUNT: usize = 4096;
 
 /// Hashes of the values that a server issued.
 #[derive(Debug, Default)]
-pub(super) struct Issued {
+pub(super) struct IssuedValues {
     key: RandomState,
     newest: Mutex<VecDeque<u64>>,
 }
@@ -31,7 +31,7 @@ pub(super) enum Purpose<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct IssuedInResult {
     next_cursor: Option<String>,
     task: Option<Task>,
     #[serde(default)]
@@ -44,9 +44,9 @@ struct Task {
     task_id: String,
 }
 
-impl Issued {
+impl IssuedValues {
     /// Returns `true` if the server issued this value for this purpose.
-    pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
+    pub(super) fn was_issued(&self, purpose: Purpose<'_>, value: &str) -> bool {
         let hash = self.key.hash_one((purpose, value));
         self.table().contains(&hash)
     }
@@ -54,7 +54,7 @@ impl Issued {
     /// Stores the cursor and the task ids from the response to a list request.
     pub(super) fn track_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
-        let Some(given) = given(answer).filter(|_| is_list) else { return };
+        let Some(given) = parse_issued(answer).filter(|_| is_list) else { return };
         if let Some(cursor) = given.next_cursor {
             self.add(Purpose::Page(request.method()), &cursor);
         }
@@ -64,7 +64,7 @@ impl Issued {
 
     /// Stores the id of the task from the response to a call that created a task.
     pub(super) fn track_task(&self, answer: &ServerAnswer) {
-        if let Some(task) = given(answer).and_then(|given| given.task) {
+        if let Some(task) = parse_issued(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);
         }
     }
@@ -86,7 +86,7 @@ impl Issued {
     }
 }
 
-fn given(answer: &ServerAnswer) -> Option<Given> {
+fn parse_issued(answer: &ServerAnswer) -> Option<IssuedInResult> {
     let ServerAnswer::Response(Response::Result(result)) = answer else { return None };
     serde_json::from_str(result.get()).ok()
 }
@@ -97,7 +97,7 @@ mod tests {
     use ironcurtain_mcp::request::{RequestBody, RequestMeta};
     use serde_json::value::RawValue;
 
-    fn list(issued: &Issued, method: &'static str, result: &str) {
+    fn list(issued: &IssuedValues, method: &'static str, result: &str) {
         let body = RequestBody::List { method, cursor: None };
         let request = ServerRequest::new(body, &RequestMeta::default()).unwrap();
         let result = RawValue::from_string(result.to_owned()).unwrap();
@@ -106,30 +106,32 @@ mod tests {
 
     #[test]
     fn a_cursor_is_valid_only_for_its_own_list() {
-        let issued = Issued::default();
+        let issued = IssuedValues::default();
         list(&issued, "tools/list", r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
-        assert!(issued.knows(Purpose::Page("tools/list"), "2"));
-        assert!(!issued.knows(Purpose::Page("prompts/list"), "2"));
-        assert!(!issued.knows(Purpose::Page("tools/list"), "a secret"));
-        assert!(!issued.knows(Purpose::Task, "2"));
+        assert!(issued.was_issued(Purpose::Page("tools/list"), "2"));
+        assert!(!issued.was_issued(Purpose::Page("prompts/list"), "2"));
+        assert!(!issued.was_issued(Purpose::Page("tools/list"), "a secret"));
+        assert!(!issued.was_issued(Purpose::Task, "2"));
     }
 
     #[test]
     fn the_tasks_of_a_list_and_of_a_call_are_known() {
-        let issued = Issued::default();
+        let issued = IssuedValues::default();
         list(&issued, "tasks/list", r#"{"tasks":[{"taskId":"a","status":"working"}]}"#);
         let made = RawValue::from_string(r#"{"task":{"taskId":"b","status":"working"}}"#.into()).unwrap();
         issued.track_task(&ServerAnswer::Response(Response::Result(made)));
-        assert!(issued.knows(Purpose::Task, "a") && issued.knows(Purpose::Task, "b"));
-        assert!(!issued.knows(Purpose::Task, "c"));
+        assert!(issued.was_issued(Purpose::Task, "a") && issued.was_issued(Purpose::Task, "b"));
+        assert!(!issued.was_issued(Purpose::Task, "c"));
     }
 
     #[test]
     fn only_the_newest_values_are_kept() {
-        let issued = Issued::default();
+        let issued = IssuedValues::default();
         (0..=MAX_COUNT).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
-        assert!(!issued.knows(Purpose::Task, "0"));
-        assert!(issued.knows(Purpose::Task, "1") && issued.knows(Purpose::Task, &MAX_COUNT.to_string()));
+        assert!(!issued.was_issued(Purpose::Task, "0"));
+        assert!(
+            issued.was_issued(Purpose::Task, "1") && issued.was_issued(Purpose::Task, &MAX_COUNT.to_string())
+        );
         assert_eq!(issued.table().len(), MAX_COUNT);
     }
 }

@@ -12,10 +12,10 @@ const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "
 
 /// Returns only the parameters that MCP defines for a notification: tokens, ids, numbers and states, but no free
 /// text.
-pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
-    let given: Fields = serde_json::from_str(params?.get()).ok()?;
+pub(super) fn allowed_params(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     let mut known = Fields::default();
-    for (name, value) in given.iter() {
+    for (name, value) in fields.iter() {
         let fits = match (method, name) {
             ("notifications/progress", "progressToken") | ("notifications/tasks/status", "taskId") => {
                 value.get().len() <= MAX_LEN && Id::try_from(value).is_ok()
@@ -53,7 +53,7 @@ mod tests {
     fn notifications_carry_no_client_text() {
         let known = |method: &str, params: &str| {
             let params = RawValue::from_string(params.to_owned()).unwrap();
-            known(method, Some(&params)).unwrap().get().to_owned()
+            allowed_params(method, Some(&params)).unwrap().get().to_owned()
         };
         let progress =
             r#"{"progressToken":"p","progress":1,"total":2,"message":"a secret","_meta":{"x":"a secret"}}"#;

@@ -4,7 +4,7 @@
 
 use super::Session;
 use super::in_flight::Ticket;
-use super::pinned_tools::{is_first_page, lists_tools};
+use super::pinned_tools::{is_first_page, is_tool_list};
 use super::tasks::TaskRequest;
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{MemoryShare, RequestHandle, ServerAnswer, ServerConnection};
@@ -20,7 +20,7 @@ impl Session {
     }
 
     fn send(&self, line: Outgoing) {
-        self.echo.lock().unwrap_or_else(PoisonError::into_inner).sent(&line);
+        self.echo.lock().unwrap_or_else(PoisonError::into_inner).record_sent(&line);
         self.to_client.send(line);
     }
 
@@ -36,38 +36,38 @@ impl Session {
         }
     }
 
-    /// Sends a request to the server, and forwards the response to the client.
-    pub(super) fn pass_to(
+    /// Sends a request to the server and forwards the response to the client.
+    pub(super) fn forward_to_server(
         self: &Arc<Self>,
         connection: &ServerConnection,
         ticket: Ticket,
         request: ServerRequest,
         budget: MemoryShare,
     ) {
-        let of_task = TaskRequest::of(request.method(), request.params());
-        let (session, answered) = (Arc::downgrade(self), ticket.clone());
-        let asked = request.clone();
-        let place = connection.ask(request, budget, move |answer, held| {
+        let task_request = TaskRequest::parse(request.method(), request.params());
+        let (session, sent_ticket) = (Arc::downgrade(self), ticket.clone());
+        let sent = request.clone();
+        let handle = connection.forward_request(request, budget, move |answer, held| {
             if let Some(session) = session.upgrade() {
-                if let Some(request) = of_task {
+                if let Some(request) = task_request {
                     session.tasks.handle_response(&request, &answer);
                 }
-                session.issued.track_list(&asked, &answer);
-                if lists_tools(&asked, &answer) {
-                    let is_first = is_first_page(&asked);
+                session.issued.track_list(&sent, &answer);
+                if is_tool_list(&sent, &answer) {
+                    let is_first = is_first_page(&sent);
                     tokio::spawn(async move {
-                        session.pass_on_tools(&answered, (answer, is_first), held).await;
+                        session.respond_with_tools(&sent_ticket, (answer, is_first), held).await;
                     });
                 } else {
-                    session.pass_on(&answered, answer, held);
+                    session.respond(&sent_ticket, answer, held);
                 }
             }
         });
-        self.forwarded(&ticket, place);
+        self.set_server_request(&ticket, handle);
     }
 
     /// Answers a request for the tool list after comparing the tools with their pinned definitions.
-    async fn pass_on_tools(
+    async fn respond_with_tools(
         &self,
         ticket: &Ticket,
         (answer, is_first_page): (ServerAnswer, bool),
@@ -78,25 +78,25 @@ impl Session {
                 self.with_pinned_tools(result, is_first_page).await
             }
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
-                self.pass_on(ticket, answer, held);
+                self.respond(ticket, answer, held);
                 return;
             }
         };
         match pinned {
             Ok(result) => {
                 let answer = ServerAnswer::Response(Response::Result(result));
-                self.pass_on(ticket, answer, held);
+                self.respond(ticket, answer, held);
             }
             Err(problem) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
         }
     }
 
     /// Answers a request with the server's response. Returns `false` if the client has cancelled the request.
-    pub(super) fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) -> bool {
+    pub(super) fn respond(&self, ticket: &Ticket, answer: ServerAnswer, held: MemoryShare) -> bool {
         if !self.in_flight.finish(ticket) {
             return false;
         }
-        match answered {
+        match answer {
             ServerAnswer::Response(response) => self.send(response_parts(&ticket.id, response).holding(held)),
             ServerAnswer::Failed(why) => {
                 let code = ErrorCode::INTERNAL_ERROR.0;
@@ -107,23 +107,23 @@ impl Session {
     }
 
     /// Spawns the task that handles a request. Cancelling the request aborts the task.
-    pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn_tracked(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
         let _ =
             self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
     /// Stores the name of the tool that the request calls.
-    pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
+    pub(super) fn set_tool(&self, ticket: &Ticket, tool: &str) {
         let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
     /// Stores the handle of the request that was sent to the server.
-    pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
-        let place = at_server.clone();
-        if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
+    pub(super) fn set_server_request(&self, ticket: &Ticket, handle: RequestHandle) {
+        let stored = handle.clone();
+        if !self.in_flight.update(ticket, |request| request.at_server = Some(stored)) {
             // The client cancelled the request while it was being sent. Cancels it at the server too, unless the server
             // has already answered it.
-            at_server.cancel(None);
+            handle.cancel(None);
         }
     }
 }
