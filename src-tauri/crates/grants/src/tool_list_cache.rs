@@ -18,7 +18,7 @@ const MAX_KIND_LEN: usize = 4096;
 
 /// Tools of one server for clients of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RememberedTools {
+pub struct CachedTools {
     /// Capabilities declared by the server, as JSON.
     pub capabilities: String,
     /// Instructions of the server, if any.
@@ -29,11 +29,11 @@ pub struct RememberedTools {
 
 /// Table of stored tool lists in the grants database.
 #[derive(Debug, Clone)]
-pub struct ToolMemory {
+pub struct ToolListCache {
     database: PathBuf,
 }
 
-impl ToolMemory {
+impl ToolListCache {
     /// Creates a handle to the table in this database.
     #[must_use]
     pub fn of(database: &Path) -> Self {
@@ -45,7 +45,7 @@ impl ToolMemory {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
-    pub fn find(&self, servers: &[String], client: &str) -> Result<Vec<Option<RememberedTools>>, StoreError> {
+    pub fn find(&self, servers: &[String], client: &str) -> Result<Vec<Option<CachedTools>>, StoreError> {
         let found = schema::with_current(&self.database, |connection| {
             let mut query =
                 connection.prepare("SELECT listed FROM tool_lists WHERE server = ?1 AND client = ?2")?;
@@ -66,7 +66,7 @@ impl ToolMemory {
         &self,
         server: &str,
         client: &str,
-        tools: Option<&RememberedTools>,
+        tools: Option<&CachedTools>,
     ) -> Result<(), StoreError> {
         if client.len() > MAX_KIND_LEN {
             return Ok(());
@@ -101,8 +101,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("state.db");
         drop(schema::open(&database).unwrap());
-        let memory = ToolMemory::of(&database);
-        let tools = RememberedTools { capabilities: "{}".into(), instructions: None, tools: vec![] };
+        let memory = ToolListCache::of(&database);
+        let tools = CachedTools { capabilities: "{}".into(), instructions: None, tools: vec![] };
         let has = |server: &str, client: &str| {
             memory.find(&[server.to_owned()], client).unwrap()[0] == Some(tools.clone())
         };
@@ -126,8 +126,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("state.db");
         drop(schema::open(&database).unwrap());
-        let (memory, pins) = (ToolMemory::of(&database), Pins::of(&database));
-        let tools = RememberedTools {
+        let (memory, pins) = (ToolListCache::of(&database), Pins::of(&database));
+        let tools = CachedTools {
             capabilities: r#"{"tools":{}}"#.to_owned(),
             instructions: Some("Look first.".to_owned()),
             tools: vec![r#"{"name":"t"}"#.to_owned()],
@@ -144,7 +144,7 @@ mod tests {
         let key = PinKey { server: "a".to_owned(), capabilities: String::new() };
         let listed = |definition: &str| {
             let tools = [ListedDefinition { tool: "t".to_owned(), definition: definition.to_owned() }];
-            pins.compare(&key, Listing { tools: &tools, is_whole: true }, false, 1).unwrap();
+            pins.compare(&key, Listing { tools: &tools, is_complete: true }, false, 1).unwrap();
         };
         listed("1");
         listed("2");

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub(super) struct ServedBefore(Mutex<HashSet<String>>);
+pub(super) struct KnownServers(Mutex<HashSet<String>>);
 
-impl ServedBefore {
+impl KnownServers {
     /// Creates the set from the identities stored in the database.
     pub(super) fn of(stored: HashSet<String>) -> Self {
         Self(Mutex::new(stored))
