@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// State stored under a server name, which belongs to one identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeptUnderName {
+pub struct StoredServerState {
     /// Grants that outlive sessions.
     pub grants: Vec<StandingGrant>,
     /// The server's data folder, or `None` if it is empty or does not exist.
@@ -23,7 +23,7 @@ pub struct KeptUnderName {
     pub login: bool,
 }
 
-impl KeptUnderName {
+impl StoredServerState {
     /// Collects the state under a server name. `None` as the entry means that no such server is configured.
     #[must_use]
     pub fn of<'a>(
@@ -32,16 +32,17 @@ impl KeptUnderName {
         grants: impl IntoIterator<Item = &'a StandingGrant>,
         annotations: &Annotations,
     ) -> Self {
-        let is_its = |grant: &&StandingGrant| grant.subject.server == name && grant.subject.session.is_none();
+        let belongs_to_server =
+            |grant: &&StandingGrant| grant.subject.server == name && grant.subject.session.is_none();
         let data = home.server_data(name);
         let has_data = std::fs::read_dir(&data).is_ok_and(|mut names| names.next().is_some());
         let secrets = entry.map(Server::secret_names).unwrap_or_default();
         Self {
-            grants: grants.into_iter().filter(is_its).cloned().collect(),
+            grants: grants.into_iter().filter(belongs_to_server).cloned().collect(),
             data: has_data.then_some(data),
             annotated: annotations.tools(name).count(),
             secrets: secrets.iter().map(|secret| secret.as_str().to_owned()).collect(),
-            login: Logins::of(&SecretStore::of(&home.state)).mark(name).is_some(),
+            login: Logins::of(&SecretStore::of(&home.state)).record(name).is_some(),
         }
     }
 
@@ -52,7 +53,7 @@ impl KeptUnderName {
     }
 }
 
-impl fmt::Display for KeptUnderName {
+impl fmt::Display for StoredServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = |count: usize, what: &str| match count {
             0 => None,
