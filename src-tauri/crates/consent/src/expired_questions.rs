@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 const MAX_COUNT: usize = 50;
 
 /// Duration for which an expired question is remembered and a late approval is valid: 15 minutes.
-const KEPT: Duration = Duration::from_secs(15 * 60);
+const RETENTION: Duration = Duration::from_secs(15 * 60);
 
 /// A question with its audit entry and the keys that identify its call.
 #[derive(Debug, Clone)]
@@ -36,18 +36,18 @@ pub struct Inquiry {
 
 /// A question that expired without an answer.
 #[derive(Debug, Clone)]
-pub struct MissedQuestion {
+pub struct ExpiredQuestion {
     /// The question and its keys.
     pub inquiry: Inquiry,
     /// State of the question after it expired.
-    pub state: MissedState,
+    pub state: ExpiredState,
     /// Time at which the question is forgotten, in milliseconds since boot.
     pub until_boot_ms: u64,
 }
 
 /// State of a question that expired without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissedState {
+pub enum ExpiredState {
     /// Not answered. A repeated call asks the user again.
     Open,
     /// Shown to the user again.
@@ -58,7 +58,7 @@ pub enum MissedState {
 
 /// Reason an expired question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MissedError {
+pub enum ExpiredQuestionError {
     /// The question never existed, was forgotten, or was asked again.
     #[error("no unanswered question `{0}`; it was asked again or has expired")]
     Unknown(String),
@@ -72,28 +72,28 @@ pub enum MissedError {
 
 /// Questions that expired without an answer, oldest first.
 #[derive(Debug, Clone, Default)]
-pub struct MissedQuestions {
-    kept: Arc<Mutex<Vec<MissedQuestion>>>,
+pub struct ExpiredQuestions {
+    questions: Arc<Mutex<Vec<ExpiredQuestion>>>,
     changed: Arc<Notify>,
 }
 
-impl MissedQuestions {
+impl ExpiredQuestions {
     /// Returns the remembered questions.
     #[must_use]
-    pub fn list(&self, now_boot_ms: u64) -> Vec<MissedQuestion> {
+    pub fn list(&self, now_boot_ms: u64) -> Vec<ExpiredQuestion> {
         self.lock(now_boot_ms).clone()
     }
 
     /// Remembers a question, replacing an identical one.
-    pub(super) fn keep(&self, inquiry: Inquiry, now_boot_ms: u64) {
+    pub(super) fn add(&self, inquiry: Inquiry, now_boot_ms: u64) {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
         if all.len() >= MAX_COUNT {
-            let at = first_to_go(&all);
+            let at = index_to_evict(&all);
             all.remove(at);
         }
-        let until_boot_ms = now_boot_ms.saturating_add(millis(KEPT));
-        all.push(MissedQuestion { inquiry, state: MissedState::Open, until_boot_ms });
+        let until_boot_ms = now_boot_ms.saturating_add(millis(RETENTION));
+        all.push(ExpiredQuestion { inquiry, state: ExpiredState::Open, until_boot_ms });
         drop(all);
         self.changed.notify_waiters();
     }
@@ -101,21 +101,21 @@ impl MissedQuestions {
     /// Consumes the late approval of a question with this key, if there is one.
     pub(super) fn take_approval(&self, identity: QuestionKey, now_boot_ms: u64) -> Option<Inquiry> {
         let mut all = self.lock(now_boot_ms);
-        let is_it =
-            |one: &MissedQuestion| one.state == MissedState::Allowed && one.inquiry.identity == identity;
-        let at = all.iter().position(is_it)?;
+        let is_approved =
+            |one: &ExpiredQuestion| one.state == ExpiredState::Allowed && one.inquiry.identity == identity;
+        let at = all.iter().position(is_approved)?;
         Some(all.remove(at).inquiry)
     }
 
     /// Marks a question as shown again, and returns it.
-    pub(super) fn show(&self, id: &str, now_boot_ms: u64) -> Result<Inquiry, MissedError> {
+    pub(super) fn show(&self, id: &str, now_boot_ms: u64) -> Result<Inquiry, ExpiredQuestionError> {
         let mut all = self.lock(now_boot_ms);
         let found = all.iter_mut().find(|one| one.inquiry.question.id == id);
-        let found = found.ok_or_else(|| MissedError::Unknown(id.to_owned()))?;
-        if found.state != MissedState::Open {
-            return Err(MissedError::NotOpen(id.to_owned()));
+        let found = found.ok_or_else(|| ExpiredQuestionError::Unknown(id.to_owned()))?;
+        if found.state != ExpiredState::Open {
+            return Err(ExpiredQuestionError::NotOpen(id.to_owned()));
         }
-        found.state = MissedState::Shown;
+        found.state = ExpiredState::Shown;
         Ok(found.inquiry.clone())
     }
 
@@ -124,15 +124,15 @@ impl MissedQuestions {
         self.lock(now_boot_ms)
             .iter_mut()
             .filter(|one| one.is_shown(id))
-            .for_each(|one| one.state = MissedState::Open);
+            .for_each(|one| one.state = ExpiredState::Open);
     }
 
     /// Allows the next identical call. Returns `false` if the question is no longer shown.
     pub(super) fn allow(&self, id: &str, now_boot_ms: u64) -> bool {
         let mut all = self.lock(now_boot_ms);
         let Some(one) = all.iter_mut().find(|one| one.is_shown(id)) else { return false };
-        one.state = MissedState::Allowed;
-        one.until_boot_ms = now_boot_ms.saturating_add(millis(KEPT));
+        one.state = ExpiredState::Allowed;
+        one.until_boot_ms = now_boot_ms.saturating_add(millis(RETENTION));
         true
     }
 
@@ -162,23 +162,23 @@ impl MissedQuestions {
     }
 
     /// Completes when the question is forgotten.
-    pub(super) async fn expired(&self, id: &str) {
+    pub(super) async fn wait_until_forgotten(&self, id: &str) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let is_kept = self.kept().iter().any(|one| one.inquiry.question.id == id);
-            if !is_kept {
+            let is_remembered = self.questions().iter().any(|one| one.inquiry.question.id == id);
+            if !is_remembered {
                 return;
             }
             changed.await;
         }
     }
 
-    fn remove(&self, which: impl Fn(&MissedQuestion) -> bool) -> bool {
-        let mut all = self.kept();
+    fn remove(&self, is_selected: impl Fn(&ExpiredQuestion) -> bool) -> bool {
+        let mut all = self.questions();
         let before = all.len();
-        all.retain(|one| !which(one));
+        all.retain(|one| !is_selected(one));
         let removed = all.len() < before;
         drop(all);
         if removed {
@@ -188,22 +188,22 @@ impl MissedQuestions {
     }
 
     /// Locks the list and removes expired questions from it.
-    fn lock(&self, now_boot_ms: u64) -> MutexGuard<'_, Vec<MissedQuestion>> {
-        let mut all = self.kept();
+    fn lock(&self, now_boot_ms: u64) -> MutexGuard<'_, Vec<ExpiredQuestion>> {
+        let mut all = self.questions();
         all.retain(|one| now_boot_ms < one.until_boot_ms);
         all
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<MissedQuestion>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, Vec<ExpiredQuestion>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the index of the oldest open question of the agent with the most open questions. An agent that floods the
 /// list displaces only its own questions.
-fn first_to_go(all: &[MissedQuestion]) -> usize {
-    let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
-    let of_agent = |one: &MissedQuestion| {
+fn index_to_evict(all: &[ExpiredQuestion]) -> usize {
+    let open = || all.iter().enumerate().filter(|(_, one)| one.state == ExpiredState::Open);
+    let of_agent = |one: &ExpiredQuestion| {
         let question = &one.inquiry.question;
         open().filter(|(_, other)| other.inquiry.question.is_of_same_agent(question)).count()
     };
@@ -211,9 +211,9 @@ fn first_to_go(all: &[MissedQuestion]) -> usize {
     open().rev().max_by_key(|(_, one)| of_agent(one)).map_or(0, |(at, _)| at)
 }
 
-impl MissedQuestion {
+impl ExpiredQuestion {
     fn is_shown(&self, id: &str) -> bool {
-        self.state == MissedState::Shown && self.inquiry.question.id == id
+        self.state == ExpiredState::Shown && self.inquiry.question.id == id
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
         question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];
         Inquiry {
             entry: Entry::new(Event::Question, "a question"),
-            identity: QuestionKey::alone(&question),
+            identity: QuestionKey::unique(&question),
             call: DeniedKey([0; 32]),
             scope: scope(),
             question,
@@ -239,18 +239,19 @@ mod tests {
 
     #[test]
     fn a_flood_of_questions_displaces_only_the_agents_own() {
-        let missed = MissedQuestions::default();
-        missed.keep(inquiry("quiet", 1), 0);
-        missed.keep(inquiry("answered", 2), 0);
-        missed.show("answered", 0).unwrap();
-        assert!(missed.allow("answered", 0));
+        let expired = ExpiredQuestions::default();
+        expired.add(inquiry("quiet", 1), 0);
+        expired.add(inquiry("answered", 2), 0);
+        expired.show("answered", 0).unwrap();
+        assert!(expired.allow("answered", 0));
         for n in 0..2 * MAX_COUNT {
-            missed.keep(inquiry(&n.to_string(), 2), 0);
+            expired.add(inquiry(&n.to_string(), 2), 0);
         }
-        let kept: Vec<String> = missed.list(0).iter().map(|one| one.inquiry.question.id.clone()).collect();
+        let questions: Vec<String> =
+            expired.list(0).iter().map(|one| one.inquiry.question.id.clone()).collect();
         let newest = (MAX_COUNT + 2..2 * MAX_COUNT).map(|n| n.to_string());
         let expected: Vec<String> =
             ["quiet".to_owned(), "answered".to_owned()].into_iter().chain(newest).collect();
-        assert_eq!(kept, expected);
+        assert_eq!(questions, expected);
     }
 }
