@@ -1,7 +1,7 @@
 //! Raises a question before the run's program opens the path. Only the user can answer the question.
 
 use super::ServedFiles;
-use super::asking::{AskedByProgram, Together};
+use super::asking::{AskedByProgram, QuestionSubject};
 use super::judge::operation;
 use ironcurtain_consent::{ExchangeError, NotApproved};
 use ironcurtain_paths::PathError;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Error returned when a question cannot be raised or a request is not approved.
 #[derive(Debug, thiserror::Error)]
-pub enum RaiseError {
+pub enum AccessRequestError {
     /// The path cannot be resolved.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -36,21 +36,21 @@ pub enum RaiseError {
     Changing,
 }
 
-impl From<ExchangeError> for RaiseError {
+impl From<ExchangeError> for AccessRequestError {
     fn from(problem: ExchangeError) -> Self {
         match problem {
             ExchangeError::NotApproved(why) => Self::NotApproved(why),
-            problem @ (ExchangeError::NoQuestion(_)
+            problem @ (ExchangeError::QuestionId(_)
             | ExchangeError::NoOffer
             | ExchangeError::Audit(_)
-            | ExchangeError::NoGrant(_)
-            | ExchangeError::NotKept(_)) => Self::Exchange(problem),
+            | ExchangeError::GrantId(_)
+            | ExchangeError::Store(_)) => Self::Exchange(problem),
         }
     }
 }
 
 /// Reason that no question is raised.
-const EXITING: &str = "IronCurtain is exiting";
+const EXITING_REASON: &str = "IronCurtain is exiting";
 
 /// Maximum number of times that a requested access is judged.
 const MAX_ROUNDS: usize = 20;
@@ -59,13 +59,13 @@ impl ServedFiles {
     /// Asks about a path that the agent requests. Returns once the run's programs are allowed to use the path.
     ///
     /// # Errors
-    /// Returns [`RaiseError`] if the access is denied or the user cannot be asked.
+    /// Returns [`AccessRequestError`] if the access is denied or the user cannot be asked.
     pub async fn request(
         self: &Arc<Self>,
         path: &str,
         access: FileAccess,
         why: &str,
-    ) -> Result<PermittedAccess, RaiseError> {
+    ) -> Result<PermittedAccess, AccessRequestError> {
         let wanted = PermittedAccess { path: self.resolved(path).await?, access };
         for _ in 0..MAX_ROUNDS {
             let Some(judged) = self.judged(&wanted, &[]).await else { break };
@@ -73,7 +73,7 @@ impl ServedFiles {
                 Verdict::Allow(_) => return Ok(wanted),
                 Verdict::Deny(denial) => {
                     self.record_denial(&wanted, denial, &judged).await;
-                    return Err(RaiseError::Denied(denial.reason.clone()));
+                    return Err(AccessRequestError::Denied(denial.reason.clone()));
                 }
                 Verdict::Escalate(escalation) => escalation,
             };
@@ -83,36 +83,36 @@ impl ServedFiles {
                 return Err(NotApproved::Unavailable("the run was started with `--deny`".to_owned()).into());
             }
             let asked = AskedByProgram { wanted: wanted.clone(), programs: Vec::new() };
-            let together = Together::Raised(Some(why.to_owned()));
+            let together = QuestionSubject::BeforeAccess(Some(why.to_owned()));
             self.question(&asked, escalation, &judged, together).await?;
         }
-        Err(RaiseError::Changing)
+        Err(AccessRequestError::Changing)
     }
 
     /// Resolves a path on a blocking thread, because its file system may not answer.
-    async fn resolved(self: &Arc<Self>, path: &str) -> Result<String, RaiseError> {
+    async fn resolved(self: &Arc<Self>, path: &str) -> Result<String, AccessRequestError> {
         let (files, path) = (self.clone(), path.to_owned());
         let resolved = tokio::task::spawn_blocking(move || files.resolver.resolve(&path)).await;
-        let resolved = resolved.map_err(|_| RaiseError::Unasked(EXITING.to_owned()))?;
+        let resolved = resolved.map_err(|_| AccessRequestError::Unasked(EXITING_REASON.to_owned()))?;
         Ok(resolved?.path.as_str().to_owned())
     }
 
     /// Raises the question. Returns once it is shown to the user.
     ///
     /// # Errors
-    /// Returns [`RaiseError`] if the question is not raised.
-    pub async fn raise(self: Arc<Self>, path: &str, write: bool) -> Result<(), RaiseError> {
+    /// Returns [`AccessRequestError`] if the question is not raised.
+    pub async fn raise(self: Arc<Self>, path: &str, write: bool) -> Result<(), AccessRequestError> {
         let path = self.resolved(path).await?;
         let wanted =
             PermittedAccess { path, access: if write { FileAccess::Write } else { FileAccess::Read } };
         let Some(judged) = self.judged(&wanted, &[]).await else {
-            return Err(RaiseError::Unasked(EXITING.to_owned()));
+            return Err(AccessRequestError::Unasked(EXITING_REASON.to_owned()));
         };
         let escalation = match &judged.verdict {
-            Verdict::Allow(_) => return Err(RaiseError::Allowed(operation(wanted.access).name())),
+            Verdict::Allow(_) => return Err(AccessRequestError::Allowed(operation(wanted.access).name())),
             Verdict::Deny(denial) => {
                 self.record_denial(&wanted, denial, &judged).await;
-                return Err(RaiseError::Denied(denial.reason.clone()));
+                return Err(AccessRequestError::Denied(denial.reason.clone()));
             }
             Verdict::Escalate(escalation) => escalation.clone(),
         };
@@ -120,7 +120,7 @@ impl ServedFiles {
         let files = self.clone();
         let mut asking = tokio::spawn(async move {
             let asked = AskedByProgram { wanted, programs: Vec::new() };
-            match files.question(&asked, &escalation, &judged, Together::Raised(None)).await {
+            match files.question(&asked, &escalation, &judged, QuestionSubject::BeforeAccess(None)).await {
                 Ok(_) => None,
                 Err(problem @ (ExchangeError::NotApproved(_) | ExchangeError::NoOffer)) => {
                     Some(problem.to_string())
@@ -139,7 +139,7 @@ impl ServedFiles {
             tokio::select! {
                 ended = &mut asking => {
                     return match ended.ok().flatten() {
-                        Some(why) => Err(RaiseError::Unasked(why)),
+                        Some(why) => Err(AccessRequestError::Unasked(why)),
                         None => Ok(()),
                     };
                 }

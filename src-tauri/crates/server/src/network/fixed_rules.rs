@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Connection record that owns the sender of its rules. Dropping the sender would revoke the rules.
-struct Keeping {
+struct RecordWithRules {
     record: Arc<dyn Record>,
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
-impl Record for Keeping {
+impl Record for RecordWithRules {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         self.record.record(event)
     }
@@ -22,5 +22,5 @@ pub(super) fn rules(
     record: Arc<dyn Record>,
 ) -> (watch::Receiver<Arc<HostRules>>, Arc<dyn Record>) {
     let (sender, rules) = watch::channel(Arc::new(rules));
-    (rules, Arc::new(Keeping { record, _rules: sender }))
+    (rules, Arc::new(RecordWithRules { record, _rules: sender }))
 }
