@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// Position of Allow in a dialog. The next dialog must not use the same position.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::consent) struct AllowPlace {
+pub(in crate::consent) struct AllowPosition {
     pub(super) mirrored: bool,
     /// Screen coordinates, or `None` if the display server does not report them.
     on_screen: Option<gdk::Rectangle>,
@@ -15,13 +15,13 @@ pub(in crate::consent) struct AllowPlace {
 
 impl Inner {
     /// Returns the current position of Allow.
-    pub(super) fn allow_place(&self) -> AllowPlace {
-        AllowPlace { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
+    pub(super) fn allow_position(&self) -> AllowPosition {
+        AllowPosition { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
     }
 
     /// Moves Allow to the other end of its row if it would overlap its position in the previous dialog.
-    pub(super) fn avoid_last_allow_place(self: &Rc<Self>) {
-        let last = self.last.and_then(|last| last.on_screen);
+    pub(super) fn avoid_last_allow_position(self: &Rc<Self>) {
+        let last = self.last_allow.and_then(|last| last.on_screen);
         if let (Some(last), Some(now)) = (last, self.allow_on_screen())
             && last.intersect(&now).is_some()
         {

@@ -1,11 +1,11 @@
 //! Watches the stacking order of an X11 screen on its own thread and connection.
 //!
 //! - Reports the dialog's visibility after each change, and on request before a press is accepted.
-//! - INVARIANT: a request waits at most [`ANSWER`]. Without a reply, the dialog counts as covered.
-//! - Stops, without further reports or replies, when its [`CoverWatch`] is dropped or the connection to the X server
+//! - INVARIANT: a request waits at most [`REPLY_TIMEOUT`]. Without a reply, the dialog counts as covered.
+//! - Stops, without further reports or replies, when its [`OcclusionWatch`] is dropped or the connection to the X server
 //!   breaks.
 
-use super::{Above, Area, InView, MAX_WINDOWS, in_view, is_foreign};
+use super::{Area, InView, MAX_WINDOWS, UpperWindow, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,20 +23,20 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 
 /// Maximum time to wait for a reply.
-const ANSWER: Duration = Duration::from_millis(150);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(150);
 /// Minimum interval between checks while the screen keeps changing.
-const PACE: Duration = Duration::from_millis(40);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(40);
 /// Maximum number of windows between the dialog and the root window: the window manager's frame and its parents.
 const MAX_FRAMES: usize = 16;
 
 /// Handle to the thread that watches the windows above a dialog. Dropping it stops the thread.
-pub(in crate::consent) struct CoverWatch {
+pub(in crate::consent) struct OcclusionWatch {
     /// Socket for one-byte requests. Closing it stops the thread.
     ask: UnixStream,
     /// Receiver of replies. Each reply contains the number of requests read before the check, and the dialog's
     /// visibility.
     answers: Receiver<(usize, InView)>,
-    asked: Cell<usize>,
+    requests: Cell<usize>,
 }
 
 /// State of the watching thread.
@@ -45,43 +45,43 @@ struct Watcher {
     root: Window,
     dialog: Window,
     has_shapes: bool,
-    asked: UnixStream,
+    requests: UnixStream,
     answers: Sender<(usize, InView)>,
 }
 
-impl CoverWatch {
+impl OcclusionWatch {
     /// Starts watching the windows above the window `dialog`. Calls `tell` on the watching thread after each change.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
-        tell: impl Fn(InView) + Send + 'static,
+        report: impl Fn(InView) + Send + 'static,
     ) -> io::Result<Self> {
         let (screen, number) = RustConnection::connect(Some(display)).map_err(io::Error::other)?;
         let root = screen.setup().roots.get(number).ok_or(io::ErrorKind::NotFound)?.root;
         if is_within_wayland(&screen, root) {
             return Err(io::Error::other("this X server runs within Wayland"));
         }
-        let (ask, asked) = UnixStream::pair()?;
-        asked.set_nonblocking(true)?;
+        let (ask, requests) = UnixStream::pair()?;
+        requests.set_nonblocking(true)?;
         ask.set_nonblocking(true)?;
         let (answers, told) = channel();
         let has_shapes =
             screen.extension_information(shape::X11_EXTENSION_NAME).is_ok_and(|found| found.is_some());
-        let watcher = Watcher { screen, root, dialog, has_shapes, asked, answers };
+        let watcher = Watcher { screen, root, dialog, has_shapes, requests, answers };
         std::thread::Builder::new().name("covers".into()).spawn(move || {
-            if let Err(error) = watcher.follow(&tell) {
+            if let Err(error) = watcher.follow(&report) {
                 tracing::warn!(%error, "stopped detecting windows above the dialog");
-                tell(InView::Covered);
+                report(InView::Covered);
             }
         })?;
-        Ok(Self { ask, answers: told, asked: Cell::new(0) })
+        Ok(Self { ask, answers: told, requests: Cell::new(0) })
     }
 
     /// Returns the current visibility of the dialog.
-    pub(in crate::consent) fn look(&self) -> InView {
-        let number = self.asked.get() + 1;
-        self.asked.set(number);
-        let until = Instant::now() + ANSWER;
+    pub(in crate::consent) fn visibility(&self) -> InView {
+        let number = self.requests.get() + 1;
+        self.requests.set(number);
+        let until = Instant::now() + REPLY_TIMEOUT;
         if (&self.ask).write_all(&[0]).is_err() {
             return InView::Covered;
         }
@@ -94,29 +94,29 @@ impl CoverWatch {
 
 impl Watcher {
     /// Checks the visibility after every change and request, until the requesting end is closed.
-    fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
+    fn follow(&self, report: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
         self.screen.change_window_attributes(self.root, &wanted)?.check()?;
-        let (mut told, mut asked, mut answered) = (None, 0, 0);
+        let (mut told, mut requests, mut answered) = (None, 0, 0);
         let mut changed = Some(Instant::now());
         loop {
             while self.screen.poll_for_event()?.is_some() {
-                changed.get_or_insert(Instant::now() + PACE);
+                changed.get_or_insert(Instant::now() + MIN_CHECK_INTERVAL);
             }
-            match self.questions()? {
-                Some(more) => asked += more,
+            match self.new_requests()? {
+                Some(more) => requests += more,
                 None => return Ok(()),
             }
-            if asked > answered || changed.is_some_and(|due| due <= Instant::now()) {
+            if requests > answered || changed.is_some_and(|due| due <= Instant::now()) {
                 changed = None;
-                let now = self.look()?;
+                let now = self.visibility()?;
                 if told.replace(now) != Some(now) {
-                    tell(now);
+                    report(now);
                 }
-                if asked > std::mem::replace(&mut answered, asked) {
+                if requests > std::mem::replace(&mut answered, requests) {
                     // If the receiver was dropped, the next read reaches EOF.
-                    let _ = self.answers.send((asked, now));
+                    let _ = self.answers.send((requests, now));
                 }
                 continue;
             }
@@ -128,7 +128,7 @@ impl Watcher {
     fn wait(&self, time: Option<Duration>) -> io::Result<()> {
         let time = time.and_then(|time| Timespec::try_from(time).ok());
         let mut ends =
-            [PollFd::new(self.screen.stream(), PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN)];
+            [PollFd::new(self.screen.stream(), PollFlags::IN), PollFd::new(&self.requests, PollFlags::IN)];
         match poll(&mut ends, time.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -136,8 +136,8 @@ impl Watcher {
     }
 
     /// Returns the number of new requests, or `None` if the requesting end was closed.
-    fn questions(&self) -> io::Result<Option<usize>> {
-        match (&self.asked).read(&mut [0; 64]) {
+    fn new_requests(&self) -> io::Result<Option<usize>> {
+        match (&self.requests).read(&mut [0; 64]) {
             Ok(0) => Ok(None),
             Ok(number) => Ok(Some(number)),
             Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind()) => {
@@ -148,8 +148,8 @@ impl Watcher {
     }
 
     /// Returns the visibility of the dialog in the current stacking order.
-    fn look(&self) -> Result<InView, ReplyError> {
-        match self.try_look() {
+    fn visibility(&self) -> Result<InView, ReplyError> {
+        match self.query_visibility() {
             // A window, possibly the dialog itself, was closed during the check. The resulting event soon triggers
             // another check.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
@@ -157,17 +157,17 @@ impl Watcher {
         }
     }
 
-    fn try_look(&self) -> Result<InView, ReplyError> {
+    fn query_visibility(&self) -> Result<InView, ReplyError> {
         let attributes = self.screen.get_window_attributes(self.dialog)?;
         let geometry = self.screen.get_geometry(self.dialog)?;
-        let place = self.screen.translate_coordinates(self.dialog, self.root, 0, 0)?;
+        let origin = self.screen.translate_coordinates(self.dialog, self.root, 0, 0)?;
         if attributes.reply()?.map_state != MapState::VIEWABLE {
             return Ok(InView::Covered);
         }
-        let (geometry, place) = (geometry.reply()?, place.reply()?);
+        let (geometry, origin) = (geometry.reply()?, origin.reply()?);
         let dialog = Area {
-            x: place.dst_x.into(),
-            y: place.dst_y.into(),
+            x: origin.dst_x.into(),
+            y: origin.dst_y.into(),
             width: geometry.width.into(),
             height: geometry.height.into(),
         };
@@ -203,19 +203,24 @@ impl Watcher {
     }
 
     /// Queries all of these windows at once. Skips windows that have been closed.
-    fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
+    fn windows(
+        &self,
+        parent: Window,
+        windows: &[Window],
+        dialog: Area,
+    ) -> Result<Vec<UpperWindow>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
         }
         let origin = self.screen.translate_coordinates(parent, self.root, 0, 0)?;
-        let mut asked = Vec::with_capacity(windows.len());
+        let mut requests = Vec::with_capacity(windows.len());
         for window in windows {
             let attributes = self.screen.get_window_attributes(*window)?;
-            asked.push((*window, attributes, self.screen.get_geometry(*window)?));
+            requests.push((*window, attributes, self.screen.get_geometry(*window)?));
         }
         let origin = origin.reply()?;
         let mut all = Vec::new();
-        for (window, attributes, geometry) in asked {
+        for (window, attributes, geometry) in requests {
             let (Some(attributes), Some(geometry)) = (there(attributes.reply())?, there(geometry.reply())?)
             else {
                 continue;
@@ -227,7 +232,7 @@ impl Watcher {
                 width: i32::from(geometry.width) + 2 * border,
                 height: i32::from(geometry.height) + 2 * border,
             };
-            let mut above = Above {
+            let mut above = UpperWindow {
                 is_shown: attributes.map_state == MapState::VIEWABLE,
                 draws: attributes.class == WindowClass::INPUT_OUTPUT,
                 areas: vec![area],
@@ -242,8 +247,8 @@ impl Watcher {
 
     /// Returns the screen areas covered by a shaped window.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
-        let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
-        let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
+        let requests = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
+        let Some(shape) = there(requests.reply())? else { return Ok(vec![]) };
         let part = |part: &x11rb::protocol::xproto::Rectangle| Area {
             x: area.x + border + i32::from(part.x),
             y: area.y + border + i32::from(part.y),
@@ -256,7 +261,7 @@ impl Watcher {
     /// Returns the screens of the root window, or the whole root window if they are unknown.
     fn screens(&self) -> Result<Vec<Area>, ReplyError> {
         let monitors =
-            self.screen.randr_get_monitors(self.root, true).ok().and_then(|asked| asked.reply().ok());
+            self.screen.randr_get_monitors(self.root, true).ok().and_then(|requests| requests.reply().ok());
         let monitors = monitors.map(|told| told.monitors).unwrap_or_default();
         if monitors.is_empty() {
             let root = self.screen.get_geometry(self.root)?.reply()?;

@@ -8,7 +8,7 @@
 
 mod watch;
 
-pub(super) use watch::CoverWatch;
+pub(super) use watch::OcclusionWatch;
 
 use super::arming::InView;
 
@@ -28,7 +28,7 @@ struct Area {
 
 /// Window that may be above the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Above {
+struct UpperWindow {
     is_shown: bool,
     /// `true` if the window draws pixels, `false` if it only receives input.
     draws: bool,
@@ -82,11 +82,11 @@ fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
 }
 
 /// Computes the visibility of the dialog, given the screens and the windows above it.
-fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
-    let covers = |window: &Above| {
+fn in_view(dialog: Area, screens: &[Area], windows: &[UpperWindow]) -> InView {
+    let covers = |window: &UpperWindow| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))
     };
-    if above.iter().any(covers) {
+    if windows.iter().any(covers) {
         InView::Covered
     } else if dialog.is_within(screens) {
         InView::Whole
@@ -106,18 +106,18 @@ mod tests {
         Area { x, y, width, height }
     }
 
-    fn window(areas: &[Area]) -> Above {
-        Above { is_shown: true, draws: true, areas: areas.to_vec() }
+    fn window(areas: &[Area]) -> UpperWindow {
+        UpperWindow { is_shown: true, draws: true, areas: areas.to_vec() }
     }
 
     #[test]
     fn a_visible_overlapping_window_above_covers_the_dialog() {
-        let seen = |above: &[Above]| in_view(DIALOG, &[SCREEN], above);
+        let seen = |windows: &[UpperWindow]| in_view(DIALOG, &[SCREEN], windows);
         assert_eq!(seen(&[]), InView::Whole);
         for corner in [area(299, 199, 2, 2), area(899, 599, 1, 1), SCREEN, area(500, 300, 1, 1)] {
             assert_eq!(seen(&[window(&[corner])]), InView::Covered, "{corner:?}");
-            let hidden = Above { is_shown: false, ..window(&[corner]) };
-            let takes_input_alone = Above { draws: false, ..window(&[corner]) };
+            let hidden = UpperWindow { is_shown: false, ..window(&[corner]) };
+            let takes_input_alone = UpperWindow { draws: false, ..window(&[corner]) };
             assert_eq!(seen(&[hidden, takes_input_alone]), InView::Whole, "{corner:?}");
         }
         for beside in
