@@ -6,13 +6,13 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use ironcurtain_consent::NobodyToAsk;
+//! use ironcurtain_consent::NoFrontEnd;
 //! use ironcurtain_daemon::{DaemonOptions, start};
 //! use std::sync::Arc;
 //!
 //! let home = ironcurtain_config::home::Home::from_env()?;
 //! let options = DaemonOptions { home, programs: "/usr/lib/ironcurtain".into(), allow_root: false };
-//! let daemon = start(options, Arc::new(NobodyToAsk)).await?;
+//! let daemon = start(options, Arc::new(NoFrontEnd)).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -75,7 +75,7 @@ pub struct SessionOptions {
 }
 
 impl Session {
-    /// Opens a session, or continues one that was handed over. Call [`Opened::serve`] next.
+    /// Opens a session, or continues one that was handed over. Call [`OpenedSession::serve`] next.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the session cannot be opened. In that case, nothing has been started.

@@ -3,8 +3,8 @@
 use super::exposed::WritablePaths;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
 use ironcurtain_config::{
-    Config, ConfigError, ExposedFile, Hosts, MANAGED_FILE, Managed, ManagedPolicy, PolicyFiles,
-    PolicySnapshot, PolicyTexts, Servers, SessionSettings, SnapshotError, ConfigText,
+    Config, ConfigError, ConfigText, ExposedFile, Hosts, MANAGED_FILE, Managed, ManagedPolicy, PolicyFiles,
+    PolicySnapshot, PolicyTexts, Servers, SessionSettings, SnapshotError,
 };
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
@@ -192,7 +192,11 @@ fn with_current_hosts(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> Pol
     snapshot.with_current_protection(home).unwrap_or(snapshot)
 }
 
-fn config(home: &Home, before: &ConfigText, writable: &WritablePaths<'_>) -> Result<(ConfigText, Config), ReadError> {
+fn config(
+    home: &Home,
+    before: &ConfigText,
+    writable: &WritablePaths<'_>,
+) -> Result<(ConfigText, Config), ReadError> {
     let text = Config::read_text(home)?;
     writable.refuse(&text.path)?;
     check_not_removed(before, &text)?;
@@ -200,7 +204,11 @@ fn config(home: &Home, before: &ConfigText, writable: &WritablePaths<'_>) -> Res
     Ok((text, config))
 }
 
-fn servers(home: &Home, before: &ConfigText, writable: &WritablePaths<'_>) -> Result<(ConfigText, Servers), ReadError> {
+fn servers(
+    home: &Home,
+    before: &ConfigText,
+    writable: &WritablePaths<'_>,
+) -> Result<(ConfigText, Servers), ReadError> {
     let text = Servers::read_text(home)?;
     writable.refuse(&text.path)?;
     check_not_removed(before, &text)?;
