@@ -1,7 +1,7 @@
 //! Gathers facts about a call's values from the disk and from git before the call is judged.
 //!
 //! - Blocking. Facts can become outdated at any time, so they must be gathered again before a later use.
-//! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` in `ironcurtain_git_facts`).
+//! - Makes no decision. The caller limits where git is queried (`RemoteQuery::resolve_addresses` in `ironcurtain_git_facts`).
 
 mod cache;
 mod project;
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    /// Calls `look` with the plan for a push from a folder to a remote.
+    /// Calls `inspect` with the plan for a push from a folder to a remote.
     fn planned<T>(arguments: &Value, inspect: impl FnOnce(CallPlan<'_>) -> T) -> T {
         let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
         let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);
