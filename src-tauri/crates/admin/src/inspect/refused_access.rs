@@ -8,7 +8,7 @@ use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver,
 };
-use ironcurtain_server::network::{ServesNetwork, Serving};
+use ironcurtain_server::network::{RunningProxy, ServesNetwork};
 use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 const MAX_COUNT: usize = 20;
 
 /// Error messages that programs print when they cannot access a file.
-const REFUSALS: [&str; 9] = [
+const ACCESS_ERRORS: [&str; 9] = [
     "EROFS",
     "EACCES",
     "EPERM",
@@ -34,27 +34,27 @@ const REFUSALS: [&str; 9] = [
 
 /// Hosts and files to which a server was refused access.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wants {
+pub struct RefusedAccess {
     /// Refused hosts, with their ports.
     pub hosts: BTreeSet<String>,
     /// Files and folders that the server's errors mention.
     pub files: BTreeSet<String>,
     /// Sentences about autostart files that the server left behind.
-    pub left: Vec<String>,
+    pub autostart_notices: Vec<String>,
 }
 
-impl Wants {
+impl RefusedAccess {
     /// Returns `true` if nothing was refused or left behind.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.hosts.is_empty() && self.files.is_empty() && self.left.is_empty()
+        self.hosts.is_empty() && self.files.is_empty() && self.autostart_notices.is_empty()
     }
 
     /// Returns a sentence for each item.
     #[must_use]
-    pub fn in_words(&self, home: &Path) -> Vec<String> {
+    pub fn describe(&self, home: &Path) -> Vec<String> {
         let home = home.to_str().unwrap_or_default();
-        let short = |path: &String| match path.strip_prefix(home).filter(|rest| rest.starts_with('/')) {
+        let shortened = |path: &String| match path.strip_prefix(home).filter(|rest| rest.starts_with('/')) {
             Some(rest) if !home.is_empty() => format!("~{rest}"),
             _ => path.clone(),
         };
@@ -62,14 +62,14 @@ impl Wants {
         let files = self
             .files
             .iter()
-            .map(|file| format!("it wants the file or folder `{}`", visible::path(&short(file))));
-        hosts.chain(files).chain(self.left.iter().map(|left| visible::line(left))).collect()
+            .map(|file| format!("it wants the file or folder `{}`", visible::path(&shortened(file))));
+        hosts.chain(files).chain(self.autostart_notices.iter().map(|notice| visible::line(notice))).collect()
     }
 }
 
 /// Extracts the paths from a program's file errors.
-pub(super) fn files(said: &str) -> BTreeSet<String> {
-    let refused = said.lines().filter(|line| REFUSALS.iter().any(|words| line.contains(words)));
+pub(super) fn files(stderr: &str) -> BTreeSet<String> {
+    let refused = stderr.lines().filter(|line| ACCESS_ERRORS.iter().any(|words| line.contains(words)));
     refused
         .flat_map(|line| line.split(['\'', '"', '`']))
         .filter(|word| is_file(word))
@@ -86,52 +86,52 @@ fn is_file(word: &str) -> bool {
 pub(super) struct TrialNetwork {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
-    _keep: watch::Sender<Arc<HostRules>>,
-    seen: Arc<SeenConnections>,
+    _rules_sender: watch::Sender<Arc<HostRules>>,
+    log: Arc<ConnectionLog>,
 }
 
 impl TrialNetwork {
     pub(super) fn new(server: &str, rules: HostRules) -> Self {
-        let (keep, rules) = watch::channel(Arc::new(rules));
-        Self { server: server.to_owned(), rules, _keep: keep, seen: Arc::default() }
+        let (sender, rules) = watch::channel(Arc::new(rules));
+        Self { server: server.to_owned(), rules, _rules_sender: sender, log: Arc::default() }
     }
 
     /// Returns the hosts to which connections were refused.
     pub(super) fn refused(&self) -> BTreeSet<String> {
-        lock(&self.seen.refused).clone()
+        lock(&self.log.refused).clone()
     }
 
     /// Returns the first reason an allowed connection failed, to be appended to an error message. Returns an empty
     /// string if no connection failed.
-    pub(super) fn failure(&self) -> String {
-        let reason = lock(&self.seen.failed).clone();
+    pub(super) fn failure_note(&self) -> String {
+        let reason = lock(&self.log.first_failure).clone();
         reason.map(|reason| format!("; a connection failed: {reason}")).unwrap_or_default()
     }
 }
 
 impl ServesNetwork for TrialNetwork {
-    fn serve(&self, listener: TcpListener) -> Serving {
+    fn serve(&self, listener: TcpListener) -> RunningProxy {
         let proxy = Proxy {
             server: self.server.clone(),
             rules: self.rules.clone(),
             ask: None,
-            record: self.seen.clone(),
+            record: self.log.clone(),
             resolve: Arc::new(SystemResolver::default()),
             limits: ProxyLimits::default(),
             connections: Connections::default(),
         };
-        Serving::by(listener, proxy)
+        RunningProxy::start(listener, proxy)
     }
 }
 
 #[derive(Default)]
-struct SeenConnections {
+struct ConnectionLog {
     refused: Mutex<BTreeSet<String>>,
     /// Reason for the first failure.
-    failed: Mutex<Option<String>>,
+    first_failure: Mutex<Option<String>>,
 }
 
-impl Record for SeenConnections {
+impl Record for ConnectionLog {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         match event.verdict {
             ConnectionVerdict::Allowed(_) => {}
@@ -142,7 +142,7 @@ impl Record for SeenConnections {
                 }
             }
             ConnectionVerdict::Failed { reason, .. } => {
-                lock(&self.failed).get_or_insert_with(|| visible::line(&reason));
+                lock(&self.first_failure).get_or_insert_with(|| visible::line(&reason));
             }
         }
         Box::pin(std::future::ready(Ok(())))
@@ -159,22 +159,24 @@ mod tests {
 
     #[test]
     fn files_come_from_error_messages() {
-        let said = "listening\nError: EROFS: read-only file system, mkdir '/home/u/.cache/x'\n\
+        let stderr = "listening\nError: EROFS: read-only file system, mkdir '/home/u/.cache/x'\n\
             PermissionError: [Errno 13] Permission denied: '/var/y'\nread \"/etc/hosts\"\nENOENT: 'relative'";
-        let wants = Wants { files: files(said), ..Wants::default() };
+        let wants = RefusedAccess { files: files(stderr), ..RefusedAccess::default() };
         let words = ["it wants the file or folder `/var/y`", "it wants the file or folder `~/.cache/x`"];
-        let mut told = wants.in_words(Path::new("/home/u"));
-        told.sort();
-        assert_eq!(told, words);
-        assert!(Wants { files: files("all is well at '/home/u'"), ..Wants::default() }.is_empty());
+        let mut lines = wants.describe(Path::new("/home/u"));
+        lines.sort();
+        assert_eq!(lines, words);
+        assert!(
+            RefusedAccess { files: files("all is well at '/home/u'"), ..RefusedAccess::default() }.is_empty()
+        );
     }
     #[test]
     fn the_first_failed_connection_is_named() {
         let network = TrialNetwork::new("far", HostRules::default());
-        let seen = |host: &str, verdict| {
+        let log = |host: &str, verdict| {
             let (server, host) = ("far".to_owned(), host.to_owned());
             let protocol = ironcurtain_egress::Protocol::Connect;
-            drop(network.seen.record(ConnectionEvent {
+            drop(network.log.record(ConnectionEvent {
                 server,
                 protocol,
                 host,
@@ -183,13 +185,13 @@ mod tests {
                 addresses: vec![],
             }));
         };
-        seen("a.example", ConnectionVerdict::Refused { code: "unlisted", reason: "no rule".into() });
-        assert_eq!(network.failure(), "");
+        log("a.example", ConnectionVerdict::Refused { code: "unlisted", reason: "no rule".into() });
+        assert_eq!(network.failure_note(), "");
         for host in ["b.example", "c.example"] {
             let reason = format!("`{host}` cannot be resolved");
-            seen(host, ConnectionVerdict::Failed { code: "unresolvable", reason });
+            log(host, ConnectionVerdict::Failed { code: "unresolvable", reason });
         }
-        assert_eq!(network.failure(), "; a connection failed: `b.example` cannot be resolved");
+        assert_eq!(network.failure_note(), "; a connection failed: `b.example` cannot be resolved");
         assert_eq!(network.refused(), BTreeSet::from(["a.example:443".to_owned()]));
     }
 }

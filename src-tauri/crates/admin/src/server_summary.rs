@@ -9,13 +9,13 @@ use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server, Ser
 use ironcurtain_packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
 use ironcurtain_sandbox::check_tun;
-use ironcurtain_secrets::{named, named_in_header};
+use ironcurtain_secrets::{secret_reference, secret_reference_in_header};
 use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 
 /// Maximum length of a command line in a question, in characters.
-const IN_QUESTION: usize = 60;
+const MAX_COMMAND_LEN: usize = 60;
 
 /// Description of a trial, and the question that the user must confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub struct TrialNotice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
     /// Each call requires approval.
-    Asked,
+    Ask,
     /// The calls are allowed, because the server can access nothing.
-    Free,
+    Allowed,
     /// The calls are refused until the tool is annotated.
     Refused,
     /// A rule of the policy denies the calls.
@@ -47,7 +47,7 @@ impl TrialNotice {
     pub fn new(server: &Server) -> Self {
         if let Some(remote) = &server.remote {
             let host = host(server).unwrap_or_default();
-            let headers = names("Sends the headers", remote.headers().keys());
+            let headers = name_list("Sends the headers", remote.headers().keys());
             return Self {
                 lines: std::iter::once(format!("Address: {remote}")).chain(headers).collect(),
                 question: format!("Connect to `{host}`, without your secrets, to read its list of tools?"),
@@ -55,20 +55,23 @@ impl TrialNotice {
             };
         }
         let mut lines = vec![format!("Program: {}", visible::line(&server.command_line()))];
-        let is_foreign = |key: &&String| *key != "HOME" && !DATA_VARIABLES.contains(&key.as_str());
-        lines.extend(names("Variables passed to it", server.env.keys().filter(is_foreign)));
-        let package = RunnerCommand::of(server).ok().flatten().map(|command| command.requested);
+        let is_from_entry = |key: &&String| *key != "HOME" && !DATA_VARIABLES.contains(&key.as_str());
+        lines.extend(name_list("Variables passed to it", server.env.keys().filter(is_from_entry)));
+        let package = RunnerCommand::parse(server).ok().flatten().map(|command| command.requested);
         lines.extend(package.as_ref().map(download));
-        let place = if server.sandbox.settings().is_some() { "in its sandbox" } else { "WITHOUT A SANDBOX" };
-        let what = visible::head(&visible::line(&server.command_line()), IN_QUESTION);
-        let act = match &package {
-            Some(package) => format!("Download `{package}` and start it {place}"),
-            None => format!("Start `{what}` {place}"),
+        let sandboxing =
+            if server.sandbox.settings().is_some() { "in its sandbox" } else { "WITHOUT A SANDBOX" };
+        let command_line = visible::head(&visible::line(&server.command_line()), MAX_COMMAND_LEN);
+        let action = match &package {
+            Some(package) => format!("Download `{package}` and start it {sandboxing}"),
+            None => format!("Start `{command_line}` {sandboxing}"),
         };
         Self {
             lines,
-            question: format!("{act}, without your secrets, to read its list of tools?"),
-            progress: format!("Starting it {place}, without your secrets, to read its list of tools ..."),
+            question: format!("{action}, without your secrets, to read its list of tools?"),
+            progress: format!(
+                "Starting it {sandboxing}, without your secrets, to read its list of tools ..."
+            ),
         }
     }
 }
@@ -90,10 +93,12 @@ pub fn reach(server: &Server) -> Vec<String> {
         lines
             .push(format!("It is meant to work with `{path}`. You will be asked about that for each agent."));
     }
-    let of_env = server.env.iter().filter_map(|(key, value)| Some((key, named(value).ok()??)));
+    let env_secrets =
+        server.env.iter().filter_map(|(key, value)| Some((key, secret_reference(value).ok()??)));
     let headers = server.remote.iter().flat_map(|remote| remote.headers());
-    let of_headers = headers.filter_map(|(key, value)| Some((key, named_in_header(value).ok()??.1)));
-    for (key, secret) in of_env.chain(of_headers) {
+    let header_secrets =
+        headers.filter_map(|(key, value)| Some((key, secret_reference_in_header(value).ok()??.1)));
+    for (key, secret) in env_secrets.chain(header_secrets) {
         lines.push(format!("It gets your secret `{secret}` as `{key}`."));
     }
     lines.iter().map(|line| visible::line(line)).collect()
@@ -112,8 +117,8 @@ fn sandbox(access: ServerAccess, settings: &SandboxSettings) -> Vec<String> {
         }
     };
     let mut lines = vec![files.to_owned()];
-    lines.extend(listed("It can always change", &settings.filesystem.allow_write));
-    lines.extend(listed("It can always read", &settings.filesystem.allow_read));
+    lines.extend(path_list("It can always change", &settings.filesystem.allow_write));
+    lines.extend(path_list("It can always read", &settings.filesystem.allow_read));
     lines.push(match &settings.network {
         None => "It has no network.".to_owned(),
         Some(network) if network.is_closed() => "It has no network.".to_owned(),
@@ -138,13 +143,13 @@ fn network(network: &NetworkSettings, has_tun: bool) -> String {
     }
 }
 
-fn listed(what: &str, paths: &[String]) -> Option<String> {
-    (!paths.is_empty()).then(|| format!("{what} `{}`.", paths.join("`, `")))
+fn path_list(label: &str, paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| format!("{label} `{}`.", paths.join("`, `")))
 }
 
-fn names<'a>(what: &str, all: impl Iterator<Item = &'a String>) -> Option<String> {
+fn name_list<'a>(label: &str, all: impl Iterator<Item = &'a String>) -> Option<String> {
     let all: Vec<&str> = all.map(String::as_str).collect();
-    (!all.is_empty()).then(|| visible::line(&format!("{what}: {}", all.join(", "))))
+    (!all.is_empty()).then(|| visible::line(&format!("{label}: {}", all.join(", "))))
 }
 
 fn download(package: &RequestedPackage) -> String {
@@ -168,15 +173,15 @@ fn host(server: &Server) -> Option<String> {
 impl UnannotatedCalls {
     /// Evaluates a call to an unannotated tool as the trusted process would if there were no grants.
     #[must_use]
-    pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
+    pub fn judge(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
         // For an annotated tool, evaluates a call with an empty tool name instead, because that name has no annotation.
         let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
         match trial.judge(server, tool, &Map::new(), None).outcome {
             Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,
             Err(denial) => Self::Denied(denial.reason.to_string()),
             Ok(explanation) => match explanation.verdict {
-                Verdict::Allow(_) => Self::Free,
-                Verdict::Escalate(_) => Self::Asked,
+                Verdict::Allow(_) => Self::Allowed,
+                Verdict::Escalate(_) => Self::Ask,
                 Verdict::Deny(denial) => Self::Denied(denial.reason.to_string()),
             },
         }
@@ -187,8 +192,8 @@ impl UnannotatedCalls {
 impl Display for UnannotatedCalls {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked => f.write_str("you will be asked at every call"),
-            Self::Free => f.write_str("calls run without asking while the server can reach nothing, and you will be asked at every call once it can"),
+            Self::Ask => f.write_str("you will be asked at every call"),
+            Self::Allowed => f.write_str("calls run without asking while the server can reach nothing, and you will be asked at every call once it can"),
             Self::Refused => f.write_str("calls are refused"),
             Self::Denied(reason) => write!(f, "calls are denied by your policy ({reason})"),
         }

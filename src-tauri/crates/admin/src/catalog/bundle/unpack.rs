@@ -15,7 +15,7 @@ use zip::result::ZipError;
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum size of the archive: 256 MiB. This also limits the size of the file list in memory.
-const MAX_PACKED: u64 = 256 << 20;
+const MAX_ARCHIVE_BYTES: u64 = 256 << 20;
 
 /// Maximum number of files in a bundle.
 const MAX_FILES: usize = 50_000;
@@ -37,7 +37,7 @@ pub enum UnpackError {
     /// The bundle exceeds a size limit or the maximum number of files.
     #[error(
         "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MAX_FILES} files; nothing was added",
-        MAX_PACKED >> 20,
+        MAX_ARCHIVE_BYTES >> 20,
         MAX_BYTES >> 20
     )]
     TooLarge,
@@ -58,19 +58,19 @@ pub enum UnpackError {
 pub(super) fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
     let read = |source| UnpackError::Read { file: bundle.to_path_buf(), source };
     let file = bounded_read::open(bundle).map_err(|problem| read(problem.into()))?;
-    if file.metadata().map_err(|problem| read(problem.into()))?.len() > MAX_PACKED {
+    if file.metadata().map_err(|problem| read(problem.into()))?.len() > MAX_ARCHIVE_BYTES {
         return Err(UnpackError::TooLarge);
     }
     let mut archive = ZipArchive::new(file).map_err(read)?;
     remove(folder)?;
-    let done = all(&mut archive, folder, &read);
-    if done.is_err() {
+    let result = extract_all(&mut archive, folder, &read);
+    if result.is_err() {
         remove(folder)?;
     }
-    done
+    result
 }
 
-fn all(
+fn extract_all(
     archive: &mut ZipArchive<File>,
     folder: &Path,
     read: &impl Fn(ZipError) -> UnpackError,
@@ -78,35 +78,35 @@ fn all(
     if archive.len() > MAX_FILES {
         return Err(UnpackError::TooLarge);
     }
-    make(folder)?;
-    let mut left = MAX_BYTES;
-    for at in 0..archive.len() {
-        let mut entry = archive.by_index(at).map_err(read)?;
+    create_dir(folder)?;
+    let mut remaining = MAX_BYTES;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(read)?;
         let outside = || UnpackError::Outside(entry.name().unwrap_or_default().escape_default().to_string());
-        let below = entry.enclosed_name().ok_or_else(outside)?;
+        let relative_path = entry.enclosed_name().ok_or_else(outside)?;
         if entry.is_symlink() {
             return Err(outside());
         }
-        let path = folder.join(below);
+        let path = folder.join(relative_path);
         if entry.is_dir() {
-            make(&path)?;
+            create_dir(&path)?;
             continue;
         }
-        path.parent().map_or(Ok(()), make)?;
+        path.parent().map_or(Ok(()), create_dir)?;
         let is_program = entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
         let write = |source| UnpackError::Write { path: path.clone(), source };
         let mut file = File::create_new(&path).map_err(write)?;
-        let written = io::copy(&mut (&mut entry).take(left + 1), &mut file).map_err(write)?;
-        left = left.checked_sub(written).ok_or(UnpackError::TooLarge)?;
+        let written = io::copy(&mut (&mut entry).take(remaining + 1), &mut file).map_err(write)?;
+        remaining = remaining.checked_sub(written).ok_or(UnpackError::TooLarge)?;
         let mode = if is_program { 0o700 } else { 0o600 };
         file.set_permissions(Permissions::from_mode(mode)).map_err(write)?;
     }
     Ok(())
 }
 
-fn make(folder: &Path) -> Result<(), UnpackError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| UnpackError::Write { path: folder.to_path_buf(), source })
+fn create_dir(folder: &Path) -> Result<(), UnpackError> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|source| UnpackError::Write { path: folder.to_path_buf(), source })
 }
 
 /// Removes a folder if it exists.

@@ -5,7 +5,7 @@
 use super::AdditionChoices;
 use super::addition::Addition;
 use super::addition_error::AdditionError;
-use super::command_line::{CONTAINERS, is_command, translated, with_assignments};
+use super::command_line::{CONTAINERS, is_command, with_assignments, without_runner_options};
 use super::names::short_name;
 use super::snippet::without_fence;
 use ironcurtain_config::home::Home;
@@ -17,39 +17,40 @@ impl Addition {
     ///
     /// # Errors
     /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
-    pub fn documented(
+    pub fn from_documentation(
         home: &Home,
         words: &[String],
         choices: &AdditionChoices,
     ) -> Result<Self, AdditionError> {
-        let [only] = words else { return Self::of_words(home, words, choices) };
+        let [only] = words else { return Self::from_words(home, words, choices) };
         let text = without_fence(only);
         if text.starts_with(['{', '"']) {
-            return Self::snippet(home, text, choices);
+            return Self::from_snippet(home, text, choices);
         }
         match text.strip_prefix("$ ").unwrap_or(text).trim() {
             line if line.contains(char::is_whitespace) => {
                 let words = shlex::split(line).ok_or_else(|| AdditionError::Quotes(line.to_owned()))?;
-                Self::of_words(home, &words, choices)
+                Self::from_words(home, &words, choices)
             }
             name if CONTAINERS.contains(&name) => Err(AdditionError::Container(name.to_owned())),
-            name => Self::named(home, name, choices),
+            name => Self::from_spec(home, name, choices),
         }
     }
 
-    fn of_words(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
+    fn from_words(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let (env, words) = with_assignments(words);
         if !env.is_empty() {
-            let words = translated(words);
-            let own = words.iter().skip(1).find(|word| !word.starts_with('-')).map(|word| short_name(word));
+            let words = without_runner_options(words);
+            let default_name =
+                words.iter().skip(1).find(|word| !word.starts_with('-')).map(|word| short_name(word));
             let entry = json!({ "command": words.first(), "args": words.get(1..), "env": env });
-            let Value::Object(entry) = entry else { return Err(AdditionError::NotOne(0)) };
-            return Self::from_untrusted_entry(home, own.unwrap_or_default(), entry, choices);
+            let Value::Object(entry) = entry else { return Err(AdditionError::NotOneServer(0)) };
+            return Self::from_untrusted_entry(home, default_name.unwrap_or_default(), entry, choices);
         }
         match words {
-            [] => Err(AdditionError::NotOne(0)),
-            [only] => Self::named(home, only, choices),
-            [program, ..] if is_command(program) => Self::command(home, words, choices),
+            [] => Err(AdditionError::NotOneServer(0)),
+            [only] => Self::from_spec(home, only, choices),
+            [program, ..] if is_command(program) => Self::from_command(home, words, choices),
             [_, unexpected, ..] => Err(AdditionError::Unexpected(unexpected.clone())),
         }
     }
@@ -66,7 +67,7 @@ mod tests {
 
     fn documented(words: &[&str]) -> Result<Addition, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Addition::documented(&home(), &words, &AdditionChoices::default()).map_err(|e| e.to_string())
+        Addition::from_documentation(&home(), &words, &AdditionChoices::default()).map_err(|e| e.to_string())
     }
 
     fn args(words: &[&str]) -> (Value, Value) {

@@ -1,8 +1,8 @@
-//! Turns the audit log's export on and off, and shows the exported entries.
+//! Turns the audit log's export on and off and shows the exported entries.
 
 use crate::file_edit;
 use crate::settings::{self, ConfigChangeError};
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPosition};
 use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_config::{Config, ConfigError, ExportConfig, ExportPathsError, ExportedPaths, Managed};
 use ironcurtain_daemon::path_form;
@@ -16,11 +16,11 @@ use std::io;
 use std::path::Path;
 
 /// Number of entries in a sample.
-const SAMPLE: usize = 5;
+const SAMPLE_COUNT: usize = 5;
 
 /// Collector to export to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportChoice {
+pub struct ExportTarget {
     /// Base address of the collector.
     pub url: String,
     /// Form in which paths are exported. `None`: the organization's form, or else the default.
@@ -39,7 +39,7 @@ pub struct ExportStatus {
     /// Stored state; `None` before the trusted process has started the export.
     pub state: Option<ExportState>,
     /// Size of the unsent part of the log, in bytes.
-    pub behind: u64,
+    pub unsent_bytes: u64,
     /// Public key that verifies the signed heads.
     pub key: Option<PublicKey>,
 }
@@ -61,7 +61,7 @@ pub struct ManagedExport {
 
 /// Error from reading or changing the export.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordExportError {
+pub enum CollectorExportError {
     /// IronCurtain's folders cannot be created.
     #[error(transparent)]
     Home(#[from] HomeError),
@@ -109,27 +109,27 @@ pub enum ProbeError {
 /// exported, even if the trusted process starts later.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] on failure, in which case nothing changed.
-pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, RecordExportError> {
-    exported_paths(choice.paths)?;
+/// Returns a [`CollectorExportError`] on failure, in which case nothing changed.
+pub fn enable_export(home: &Home, target: &ExportTarget) -> Result<Config, CollectorExportError> {
+    exported_paths(target.paths)?;
     if let Some(managed) = Managed::load()?
-        && let Some(reason) = managed.refusal_without_export(Some(&choice.url))
+        && let Some(reason) = managed.refusal_without_export(Some(&target.url))
     {
-        return Err(RecordExportError::Managed(reason));
+        return Err(CollectorExportError::Managed(reason));
     }
-    let mut export = Map::from_iter([("url".to_owned(), Value::from(choice.url.as_str()))]);
-    if let Some(paths) = choice.paths {
+    let mut export = Map::from_iter([("url".to_owned(), Value::from(target.url.as_str()))]);
+    if let Some(paths) = target.paths {
         export.insert("paths".to_owned(), paths.as_str().into());
     }
-    if let Some(token) = &choice.token {
+    if let Some(token) = &target.token {
         let headers = json!({ "Authorization": format!("Bearer keyring:{token}") });
         export.insert("headers".to_owned(), headers);
     }
     home.prepare()?;
     if Config::load(home)?.export.is_none() {
-        let place = LogPlace::end(&home.audit()).map_err(RecordExportError::Log)?;
+        let place = LogPosition::end(&home.audit()).map_err(CollectorExportError::Log)?;
         let state = ExportState::starting_at(place);
-        state.write(&home.export_state()).map_err(RecordExportError::Position)?;
+        state.write(&home.export_state()).map_err(CollectorExportError::Position)?;
     }
     Ok(settings::change_settings(home, &[("export", export.into())])?)
 }
@@ -137,13 +137,13 @@ pub fn enable_export(home: &Home, choice: &ExportChoice) -> Result<Config, Recor
 /// Turns the export off, if it is on. Unsent entries will never be sent.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] on failure or if the user's organization requires the export. Nothing changed then.
-pub fn disable_export(home: &Home) -> Result<Config, RecordExportError> {
+/// Returns a [`CollectorExportError`] on failure or if the user's organization requires the export. Nothing changed then.
+pub fn disable_export(home: &Home) -> Result<Config, CollectorExportError> {
     let config = Config::load(home)?;
     let Some(export) = &config.export else { return Ok(config) };
     if let Some(reason) = Managed::load()?.and_then(|managed| managed.refusal_to_disable_export(&export.url))
     {
-        return Err(RecordExportError::Managed(reason));
+        return Err(CollectorExportError::Managed(reason));
     }
     let config = settings::edit(home, |file, text| file_edit::remove(file, &text, &["export"]))?;
     // The file may not exist, because a running trusted process also removes it.
@@ -154,8 +154,8 @@ pub fn disable_export(home: &Home) -> Result<Config, RecordExportError> {
 /// Returns the form in which paths are exported if the user chose this form, or none.
 ///
 /// # Errors
-/// Returns [`RecordExportError::Paths`] if the user's organization has set another form.
-pub fn exported_paths(chosen: Option<ExportedPaths>) -> Result<ExportedPaths, RecordExportError> {
+/// Returns [`CollectorExportError::Paths`] if the user's organization has set another form.
+pub fn exported_paths(chosen: Option<ExportedPaths>) -> Result<ExportedPaths, CollectorExportError> {
     let paths = match Managed::load()? {
         Some(managed) => managed.export_paths(chosen)?,
         None => chosen,
@@ -166,19 +166,19 @@ pub fn exported_paths(chosen: Option<ExportedPaths>) -> Result<ExportedPaths, Re
 /// Returns the newest entries in their exported form, oldest first.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] if the log cannot be read or no key can be generated.
-pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, RecordExportError> {
-    let form = path_form(paths, || match store(home).public()? {
-        Some(_) => Ok(store(home).open_or_create()?.path_key()),
+/// Returns a [`CollectorExportError`] if the log cannot be read or no key can be generated.
+pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, CollectorExportError> {
+    let form = path_form(paths, || match key_store(home).public()? {
+        Some(_) => Ok(key_store(home).open_or_create()?.path_key()),
         // Uses a temporary key, because a sample must not create the real key.
         None => Ok(DeviceKey::generate()?.path_key()),
     })?;
-    let place = LogPlace::before_newest(&home.audit(), SAMPLE).map_err(RecordExportError::Log)?;
+    let place = LogPosition::before_newest(&home.audit(), SAMPLE_COUNT).map_err(CollectorExportError::Log)?;
     let mut follower = Follower::new(&home.audit(), place);
     let mut events = Vec::new();
-    while let Some(next) = follower.read_next().map_err(RecordExportError::Log)? {
+    while let Some(next) = follower.read_next().map_err(CollectorExportError::Log)? {
         if let FollowedEntry::Entry { entry, link, .. } = next {
-            events.push(sample(&ExportedEvent::of(&entry, &link, &form)));
+            events.push(sample(&ExportedEvent::from_entry(&entry, &link, &form)));
         }
     }
     Ok(events)
@@ -187,10 +187,11 @@ pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, Re
 /// Returns the state of the export.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] if the settings, the log, the export's state or the key cannot be read.
-pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
+/// Returns a [`CollectorExportError`] if the settings, the log, the export's state or the key cannot be read.
+pub fn export_status(home: &Home) -> Result<ExportStatus, CollectorExportError> {
     let state = ExportState::read(&home.export_state())?;
-    let behind = state.as_ref().map(|state| Follower::new(&home.audit(), state.place.clone()).behind());
+    let unsent_bytes =
+        state.as_ref().map(|state| Follower::new(&home.audit(), state.position.clone()).behind());
     let config = Config::load(home)?.export;
     let managed = Managed::load()?.map(|managed| {
         let url = config.as_ref().map(|config| config.url.as_str());
@@ -206,8 +207,8 @@ pub fn export_status(home: &Home) -> Result<ExportStatus, RecordExportError> {
         config,
         managed,
         state,
-        behind: behind.transpose().map_err(RecordExportError::Log)?.unwrap_or(0),
-        key: store(home).public()?,
+        unsent_bytes: unsent_bytes.transpose().map_err(CollectorExportError::Log)?.unwrap_or(0),
+        key: key_store(home).public()?,
     })
 }
 
@@ -222,13 +223,17 @@ pub async fn probe_collector(secrets: &SecretStore, config: &ExportConfig) -> Re
 /// Appends all entries that the file does not contain yet, as OCSF events.
 ///
 /// # Errors
-/// Returns a [`RecordExportError`] if the log or the key cannot be read, or the file cannot be written.
-pub fn write_ocsf(home: &Home, file: &Path, paths: ExportedPaths) -> Result<OcsfWritten, RecordExportError> {
+/// Returns a [`CollectorExportError`] if the log or the key cannot be read, or the file cannot be written.
+pub fn write_ocsf(
+    home: &Home,
+    file: &Path,
+    paths: ExportedPaths,
+) -> Result<OcsfWritten, CollectorExportError> {
     home.prepare()?;
-    let form = path_form(paths, || Ok(store(home).open_or_create()?.path_key()))?;
+    let form = path_form(paths, || Ok(key_store(home).open_or_create()?.path_key()))?;
     Ok(append_ocsf(&home.audit(), file, &form)?)
 }
 
-fn store(home: &Home) -> KeyStore {
+fn key_store(home: &Home) -> KeyStore {
     KeyStore::new(&home.state, home.has_keyring)
 }

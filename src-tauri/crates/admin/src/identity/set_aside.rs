@@ -8,36 +8,36 @@ use ironcurtain_config::home::{Home, private_dir};
 use ironcurtain_config::read;
 use ironcurtain_paths::random_name;
 use ironcurtain_policy::{Annotations, defaults};
-use ironcurtain_secrets::{Logins, SecretStore, named, named_in_header};
+use ironcurtain_secrets::{Logins, SecretStore, secret_reference, secret_reference_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// Records the state that will be set aside in `put-aside.json` and returns the file's path.
-pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
+pub(super) fn write_inventory(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
     let home = &server.home;
     let file = home.config.join("put-aside.json");
     let text = read(&file)?.unwrap_or_else(|| "[]".to_owned());
-    let unread = |source| IdentityChangeError::Note { file: file.clone(), source };
-    let mut notes: Vec<Value> = serde_json::from_str(&text).map_err(unread)?;
-    let grants = server.kept.grants.iter().map(|grant| {
+    let parse_error = |source| IdentityChangeError::Parse { file: file.clone(), source };
+    let mut inventory: Vec<Value> = serde_json::from_str(&text).map_err(parse_error)?;
+    let grants = server.stored_state.grants.iter().map(|grant| {
         json!({ "client": grant.subject.client, "what": grant.what.to_string(), "provenance": grant.provenance })
     });
-    notes.push(json!({
+    inventory.push(json!({
         "server": server.name,
         "atMs": now_ms(),
         "was": server.owner.as_ref().and_then(|owner| serde_json::from_str::<Value>(owner).ok()),
         "grants": grants.collect::<Vec<_>>(),
         "annotations": annotations(home, &server.name)?,
-        "secrets": secrets(home, &server.name)?,
-        "data": server.kept.data.as_ref().map(|_| home.put_aside()),
+        "secrets": secret_references(home, &server.name)?,
+        "data": server.stored_state.data.as_ref().map(|_| home.set_aside_data()),
     }));
-    let text = serde_json::to_string_pretty(&notes).map_err(unread)? + "\n";
+    let text = serde_json::to_string_pretty(&inventory).map_err(parse_error)? + "\n";
     file_edit::replace(&file, &text)?;
     Ok(file)
 }
 
-/// Removes the annotations and the references to secrets from their files, and moves the data folder.
-pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeError> {
+/// Removes the annotations and the references to secrets from their files and moves the data folder.
+pub(super) fn set_aside(server: &SuspendedServer) -> Result<(), IdentityChangeError> {
     let (home, name) = (&server.home, server.name.as_str());
     if annotations(home, name)?.is_some() {
         let (file, text) = annotations_file(home)?;
@@ -47,22 +47,22 @@ pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeEr
         private_dir(&home.policy())?;
         file_edit::replace(&file, &text)?;
     }
-    for (key, field) in secrets(home, name)?.into_iter().flat_map(named_fields) {
+    for (key, field) in secret_references(home, name)?.into_iter().flat_map(field_paths) {
         let servers = ServersFile::open(home)?;
-        let (way, _) = servers.entry(name)?;
-        let way: Vec<&str> = way.iter().map(String::as_str).chain([key.as_str(), field.as_str()]).collect();
-        servers.write(&servers.without(&way)?)?;
+        let (keys, _) = servers.entry(name)?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).chain([key.as_str(), field.as_str()]).collect();
+        servers.write(&servers.without(&keys)?)?;
     }
-    if server.kept.login {
+    if server.stored_state.login {
         // The login's tokens are never sent to a different address.
-        Logins::of(&SecretStore::of(&home.state)).strike(name)?;
+        Logins::of(&SecretStore::of(&home.state)).remove_record(name)?;
     }
-    if let Some(data) = &server.kept.data {
-        let (aside, unmoved) =
-            (home.put_aside(), |source| IdentityChangeError::Move { path: data.clone(), source });
-        private_dir(&aside)?;
-        let unique = format!("{name}-{}", random_name().map_err(unmoved)?);
-        std::fs::rename(data, aside.join(unique)).map_err(unmoved)?;
+    if let Some(data) = &server.stored_state.data {
+        let (target, move_error) =
+            (home.set_aside_data(), |source| IdentityChangeError::Move { path: data.clone(), source });
+        private_dir(&target)?;
+        let unique = format!("{name}-{}", random_name().map_err(move_error)?);
+        std::fs::rename(data, target.join(unique)).map_err(move_error)?;
         private_dir(data)?;
     }
     Ok(())
@@ -77,26 +77,26 @@ fn annotations_file(home: &Home) -> Result<(PathBuf, String), IdentityChangeErro
 fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeError> {
     let (file, text) = annotations_file(home)?;
     let all: Value =
-        serde_json::from_str(&text).map_err(|source| IdentityChangeError::Note { file, source })?;
+        serde_json::from_str(&text).map_err(|source| IdentityChangeError::Parse { file, source })?;
     Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
 }
 
 /// Returns the variables and headers in a server's entry that refer to secrets, or an empty map if the server has no
 /// entry.
-fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
+fn secret_references(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
     let entry = match ServersFile::open(home)?.entry(name) {
         Ok((_, entry)) => entry,
         Err(ServerChangeError::Unknown(_)) => return Ok(Map::new()),
         Err(problem) => return Err(problem.into()),
     };
-    let names = |key: &str, value: &str| match key {
-        "env" => matches!(named(value), Ok(Some(_))),
-        _ => matches!(named_in_header(value), Ok(Some(_))),
+    let is_reference = |key: &str, value: &str| match key {
+        "env" => matches!(secret_reference(value), Ok(Some(_))),
+        _ => matches!(secret_reference_in_header(value), Ok(Some(_))),
     };
     let mut all = Map::new();
     for key in ["env", "headers"] {
         let fields = entry.get(key).and_then(Value::as_object).into_iter().flatten();
-        let fields = fields.filter(|(_, value)| value.as_str().is_some_and(|value| names(key, value)));
+        let fields = fields.filter(|(_, value)| value.as_str().is_some_and(|value| is_reference(key, value)));
         let fields: Map<String, Value> =
             fields.map(|(field, value)| (field.clone(), value.clone())).collect();
         if !fields.is_empty() {
@@ -106,7 +106,7 @@ fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChange
     Ok(all)
 }
 
-fn named_fields((key, fields): (String, Value)) -> Vec<(String, String)> {
+fn field_paths((key, fields): (String, Value)) -> Vec<(String, String)> {
     let fields = fields.as_object().into_iter().flatten();
     fields.map(|(field, _)| (key.clone(), field.clone())).collect()
 }

@@ -4,7 +4,7 @@
 //! - Used only for entries that start the shim. Other entries may contain secrets, which must not be on a command
 //!   line.
 
-use super::{ClientError, program};
+use super::{ClientError, find_program};
 use ironcurtain_client_config::{KnownClient, StartCommand};
 use std::fmt;
 use std::path::PathBuf;
@@ -15,36 +15,36 @@ const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
 
 /// Command line that edits a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnCommand {
+pub struct ClientCommand {
     program: PathBuf,
     arguments: Vec<String>,
 }
 
-impl OwnCommand {
+impl ClientCommand {
     /// Returns the command that adds an entry for the shim to the user's settings. Returns `None` if the client has
     /// no such command.
-    pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
+    pub(super) fn add_entry(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
         let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
         let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
         let start = ["--".to_owned(), launch.command.clone()].into_iter().chain(launch.args.clone());
-        Self::of(client, words.chain(start))
+        Self::new(client, words.chain(start))
     }
 
     /// Returns the command that removes an entry from the user's settings. Returns `None` if the client has no such
     /// command.
-    pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
-        Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
+    pub(super) fn remove_entry(client: &KnownClient, name: &str) -> Option<Self> {
+        Self::new(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
     }
 
-    fn of(client: &KnownClient, arguments: impl Iterator<Item = String>) -> Option<Self> {
+    fn new(client: &KnownClient, arguments: impl Iterator<Item = String>) -> Option<Self> {
         let (id, name) = CLAUDE_CODE;
-        let program = program(name).filter(|_| client.id == id)?;
+        let program = find_program(name).filter(|_| client.id == id)?;
         Some(Self { program, arguments: arguments.collect() })
     }
 
     /// Runs the command and waits until it exits.
     pub(super) fn run(&self) -> Result<(), ClientError> {
-        let failed = |said: String| ClientError::OwnCommand { command: self.to_string(), said };
+        let failed = |output: String| ClientError::Command { command: self.to_string(), output };
         let output = Command::new(&self.program)
             .args(&self.arguments)
             .stdin(Stdio::null())
@@ -53,13 +53,13 @@ impl OwnCommand {
         if output.status.success() {
             return Ok(());
         }
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        Err(failed(said.lines().last().unwrap_or("it exited without output").trim().to_owned()))
+        let output_text = [output.stdout, output.stderr].concat();
+        let output_text = String::from_utf8_lossy(&output_text);
+        Err(failed(output_text.lines().last().unwrap_or("it exited without output").trim().to_owned()))
     }
 }
 
-impl fmt::Display for OwnCommand {
+impl fmt::Display for ClientCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.program.file_name().unwrap_or_default().to_string_lossy();
         write!(f, "{name} {}", self.arguments.join(" "))
