@@ -1,7 +1,7 @@
 //! Reports errors as text on standard error and, with `--json`, as an object on standard output.
 
-use crate::lines::TextLines;
 use crate::screen::{OutputClosed, Screen};
+use crate::text_lines::TextLines;
 use clap::error::{ContextKind, ContextValue};
 use ironcurtain_config::ConfigError;
 use ironcurtain_policy::{LoadError, SourceLocation};
@@ -106,16 +106,16 @@ fn location(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
 
 /// Returns the file and line of an error in a policy, annotations or list file, as JSON.
 pub fn location_of_load_error(error: &LoadError) -> Map<String, Value> {
-    let (place, more) = match error {
-        LoadError::Shape { place, .. } => (place, json!({})),
-        LoadError::Rule { place, rule, field, .. } => (place, json!({ "rule": rule, "field": field })),
-        LoadError::Tool { place, server, tool, field, .. } => {
-            (place, json!({ "server": server, "tool": tool, "field": field }))
+    let (location, more) = match error {
+        LoadError::Shape { location, .. } => (location, json!({})),
+        LoadError::Rule { location, rule, field, .. } => (location, json!({ "rule": rule, "field": field })),
+        LoadError::Tool { location, server, tool, field, .. } => {
+            (location, json!({ "server": server, "tool": tool, "field": field }))
         }
-        LoadError::List { place, list, field, .. } => (place, json!({ "list": list, "field": field })),
+        LoadError::List { location, list, field, .. } => (location, json!({ "list": list, "field": field })),
     };
     let more = more.as_object().cloned().unwrap_or_default();
-    file_and_line(place).into_iter().chain(more).collect()
+    file_and_line(location).into_iter().chain(more).collect()
 }
 
 fn location_of_config_error(error: &ConfigError) -> Map<String, Value> {
@@ -123,14 +123,14 @@ fn location_of_config_error(error: &ConfigError) -> Map<String, Value> {
         ConfigError::Io { path, .. } => {
             file_and_line(&SourceLocation { file: path.display().to_string(), line: None })
         }
-        ConfigError::Invalid { place, .. } => file_and_line(place),
+        ConfigError::Invalid { location, .. } => file_and_line(location),
         ConfigError::Managed(_) => Map::new(),
     }
 }
 
-fn file_and_line(place: &SourceLocation) -> Map<String, Value> {
-    let file = ("file".to_owned(), place.file.as_str().into());
-    let line = place.line.map(|line| ("line".to_owned(), line.into()));
+fn file_and_line(location: &SourceLocation) -> Map<String, Value> {
+    let file = ("file".to_owned(), location.file.as_str().into());
+    let line = location.line.map(|line| ("line".to_owned(), line.into()));
     [file].into_iter().chain(line).collect()
 }
 
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn a_cause_is_printed_once() {
-        let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "the file does not exist");
         let config = || ConfigError::Io { path: "/p".into(), source: missing() };
         let text = |problem: anyhow::Error| sentence(&problem);
-        assert_eq!(text(config().into()), "failed to read `/p`: there is no such file");
+        assert_eq!(text(config().into()), "failed to read `/p`: the file does not exist");
         let above = Err::<(), _>(missing()).context("`/p` cannot be used").unwrap_err();
-        assert_eq!(text(above), "`/p` cannot be used: there is no such file");
+        assert_eq!(text(above), "`/p` cannot be used: the file does not exist");
         let snapshot = ironcurtain_config::SnapshotError::from(config()).into();
-        let expected = json!({ "message": "failed to read `/p`: there is no such file", "file": "/p" });
+        let expected = json!({ "message": "failed to read `/p`: the file does not exist", "file": "/p" });
         assert_eq!(as_json(&snapshot), expected);
     }
 }

@@ -20,7 +20,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
         .take(MAX_BYTES + 1)
         .read_to_string(&mut text)
         .context("standard input is not valid UTF-8")?;
-    Ok(Secret::typed(&text)?)
+    Ok(Secret::parse(&text)?)
 }
 
 /// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or has reached EOF.
@@ -29,7 +29,7 @@ pub fn line(prompt: &str) -> anyhow::Result<Secret> {
         let mut text = String::new();
         let read = io::stdin().lock().take(MAX_BYTES + 1).read_line(&mut text);
         if read.context("standard input is not valid UTF-8")? > 0 {
-            return Ok(Secret::typed(&text)?);
+            return Ok(Secret::parse(&text)?);
         }
     }
     from_terminal(prompt)
@@ -40,7 +40,7 @@ pub fn piped() -> anyhow::Result<Secret> {
     let mut text = String::new();
     let read = io::stdin().lock().take(MAX_BYTES + 1).read_line(&mut text);
     read.context("standard input is not valid UTF-8")?;
-    Ok(Secret::typed(&text)?)
+    Ok(Secret::parse(&text)?)
 }
 
 /// Prompts for a line on the terminal and reads it without echo.
@@ -57,19 +57,17 @@ fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
         read.map(|_| line)
     };
     let typed = typed().with_context(|| no_terminal(prompt))?;
-    Ok(Secret::typed(&typed)?)
+    Ok(Secret::parse(&typed)?)
 }
 
 /// Returns the error message for a prompt without a terminal.
 fn no_terminal(prompt: &str) -> String {
-    if prompt == super::PASSPHRASE {
+    if prompt == super::PASSPHRASE_PROMPT {
         return "your secrets are locked, and there is no terminal to type the passphrase; run this in a terminal, or: echo PASSPHRASE | \
             ironcurtain secrets unlock --stdin"
             .to_owned();
     }
-    format!(
-        "there is no terminal to type this: {prompt}; run this in a terminal, or pipe it to standard input"
-    )
+    format!("no terminal to type this: {prompt}; run this in a terminal, or pipe it to standard input")
 }
 
 /// Guard that turns off a terminal's echo and signal keys until dropped.

@@ -1,11 +1,11 @@
 //! `export`: sends the audit log to a collector, and writes it as OCSF events.
 
-use crate::lines::TextLines;
-use crate::policy::since;
+use crate::policy::point_in_time;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::{Args, Subcommand, ValueEnum};
-use ironcurtain_admin::record_export::{
-    ExportChoice, ExportStatus, ManagedExport, disable_export, enable_export, export_sample, export_status,
+use ironcurtain_admin::collector_export::{
+    ExportStatus, ExportTarget, ManagedExport, disable_export, enable_export, export_sample, export_status,
     exported_paths, write_ocsf,
 };
 use ironcurtain_config::home::Home;
@@ -102,7 +102,7 @@ pub fn perform(action: ExportAction, screen: Screen) -> anyhow::Result<ExitCode>
 fn enable(home: &Home, options: EnableOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let EnableOptions { url, paths, token, yes } = options;
     let token = token.as_deref().map(SecretName::try_from).transpose()?;
-    let choice = ExportChoice { url, paths: paths.map(Into::into), token };
+    let choice = ExportTarget { url, paths: paths.map(Into::into), token };
     let events = export_sample(home, exported_paths(choice.paths)?)?;
     let mut out = TextLines::default();
     out.line(format_args!("New entries will be sent to {} like these:", choice.url));
@@ -147,7 +147,7 @@ fn sample_text(events: &[Value]) -> anyhow::Result<TextLines> {
 }
 
 fn status_text(status: &ExportStatus) -> TextLines {
-    let ExportStatus { config, managed, state, behind, key } = status;
+    let ExportStatus { config, managed, state, unsent_bytes, key } = status;
     let mut out = TextLines::default();
     match config {
         None => out.line("The record is not exported. To export it: ironcurtain export enable URL"),
@@ -162,9 +162,9 @@ fn status_text(status: &ExportStatus) -> TextLines {
     }
     match state {
         Some(state) => {
-            let times = state.last_success.map_or_else(|| "never".to_owned(), since::words);
+            let times = state.last_success.map_or_else(|| "never".to_owned(), point_in_time::format_time);
             out.line(format_args!(
-                "Sent: {} records, last {times}. Not sent yet: {behind} bytes of the log.",
+                "Sent: {} records, last {times}. Not sent yet: {unsent_bytes} bytes of the log.",
                 state.sent
             ));
             if state.dropped > 0 || state.refused > 0 {
@@ -200,7 +200,7 @@ fn paths_text(paths: ExportedPaths, managed: Option<&ManagedExport>) -> String {
 }
 
 fn status_json(status: &ExportStatus) -> Value {
-    let ExportStatus { config, managed, state, behind, key } = status;
+    let ExportStatus { config, managed, state, unsent_bytes, key } = status;
     let managed = managed.as_ref().map(|managed| {
         json!({
             "organization": managed.organization, "url": managed.url,
@@ -210,7 +210,7 @@ fn status_json(status: &ExportStatus) -> Value {
     let url = config.as_ref().and_then(|config| config.url.split(['?', '#']).next());
     json!({
         "enabled": config.is_some(), "url": url, "paths": config.as_ref().map(|config| config.paths.as_str()),
-        "managed": managed, "state": state, "behindBytes": behind,
+        "managed": managed, "state": state, "behindBytes": unsent_bytes,
         "publicKey": key.as_ref().map(ToString::to_string),
     })
 }

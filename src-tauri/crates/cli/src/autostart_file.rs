@@ -1,28 +1,30 @@
 //! Formats autostart files that a session left behind.
 
-use crate::lines::TextLines;
-use ironcurtain_protocol::{LeftFileView, LeftState};
+use crate::text_lines::TextLines;
+use ironcurtain_protocol::{AutostartFileState, AutostartFileView};
 
 /// Maximum number of diff lines to show for one file.
 const MAX_LINES: usize = 40;
 
 /// Appends the file's path, the action that runs it, its state and its diff.
-pub fn lines(out: &mut TextLines, file: &LeftFileView) {
+pub fn append_lines(out: &mut TextLines, file: &AutostartFileView) {
     out.line(&file.shown);
     let change = if file.is_new { "new" } else { "changed" };
     out.line(format_args!("  {change}; it runs {}", file.when));
     match (file.state, &file.moved_to) {
-        (LeftState::Left, _) => {}
-        (LeftState::Kept, _) => out.line("  kept by you"),
-        (LeftState::Quarantined, Some(to)) => out.line(format_args!("  moved to {to}")),
-        (LeftState::Quarantined, None) => out.line("  was moved to quarantine, but no longer exists"),
-        (LeftState::Returned, _) => out.line("  put back from quarantine by you"),
-        (LeftState::Exchanged, Some(to)) => {
+        (AutostartFileState::Undecided, _) => {}
+        (AutostartFileState::Kept, _) => out.line("  kept by you"),
+        (AutostartFileState::Quarantined, Some(to)) => out.line(format_args!("  moved to {to}")),
+        (AutostartFileState::Quarantined, None) => {
+            out.line("  was moved to quarantine, but no longer exists")
+        }
+        (AutostartFileState::Returned, _) => out.line("  put back from quarantine by you"),
+        (AutostartFileState::Exchanged, Some(to)) => {
             out.line(format_args!("  put back by you; the file it replaced is in {to}"));
         }
-        (LeftState::Exchanged, None) => out.line("  put back by you"),
-        (LeftState::Deleted, _) => out.line("  deleted from quarantine by you"),
-        (LeftState::PutBack, _) => {
+        (AutostartFileState::Exchanged, None) => out.line("  put back by you"),
+        (AutostartFileState::Deleted, _) => out.line("  deleted from quarantine by you"),
+        (AutostartFileState::PutBack, _) => {
             out.line(format_args!("  restored by IronCurtain: {}", file.keys.join(", ")))
         }
     }

@@ -1,6 +1,6 @@
 //! Formats the trusted process's replies as text.
 
-use crate::lines::{TextLines, counted};
+use crate::text_lines::{TextLines, counted};
 use ironcurtain_protocol::{
     ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, Request,
     SessionView, StatusView,
@@ -32,7 +32,7 @@ pub fn text(reply: &Reply) -> TextLines {
         }
         Reply::Done => out.line("Done."),
         Reply::Activity(entries) => {
-            entries.iter().for_each(|entry| out.line(activity(entry, &clock(entry.time_ms))));
+            entries.iter().for_each(|entry| out.line(activity_line(entry, &format_clock(entry.time_ms))));
         }
         Reply::LoginEnded(None) => out.line("You were not logged in."),
         Reply::LoginEnded(Some(ended)) => out.line(format_args!("You are logged out at {}.", ended.issuer)),
@@ -45,12 +45,12 @@ pub fn text(reply: &Reply) -> TextLines {
         }
         Reply::Metrics(figures) => figures.lines().for_each(|line| out.line(line)),
         Reply::Audit(check) => out.line(match &check.problem {
-            None if check.known_by.is_empty() => {
+            None if check.verified_by.is_empty() => {
                 format!("The audit log is intact: {} entries.", check.entries)
             }
             None => format!(
                 "The audit log is intact: {} entries; the newest is confirmed by {}.",
-                check.entries, check.known_by
+                check.entries, check.verified_by
             ),
             Some(problem) if check.intact => format!(
                 "THE END OF THE AUDIT LOG IS UNKNOWN: {problem}. Its {} entries are intact, but later ones may be missing.",
@@ -60,20 +60,20 @@ pub fn text(reply: &Reply) -> TextLines {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
         }),
-        Reply::Session(_) | Reply::LeftBehind(_) | Reply::Quarantine(_) | Reply::FinalChecks(_) => {}
+        Reply::Session(_) | Reply::AutostartFiles(_) | Reply::Quarantine(_) | Reply::FinalChecks(_) => {}
         Reply::Failed { message, .. } => out.line(message),
     }
     out
 }
 
 /// Returns the message to print when the request is answered with [`Reply::Done`], or `None` to print nothing.
-pub fn done(request: &Request) -> Option<String> {
+pub fn confirmation(request: &Request) -> Option<String> {
     if let Request::Lockdown { on, .. } = request {
         let begun =
             "Locked down: everything that needs your approval is denied. End it: ironcurtain lockdown off";
         return Some(if *on { begun } else { "Lockdown ended." }.to_owned());
     }
-    if let Request::Raise { path, .. } = request {
+    if let Request::RequestAccess { path, .. } = request {
         return Some(format!("You are asked about {path}. Answer where IronCurtain asks you."));
     }
     if let Request::Pause { session } = request {
@@ -85,7 +85,7 @@ pub fn done(request: &Request) -> Option<String> {
 }
 
 /// Formats the number of autostart files that a session left behind, such as "left 3 files that can run code later".
-pub fn left(count: usize) -> String {
+pub fn left_files(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
 }
 
@@ -113,7 +113,7 @@ fn status(out: &mut TextLines, status: &StatusView) {
     out.line(format_args!("  servers    {}", status.servers.join(", ")));
     out.line(format_args!("  policy     {}", status.policy));
     if let Some(file) = &status.secrets_file {
-        out.line(format_args!("  secrets    {}", crate::secrets::file_words(file)));
+        out.line(format_args!("  secrets    {}", crate::secrets::describe_file(file)));
     }
 }
 
@@ -123,12 +123,12 @@ fn session(out: &mut TextLines, session: &SessionView) {
         session.id,
         session.client.name,
         session.server,
-        contained(session.sandboxed, session.remote)
+        sandbox_state(session.sandboxed, session.remote)
     ));
     if let Some(exe) = &session.client.exe {
         out.line(format_args!("  verified   {exe}"));
     }
-    if let Some(says) = &session.client.says_it_is {
+    if let Some(says) = &session.client.claimed_name {
         out.line(format_args!("  claims     {says} (unverified)"));
     }
     if let Some(connection) = &session.connection {
@@ -148,7 +148,11 @@ fn session(out: &mut TextLines, session: &SessionView) {
         out.line(format_args!("  PAUSED: resume with `ironcurtain resume {}`", session.id));
     }
     if session.left > 0 {
-        out.line(format_args!("  {}: show with `ironcurtain session {}`", left(session.left), session.id));
+        out.line(format_args!(
+            "  {}: show with `ironcurtain session {}`",
+            left_files(session.left),
+            session.id
+        ));
     }
     for root in &session.roots {
         out.line(format_args!("  sees       {}  ({})", root.path, root.source));
@@ -159,7 +163,7 @@ fn session(out: &mut TextLines, session: &SessionView) {
 }
 
 /// Returns a description of how a session's server is contained.
-pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
+pub fn sandbox_state(sandboxed: bool, remote: bool) -> &'static str {
     match (sandboxed, remote) {
         (_, true) => "REMOTE, cannot be sandboxed",
         (true, false) => "sandboxed",
@@ -173,7 +177,7 @@ fn grant(out: &mut TextLines, grant: &GrantView) {
         "  for        {} through the server {}, {}",
         grant.client, grant.server, grant.lifetime
     ));
-    out.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
+    out.line(format_args!("  used       {}; from {}", use_count(grant.uses), grant.provenance));
     if let Some(why) = &grant.suspended {
         let decide = match grant.server_changed {
             true => format!(": `ironcurtain servers identity {}`", grant.server),
@@ -224,12 +228,12 @@ fn questions(out: &mut TextLines, questions: &QuestionsView) {
     }
 }
 
-fn times(uses: u64) -> String {
+fn use_count(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
 /// Formats an audit entry as a line. `time` is the formatted time of the entry.
-pub fn activity(entry: &ActivityView, time: &str) -> String {
+pub fn activity_line(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
     let decision = entry.decision.as_deref().unwrap_or("-");
@@ -241,7 +245,7 @@ pub fn activity(entry: &ActivityView, time: &str) -> String {
 }
 
 /// Formats milliseconds since the Unix epoch as a time of day in UTC.
-fn clock(ms: u64) -> String {
+fn format_clock(ms: u64) -> String {
     let since = (UNIX_EPOCH + Duration::from_millis(ms)).duration_since(UNIX_EPOCH).unwrap_or_default();
     let day = since.as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}Z", day / 3600, day / 60 % 60, day % 60)
@@ -258,7 +262,7 @@ mod tests {
             intact: false,
             entries: 3,
             problem: Some("line 4: it has no hash".into()),
-            known_by: String::new(),
+            verified_by: String::new(),
         };
         assert_eq!(
             text(&Reply::Audit(check)).as_str(),
@@ -268,6 +272,6 @@ mod tests {
 
     #[test]
     fn the_time_of_day_is_in_utc() {
-        assert_eq!(clock(1_700_000_000_000), "22:13:20Z");
+        assert_eq!(format_clock(1_700_000_000_000), "22:13:20Z");
     }
 }
