@@ -261,7 +261,7 @@ impl Broker {
     }
 
     /// Like [`ask`](Self::ask). Also returns whether the answer came from the session's own front end
-    /// ([`set_session_front_end`](Self::ask_elsewhere)). Calls `on_working` whenever the user is active in the dialog.
+    /// ([`set_session_front_end`](Self::set_session_front_end)). Calls `on_activity` whenever the user is active in the dialog.
     pub(super) async fn ask_with_location(
         &self,
         question: Question,

@@ -183,7 +183,7 @@ impl Exchange<'_> {
     }
 
     /// Asks the user a question from a remote machine. Applies only this computer's stops, question limits and audit
-    /// log. The remote machine applies denials and creates grants itself. Calls `working` whenever the user is active
+    /// log. The remote machine applies denials and creates grants itself. Calls `on_activity` whenever the user is active
     /// in the dialog.
     ///
     /// # Errors

@@ -5,16 +5,16 @@
 //! - The policy decides whether a call needs approval; this crate only asks.
 //!
 //! ```
-//! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, Slot, Withdrawn};
+//! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, AnswerSlot, WithdrawalReason};
 //!
 //! struct DenyAll;
 //!
 //! impl Consent for DenyAll {
-//!     fn ask(&self, _question: Question, slot: Slot) {
+//!     fn ask(&self, _question: Question, slot: AnswerSlot) {
 //!         slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
 //!     }
 //!
-//!     fn withdraw(&self, _question: &str, _why: Withdrawn) {}
+//!     fn withdraw(&self, _question: &str, _why: WithdrawalReason) {}
 //! }
 //! ```
 

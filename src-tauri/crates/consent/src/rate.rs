@@ -82,7 +82,7 @@ pub(super) struct QuestionSource<'a> {
 
 impl ClientRate {
     /// Returns the time of the question that must leave the window before the next question can be asked. Returns
-    /// `None` if fewer than `most` questions are in the window.
+    /// `None` if fewer than `limit` questions are in the window.
     fn blocking_question(&self, limit: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> =
             self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();

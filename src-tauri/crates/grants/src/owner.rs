@@ -81,14 +81,14 @@ pub(super) struct GrantsOwner {
 }
 
 impl GrantsOwner {
-    /// Creates the thread's state. `left` contains the terminations that the previous process left in the journal.
+    /// Creates the thread's state. `unfinished` contains the terminations that the previous process left in the journal.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
         (audit, on_trouble): (Audit, ProblemCallback),
-        left: Vec<PendingTermination>,
+        unfinished: Vec<PendingTermination>,
     ) -> Self {
-        let pending = left.into_iter().map(|ending| Pending {
+        let pending = unfinished.into_iter().map(|ending| Pending {
             ending,
             is_in_journal: true,
             recorded: false,

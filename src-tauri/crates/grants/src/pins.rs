@@ -149,7 +149,7 @@ impl Pins {
 
     /// Compares a list of tools with their pins, pins new tools, and returns the state of each tool in order. With
     /// `only_warn`, a changed definition becomes the pin at once, and its state is [`PinState::Suspended`] with
-    /// `is_news`.
+    /// `is_first_seen`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be used. In that case, nothing is pinned.

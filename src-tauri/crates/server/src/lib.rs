@@ -11,7 +11,7 @@
 //!
 //! /// Restarts the server and returns its process id.
 //! async fn restarted(server: &ServerHandle) -> Result<Option<u32>, ServerError> {
-//!     server.start_again().await?;
+//!     server.restart_by_user().await?;
 //!     Ok(server.pid())
 //! }
 //! ```

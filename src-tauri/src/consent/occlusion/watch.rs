@@ -50,7 +50,7 @@ struct Watcher {
 }
 
 impl OcclusionWatch {
-    /// Starts watching the windows above the window `dialog`. Calls `tell` on the watching thread after each change.
+    /// Starts watching the windows above the window `dialog`. Calls `report` on the watching thread after each change.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,

@@ -118,7 +118,7 @@ fn is_cut(row: &Row, width: usize) -> bool {
     }
 }
 
-/// Returns an argument's row, shortened to at most `most` terminal rows.
+/// Returns an argument's row, shortened to at most `limit` terminal rows.
 fn argument_row((name, value): &(String, String), limit: usize) -> Row {
     Row::Untrusted("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), limit))
 }
@@ -170,7 +170,7 @@ fn unshortened(rows: Vec<Row>) -> Vec<Row> {
     rows.into_iter().map(unshortened).collect()
 }
 
-/// Returns the rows for at most `most` effects of the call, worst first.
+/// Returns the rows for at most `limit` effects of the call, worst first.
 fn effects(question: &Question, limit: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
     let client_rows = if question.has_server() { "A program" } else { "Another desktop" };

@@ -83,7 +83,7 @@ impl SupervisorControl {
         Self::new(stream, None)
     }
 
-    /// Creates a connection to a supervisor. `look` watches the supervisor's sandbox for autostart files.
+    /// Creates a connection to a supervisor. `watch` watches the supervisor's sandbox for autostart files.
     ///
     /// # Errors
     /// Returns the operating system's error if the stream cannot be used.

@@ -373,7 +373,7 @@ async fn run(containment: &Containment, start: StartOptions<'_>) -> Result<Proce
     }
 }
 
-/// Converts a need to a mount with `closed` as its read-only paths.
+/// Converts a request to a mount with `read_only` as its read-only paths.
 pub(super) fn mount_for(need: &MountRequest, read_only: Vec<String>) -> Mount {
     let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let mount = Mount {

@@ -1,7 +1,7 @@
 //! Mounts and unmounts paths in a running sandbox, and updates the watch for autostart files.
 //!
 //! - A folder that cannot be watched is not made writable.
-//! - If a mount cannot be proven to be removed, the round is marked as `held` and the server is restarted.
+//! - If a mount cannot be proven to be removed, the round is marked as `may_hold_revoked` and the server is restarted.
 
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::MountRecord;
