@@ -207,25 +207,31 @@ mod tests {
         for text in
             ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254"]
         {
-            assert_eq!(of(text), Some(AddressScope::Metadata), "{text}");
+            assert_eq!(scope_of(text), Some(AddressScope::Metadata), "{text}");
         }
     }
 
     #[test]
     fn an_embedded_address_is_judged_as_itself() {
         for form in ["::ffff:{}", "::ffff:0:{}", "64:ff9b::{}"] {
-            let abort = |inner: &str| of(&form.replace("{}", inner));
-            assert_eq!(abort("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
-            assert_eq!(abort("10.1.2.3"), Some(AddressScope::Private), "{form}");
-            assert_eq!(abort("1.1.1.1"), None, "{form}");
+            let embed = |inner: &str| scope_of(&form.replace("{}", inner));
+            assert_eq!(embed("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
+            assert_eq!(embed("10.1.2.3"), Some(AddressScope::Private), "{form}");
+            assert_eq!(embed("1.1.1.1"), None, "{form}");
         }
         assert_eq!(
-            (of("2002:7f00:1::"), of("2002:a01:203::1")),
+            (scope_of("2002:7f00:1::"), scope_of("2002:a01:203::1")),
             (Some(AddressScope::Loopback), Some(AddressScope::Private))
         );
-        assert_eq!((of("2002:101:101::1"), of("::127.0.0.1")), (None, Some(AddressScope::Reserved)));
-        assert_eq!((of("::1"), of("::")), (Some(AddressScope::Loopback), Some(AddressScope::Unspecified)));
-        assert_eq!(of("2606:4700::1111"), None);
+        assert_eq!(
+            (scope_of("2002:101:101::1"), scope_of("::127.0.0.1")),
+            (None, Some(AddressScope::Reserved))
+        );
+        assert_eq!(
+            (scope_of("::1"), scope_of("::")),
+            (Some(AddressScope::Loopback), Some(AddressScope::Unspecified))
+        );
+        assert_eq!(scope_of("2606:4700::1111"), None);
     }
 
     #[test]

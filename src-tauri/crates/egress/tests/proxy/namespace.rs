@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Returns the number of connections that sent data to the servers.
-    pub fn talks(&self) -> usize {
+    pub fn connection_count(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }
 }

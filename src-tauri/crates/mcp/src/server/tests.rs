@@ -20,8 +20,8 @@ fn server(client_supports: &[&str]) -> Server {
     let (stdin, to_server) = std::io::pipe().unwrap();
     let (from_server, stdout) = std::io::pipe().unwrap();
     let (client, to_client) = std::io::pipe().unwrap();
-    let takes: HashSet<String> = client_supports.iter().map(|method| (*method).to_owned()).collect();
-    let (takes, client_supports) = watch::channel(takes);
+    let supported: HashSet<String> = client_supports.iter().map(|method| (*method).to_owned()).collect();
+    let (supported, client_supports) = watch::channel(supported);
     let from_server = ConnectionOptions {
         stdout: Input::new(from_server.into()).unwrap(),
         client: Outbox::new(Output::new(to_client.into()).unwrap()),
@@ -31,8 +31,9 @@ fn server(client_supports: &[&str]) -> Server {
         sampling: mpsc::unbounded_channel().0,
         log_invalid: Arc::new(drop),
     };
-    let (connection, reading) = ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
-    Server { stdin, stdout, client, connection, _kept: (reading, takes) }
+    let (connection, reader_task) =
+        ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
+    Server { stdin, stdout, client, connection, _kept: (reader_task, supported) }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Attacks by hostile servers, authorization servers and web pages.
 
-use super::hosts::{FakeHost, Hosts, got, tokens};
-use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
+use super::hosts::{FakeHost, Hosts, get, tokens};
+use super::{ClientChoice, LoginError, LoginOffer, log_in, start_login};
 use crate::remote::login::{login_command, shell_quote};
 use serde_json::{Value, json};
 
@@ -12,22 +12,22 @@ async fn refused(hosts: &Hosts) -> String {
 #[tokio::test]
 async fn an_answer_of_another_issuer_is_refused() {
     let hosts = Hosts::start().await;
-    let mixed = logged_in(hosts.server(), "code=code-1&iss=https%3A%2F%2Fevil.example").await.unwrap_err();
+    let mixed = log_in(hosts.server(), "code=code-1&iss=https%3A%2F%2Fevil.example").await.unwrap_err();
     assert!(
         matches!(mixed, LoginError::Issuer { .. }) && mixed.to_string().contains("`https://evil.example`"),
         "{mixed}"
     );
     assert_eq!(hosts.auth.count("/token"), 0, "the code was not sent");
     let own = format!("code=code-1&iss={}", hosts.auth.base);
-    logged_in(hosts.server(), &own).await.unwrap();
+    log_in(hosts.server(), &own).await.unwrap();
     // The server announces `iss`, but the redirect lacks it.
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
     hosts.metadata(|metadata| {
         metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
     });
-    let missing = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let missing = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(missing.contains("received one from `nobody`"), "{missing}");
-    logged_in(hosts.server(), &own).await.unwrap();
+    log_in(hosts.server(), &own).await.unwrap();
 }
 
 #[tokio::test]
@@ -43,45 +43,45 @@ async fn metadata_of_another_issuer_is_refused() {
 #[tokio::test]
 async fn an_answer_with_another_state_does_not_end_the_login() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let (redirect, state) = (listener.redirect(), begun.state());
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), started.state());
     let (expected, address) = (state.clone(), redirect.clone());
     let received = tokio::spawn(async move { listener.answer(&expected).await });
     for wrong in ["code=stolen&state=wrong", "code=stolen", "error=access_denied&state=wrong"] {
-        let page = got(&format!("{address}?{wrong}")).await.unwrap();
+        let page = get(&format!("{address}?{wrong}")).await.unwrap();
         assert_eq!(page.status, 400, "{wrong}");
         assert!(page.body.contains("This is not the login") && !page.body.contains("stolen"));
     }
-    let page = got(&format!("{redirect}?code=code-1&state={state}")).await.unwrap();
+    let page = get(&format!("{redirect}?code=code-1&state={state}")).await.unwrap();
     assert_eq!(page.status, 200);
-    begun.finish(received.await.unwrap().unwrap()).await.unwrap();
+    started.finish(received.await.unwrap().unwrap()).await.unwrap();
     assert_eq!(hosts.auth.last("/token").form().get("code").map(String::as_str), Some("code-1"));
 }
 
 #[tokio::test]
 async fn a_code_is_taken_once() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let answer = format!("{}?code=code-1&state={}", listener.redirect(), begun.state());
-    let state = begun.state();
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let answer = format!("{}?code=code-1&state={}", listener.redirect(), started.state());
+    let state = started.state();
     let received = tokio::spawn(async move { listener.answer(&state).await });
-    assert_eq!(got(&answer).await.unwrap().status, 200);
+    assert_eq!(get(&answer).await.unwrap().status, 200);
     let callback = received.await.unwrap().unwrap();
-    assert!(got(&answer).await.is_err(), "the port is closed");
-    begun.finish(callback).await.unwrap();
+    assert!(get(&answer).await.is_err(), "the port is closed");
+    started.finish(callback).await.unwrap();
     assert_eq!(hosts.auth.count("/token"), 1);
 }
 
 #[tokio::test]
 async fn the_callback_page_never_redirects_and_repeats_nothing() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let (redirect, state) = (listener.redirect(), begun.state());
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), started.state());
     let answer =
         format!("{redirect}?code=code-1&state={state}&redirect_uri=https://evil.example&next=//evil.example");
     let expected = state.clone();
     let received = tokio::spawn(async move { listener.answer(&expected).await });
-    let page = got(&answer).await.unwrap();
+    let page = get(&answer).await.unwrap();
     assert_eq!(page.status, 200);
     let all = page.headers.to_lowercase() + &page.body;
     assert!(
@@ -118,16 +118,16 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
 async fn a_token_is_accepted_only_from_the_token_endpoint() {
     let hosts = Hosts::start().await;
     // The redirect contains a token, as in the implicit flow.
-    let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
+    let implicit = log_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
     assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
     // The token endpoint redirects, which would send the code to another host.
     hosts.mcp.json("/token", &tokens(9, "read"));
     hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
-    let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let moved = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(moved.contains("exchanging the code for a token failed"), "{moved}");
     assert_eq!(hosts.mcp.count("/token"), 0);
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn an_error_of_the_token_endpoint_repeats_no_code() {
     let hosts = Hosts::start().await;
     let echo = json!({ "error": "invalid_grant", "error_description": "code-77 is\u{1b}[31m unknown" });
     hosts.auth.set("/token", 400, "Content-Type: application/json\r\n", &echo.to_string());
-    let message = logged_in(hosts.server(), "code=code-77").await.unwrap_err().to_string();
+    let message = log_in(hosts.server(), "code=code-77").await.unwrap_err().to_string();
     assert!(
         message.contains("invalid_grant") && !message.contains("code-77") && !message.contains('\u{1b}'),
         "{message}"
@@ -159,7 +159,7 @@ async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_the
         ("https://sly.example", "resolves to 127.0.0.1, which is this machine itself"),
         (hosts.auth.base.as_str(), "is not a public address, so nothing was sent to it"),
     ] {
-        hosts.announces(private);
+        hosts.set_issuer(private);
         hosts.dialled.lock().unwrap().clear();
         let message = LoginOffer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
         let message = message.unwrap_or_else(|| panic!("`{private}` was accepted"));
@@ -246,7 +246,7 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
     let path = "/.well-known/unusual/metadata";
     let metadata: Value =
         serde_json::from_str(&hosts.auth.answer("/.well-known/oauth-authorization-server")).unwrap();
-    hosts.announces(&format!("{}{path}", hosts.auth.base));
+    hosts.set_issuer(&format!("{}{path}", hosts.auth.base));
     let expected = format!("expected a response from `{}`, received one from", hosts.auth.base);
     for (issuer, received) in [
         (json!("https://bank.example"), "`https://bank.example`"),
@@ -315,9 +315,9 @@ async fn a_hostile_server_gets_a_token_for_itself_only() {
     // The hostile server names the authorization server of an honest server.
     let honest = Hosts::start().await;
     let hostile = Hosts { auth: honest.auth.clone(), ..Hosts::start().await };
-    hostile.announces(&honest.auth.base);
-    let (begun, _listener) = begun(hostile.server()).await.unwrap();
-    let page = begun.page().as_str().to_owned();
+    hostile.set_issuer(&honest.auth.base);
+    let (started, _listener) = start_login(hostile.server()).await.unwrap();
+    let page = started.page().as_str().to_owned();
     let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
     assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
     assert!(!page.contains(&of(honest.url())), "{page}");
@@ -354,7 +354,7 @@ async fn a_client_secret_is_not_sent_to_another_authorization_server() {
 async fn more_scopes_than_requested_are_refused() {
     let hosts = Hosts::start().await;
     hosts.auth.json("/token", &tokens(1, "read admin"));
-    let message = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(
         message.contains("granted more than was requested (`admin`)")
             && message.contains("--scope \"read admin\""),
@@ -362,10 +362,10 @@ async fn more_scopes_than_requested_are_refused() {
     );
     assert!(!message.contains("access-1"));
     hosts.auth.json("/token", &tokens(1, "read $(id)"));
-    let message = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(message.ends_with("requested (`$(id)`), so its token was discarded"), "{message}");
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }
 
 #[tokio::test]

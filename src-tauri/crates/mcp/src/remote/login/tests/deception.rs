@@ -1,7 +1,7 @@
 //! Servers that hide from the user where a login goes, or how much it allows.
 
 use super::hosts::{Hosts, tokens};
-use super::{ClientChoice, LoginError, LoginOffer, logged_in};
+use super::{ClientChoice, LoginError, LoginOffer, log_in};
 use serde_json::{Value, json};
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
@@ -17,7 +17,7 @@ async fn a_page_of_one_user_is_not_metadata_of_the_whole_host() {
     let mut hostile = honest.clone();
     hostile["token_endpoint"] = json!("https://evil.example/token");
     let pages = "/mallory/pages/.well-known/metadata";
-    let announce = |path: &str| hosts.announces(&format!("{}{path}", hosts.auth.base));
+    let announce = |path: &str| hosts.set_issuer(&format!("{}{path}", hosts.auth.base));
     for path in [pages, "/mallory/.well-known/oauth-authorization-server/pages"] {
         announce(path);
         hosts.auth.json(path, &hostile);
@@ -86,7 +86,7 @@ async fn the_query_of_the_servers_address_is_sent_only_to_the_server() {
     hosts.mcp.json(METADATA, &metadata);
     let mut server = hosts.server();
     server.url.set_query(Some("key=s3cret-key"));
-    let login = logged_in(server, "code=code-1").await.unwrap();
+    let login = log_in(server, "code=code-1").await.unwrap();
     assert_eq!(hosts.auth.last("/token").form()["resource"], hosts.url());
     assert!(login.url().ends_with("?key=s3cret-key"), "it is bound to the whole URL");
     let received = hosts.auth.received();
@@ -143,9 +143,9 @@ async fn only_a_bearer_token_is_accepted() {
         let mut response = tokens(1, "read");
         response[key] = json!(wrong);
         hosts.auth.json("/token", &response);
-        let message = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+        let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
         assert!(message.contains("issued no bearer token"), "{key}: {message}");
     }
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }

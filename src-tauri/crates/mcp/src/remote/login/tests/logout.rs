@@ -1,7 +1,7 @@
 //! Tests that a logout also ends the login at the authorization server.
 
 use super::hosts::{Hosts, tokens};
-use super::logged_in;
+use super::log_in;
 use super::renewal::{bearer, kept};
 use crate::remote::login::LoginError;
 use serde_json::json;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 #[tokio::test]
 async fn a_logout_revokes_both_tokens_where_the_authorization_server_offers_it() {
     let hosts = Hosts::start().await;
-    let login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    let login = log_in(hosts.server(), "code=code-1").await.unwrap();
     assert!(!login.revoke(&hosts.server()).await);
     let endpoint = format!("{}/revoke", hosts.auth.base);
     hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
-    let mut login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    let mut login = log_in(hosts.server(), "code=code-1").await.unwrap();
     assert!(!login.revoke(&hosts.server()).await, "it answers with 404");
     hosts.auth.set("/revoke", 200, "", "");
     assert!(login.revoke(&hosts.server()).await);

@@ -1,7 +1,7 @@
 //! Tests that access tokens are read from the store, renewed only once, and never gain scopes.
 
 use super::hosts::{Hosts, tokens};
-use super::logged_in;
+use super::log_in;
 use crate::remote::login::{LoginError, LoginStore, ServerLogin, StoredLogin};
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
@@ -69,7 +69,7 @@ impl LoginStore for Kept {
 
 pub(super) async fn kept(hosts: &Hosts) -> (Kept, ServerLogin) {
     let kept = Kept::default();
-    kept.set("first", logged_in(hosts.server(), "code=code-1").await.unwrap());
+    kept.set("first", log_in(hosts.server(), "code=code-1").await.unwrap());
     (kept.clone(), connection(hosts, &kept))
 }
 
@@ -89,7 +89,7 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     assert_eq!(bearer(first.clone()), "Bearer access-1");
     // The server now announces a different authorization server, which must not receive the refresh token.
     let other = Hosts::start().await;
-    hosts.announces(&other.auth.base);
+    hosts.set_issuer(&other.auth.base);
     hosts.auth.json("/token", &tokens(2, "read"));
     let second = login.header_after_refusal(first.as_ref()).await.unwrap();
     assert_eq!(bearer(second.clone()), "Bearer access-2");
@@ -329,7 +329,7 @@ async fn logging_in_or_out_takes_effect_with_the_next_request() {
     assert_eq!(login.header().await.unwrap(), None);
     assert_eq!(login.header_after_refusal(None).await.unwrap(), None);
     hosts.auth.json("/token", &tokens(5, "read"));
-    kept.set("second", logged_in(hosts.server(), "code=code-2").await.unwrap());
+    kept.set("second", log_in(hosts.server(), "code=code-2").await.unwrap());
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-5");
     // A login for another URL is not used.
     let other = Hosts::start().await;

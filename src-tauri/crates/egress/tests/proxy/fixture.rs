@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Timeout for each step, far above its normal duration.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub struct Stage {
+pub struct TestProxy {
     pub address: SocketAddr,
     pub rules: watch::Sender<Arc<HostRules>>,
     pub names: Arc<Names>,
@@ -34,13 +34,13 @@ pub struct Options {
     pub ask: Option<Arc<dyn AskHost>>,
 }
 
-impl Drop for Stage {
+impl Drop for TestProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Stage {
+impl TestProxy {
     /// Starts a proxy with the given allowed and denied patterns and without a user to ask.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
@@ -70,10 +70,10 @@ impl Stage {
     }
 
     /// Sends bytes and returns everything the proxy sends until it closes the connection.
-    pub async fn say(&self, bytes: &[u8]) -> String {
+    pub async fn send_and_read(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
-        rest(&mut stream).await
+        read_to_end(&mut stream).await
     }
 
     /// Opens a tunnel to an allowed target.
@@ -83,14 +83,18 @@ impl Stage {
             .write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
             .await
             .unwrap();
-        let head = head(&mut stream).await;
+        let head = read_head(&mut stream).await;
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
         stream
     }
 
     /// Requests a tunnel to a refused target and returns the status, code and text of the refusal.
     pub async fn refusal(&self, target: &str) -> (u16, String, String) {
-        refusal_of(&self.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await)
+        refusal_of(
+            &self
+                .send_and_read(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
+                .await,
+        )
     }
 }
 
@@ -103,7 +107,7 @@ pub fn refusal_of(answer: &str) -> (u16, String, String) {
 }
 
 /// Reads until the peer closes the connection.
-pub async fn rest(stream: &mut TcpStream) -> String {
+pub async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A reset counts as a close.
     let _ = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the peer hangs up");
@@ -111,10 +115,10 @@ pub async fn rest(stream: &mut TcpStream) -> String {
 }
 
 /// Reads the head of an HTTP message.
-pub async fn head(stream: &mut TcpStream) -> String {
+pub async fn read_head(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
-        let byte = timeout(TIMEOUT, stream.read_u8()).await.expect("an answer comes");
+        let byte = timeout(TIMEOUT, stream.read_u8()).await.expect("a response arrives");
         bytes.push(byte.unwrap_or_else(|e| panic!("{e} after {:?}", String::from_utf8_lossy(&bytes))));
     }
     String::from_utf8(bytes).unwrap()
@@ -136,26 +140,26 @@ impl Drop for Peer {
 impl Peer {
     /// Reads one request head, responds, and reads the rest.
     pub async fn http(answer: &'static str) -> Self {
-        Self::start(move |mut stream, say| async move {
-            let mut received = head(&mut stream).await.into_bytes();
+        Self::start(move |mut stream, report| async move {
+            let mut received = read_head(&mut stream).await.into_bytes();
             stream.write_all(answer.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             let _ = stream.read_to_end(&mut received).await;
-            say.send_modify(|all| all.push(received));
+            report.send_modify(|all| all.push(received));
         })
         .await
     }
 
     /// Echoes until the client closes the connection.
     pub async fn echo() -> Self {
-        Self::start(|mut stream, say| async move {
+        Self::start(|mut stream, report| async move {
             let mut received = Vec::new();
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = stream.read(&mut buffer).await {
                 received.extend_from_slice(&buffer[..n]);
                 let _ = stream.write_all(&buffer[..n]).await;
             }
-            say.send_modify(|all| all.push(received));
+            report.send_modify(|all| all.push(received));
         })
         .await
     }
@@ -166,10 +170,10 @@ impl Peer {
     {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (say, received) = watch::channel(Vec::new());
+        let (report, received) = watch::channel(Vec::new());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, say.clone()));
+                tokio::spawn(serve(stream, report.clone()));
             }
         });
         Self { port, received, task }
@@ -180,7 +184,7 @@ impl Peer {
         let mut received = self.received.clone();
         let all = timeout(TIMEOUT, received.wait_for(|all| all.len() >= connections))
             .await
-            .expect("it is heard")
+            .expect("the bytes arrive")
             .unwrap();
         all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
@@ -199,7 +203,7 @@ impl Names {
     }
 
     /// Returns all looked-up names, in order.
-    pub fn asked(&self) -> Vec<String> {
+    pub fn looked_up(&self) -> Vec<String> {
         self.1.lock().unwrap().clone()
     }
 }
@@ -271,7 +275,7 @@ pub struct Person {
 }
 
 /// Lets other tasks run until `is_met` returns `true`.
-pub async fn until(what: &str, is_met: impl Fn() -> bool) {
+pub async fn wait_until(what: &str, is_met: impl Fn() -> bool) {
     let met = async {
         while !is_met() {
             tokio::task::yield_now().await;
@@ -291,7 +295,7 @@ impl Person {
     }
 
     /// Sets the answer to the pending question and to later questions.
-    pub fn says(&self, answer: Option<HostAnswer>) {
+    pub fn set_answer(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);
     }
 }
