@@ -29,7 +29,7 @@ type ControlAnswer = Result<String, Box<dyn Error>>;
 
 /// Granted files that the probe keeps open. Tests check that the supervisor detects this.
 #[derive(Default)]
-struct ProbeState {
+struct Held {
     files: Vec<File>,
     maps: Vec<(*mut libc::c_void, usize)>,
     parked: Vec<(UnixStream, UnixStream)>,
@@ -43,7 +43,7 @@ struct Stare {
 }
 
 fn main() {
-    let mut state = ProbeState::default();
+    let mut held = Held::default();
     let mut stare = None;
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { return };
@@ -54,7 +54,7 @@ fn main() {
                 String::new()
             }),
             "blink" => stare.take().ok_or_else(|| "nothing is being checked".into()).and_then(Stare::end),
-            _ => act(what, rest, &mut state),
+            _ => act(what, rest, &mut held),
         };
         match answer {
             Ok(text) => println!("ok {}", text.trim_end().replace('\n', "|")),
@@ -106,7 +106,7 @@ impl Stare {
     }
 }
 
-fn act(what: &str, rest: &str, state: &mut ProbeState) -> ControlAnswer {
+fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
     let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let done = String::new();
     match what {
@@ -141,25 +141,25 @@ fn act(what: &str, rest: &str, state: &mut ProbeState) -> ControlAnswer {
         "cd" => env::set_current_dir(rest).map(|()| done).map_err(Into::into),
         "cwd" => Ok(env::current_dir()?.display().to_string()),
         "hold" => {
-            state.files.push(File::open(rest)?);
+            held.files.push(File::open(rest)?);
             Ok(done)
         }
         "hold-writing" => {
-            state.writers.push(OpenOptions::new().append(true).open(rest)?);
+            held.writers.push(OpenOptions::new().append(true).open(rest)?);
             Ok(done)
         }
-        "write-state" => {
-            let file = state.writers.last_mut().ok_or("no file is state")?;
+        "write-held" => {
+            let file = held.writers.last_mut().ok_or("no file is held")?;
             file.write_all(rest.as_bytes()).map(|()| done).map_err(Into::into)
         }
-        "read-state" => {
-            let file = state.files.last().ok_or("no file is state")?;
+        "read-held" => {
+            let file = held.files.last().ok_or("no file is held")?;
             Ok(fs::read_to_string(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
         }
-        "map" => map(rest, state).map(|()| done),
-        "park" => park(rest, state).map(|()| done),
+        "map" => map(rest, held).map(|()| done),
+        "park" => park(rest, held).map(|()| done),
         "let-go" => {
-            *state = ProbeState::default();
+            *held = Held::default();
             Ok(done)
         }
         "env" => Ok(env::vars().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")),
@@ -221,7 +221,7 @@ fn act(what: &str, rest: &str, state: &mut ProbeState) -> ControlAnswer {
     }
 }
 
-fn map(path: &str, state: &mut ProbeState) -> Result<(), Box<dyn Error>> {
+fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     // SAFETY: the kernel chooses the address, and nothing reads through the mapping.
     let at =
@@ -229,11 +229,11 @@ fn map(path: &str, state: &mut ProbeState) -> Result<(), Box<dyn Error>> {
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error().into());
     }
-    state.maps.push((at, 4096));
+    held.maps.push((at, 4096));
     Ok(())
 }
 
-impl Drop for ProbeState {
+impl Drop for Held {
     fn drop(&mut self) {
         for (at, length) in &self.maps {
             // SAFETY: `map` created the mapping, and nothing uses it.
@@ -243,7 +243,7 @@ impl Drop for ProbeState {
 }
 
 /// Leaves the only descriptor of a file in the queue of a socket pair, where no `/proc/PID/fd` shows it.
-fn park(path: &str, state: &mut ProbeState) -> Result<(), Box<dyn Error>> {
+fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     let (here, there) = UnixStream::pair()?;
     let mut byte = [b'x'];
@@ -264,7 +264,7 @@ fn park(path: &str, state: &mut ProbeState) -> Result<(), Box<dyn Error>> {
         libc::CMSG_DATA(header).cast::<i32>().write_unaligned(file.as_raw_fd());
         check(libc::sendmsg(here.as_raw_fd(), &raw const message, 0) as i64)?;
     }
-    state.parked.push((here, there));
+    held.parked.push((here, there));
     Ok(())
 }
 
